@@ -1,0 +1,113 @@
+"""What a feature is, and the table of the kinds that can be named.
+
+A feature looks at sentences with their candidates and returns numbers: natural logs and counts, higher is better,
+summed over the tokens and not divided by their number.
+"""
+
+import importlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from features.models.settings import nearest
+from moses_io.errors import InputError
+
+Array = NDArray[np.float64]
+
+_LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A source sentence and its candidates, as tokens."""
+
+    sentence: int
+    source: tuple[str, ...]
+    hypotheses: tuple[tuple[str, ...], ...]
+
+
+class Feature(Protocol):
+    """A function of sentences and their candidates."""
+
+    signature: str
+    """What it was made with: settings and content, not paths."""
+
+    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+        """(candidates of all sentences, values) in the order of the list."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A row of the table.
+
+    Attributes:
+        target: `module:callable` that makes the feature from its argument and a device.
+        label: start of the name in a list when the user gives none.
+        argument: what stands behind the colon, empty for nothing.
+        description: a line for `moses-rerank features`.
+    """
+
+    target: str
+    label: str
+    argument: str
+    description: str
+
+
+FEATURES: dict[str, Kind] = {
+    "neural": Kind("features.neural:Neural", "Neural", "DIR", "log-probability of a model, </s> included"),
+    "kenlm": Kind(
+        "features.language_model:KenLM", "KenLM", "ARPA", "log-probability of an n-gram model; number of unknown words"
+    ),
+    "length": Kind("features.length:Length", "Length", "", "number of words"),
+}
+
+
+@dataclass(frozen=True)
+class FeatureRequest:
+    """A feature as asked for: `[LABEL=]KIND[:ARG]`."""
+
+    label: str
+    kind: str
+    argument: str
+
+    def load(self, device: str) -> Feature:
+        """Make the feature: read its files, put its model on the device."""
+        module, name = FEATURES[self.kind].target.split(":")
+        feature: Feature = getattr(importlib.import_module(module), name)(self.argument, device)
+        return feature
+
+
+def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
+    """Read `[LABEL=]KIND[:ARG]`; without a label, the kind's own with the next free number.
+
+    Raises:
+        InputError: an unknown kind, a label that Moses' tools would not take for a dense one, a label asked for
+            twice, or a missing argument.
+    """
+    requests: list[FeatureRequest] = []
+    for text in texts:
+        head, _, argument = text.partition(":")
+        label, named, kind = head.rpartition("=")
+        if kind not in FEATURES:
+            raise InputError(f"unknown feature {kind!r}{nearest(kind, list(FEATURES))}")
+        if bool(argument) != bool(FEATURES[kind].argument):
+            raise InputError(f"feature {text!r}: expected {usage(kind)}")
+        taken = {request.label for request in requests}
+        if not named:
+            label = next(name for n in range(len(texts)) if (name := f"{FEATURES[kind].label}{n}") not in taken)
+        if not _LABEL.fullmatch(label):
+            raise InputError(f"label {label!r}: expected a letter, then letters and digits; Moses' tools need it so")
+        if label in taken:
+            raise InputError(f"label {label!r} is given to two features")
+        requests.append(FeatureRequest(label, kind, argument))
+    return requests
+
+
+def usage(kind: str) -> str:
+    """Return how a kind is written."""
+    argument = FEATURES[kind].argument
+    return f"{kind}:{argument}" if argument else kind

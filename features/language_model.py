@@ -1,0 +1,58 @@
+"""An n-gram language model, by KenLM."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from features.feature import Array, Candidates
+from moses_io.errors import InputError
+from moses_io.streams import digest
+
+
+class KenLM:
+    """Two values: log p(hypothesis) with `</s>` in nats, unknown words included, and the number of unknown words.
+
+    KenLM itself counts in log10.
+    """
+
+    def __init__(self, argument: str, device: str) -> None:
+        try:
+            import kenlm
+        except ImportError:
+            raise InputError(
+                "feature 'kenlm' needs the package kenlm, which is not installed (its release 0.3.0 builds up to "
+                "Python 3.12: pip install kenlm)"
+            ) from None
+        if not Path(argument).is_file():
+            raise InputError(f"{argument}: no such language model")
+        config = kenlm.Config()
+        config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
+        try:
+            self._model = kenlm.Model(argument, config)
+        except OSError as error:
+            raise InputError(
+                f"{argument}: not a language model that KenLM reads ({str(error).splitlines()[0]})"
+            ) from None
+        self._state = kenlm.State
+        self.signature = f"kenlm|order:{self._model.order}|sha256:{digest(Path(argument))}"
+
+    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+        """(N, 2)."""
+        values = [self._score(hypothesis) for candidates in sentences for hypothesis in candidates.hypotheses]
+        return np.array(values, dtype=np.float64)
+
+    def _score(self, hypothesis: tuple[str, ...]) -> tuple[float, int]:
+        before, after = self._state(), self._state()
+        self._model.BeginSentenceWrite(before)
+        total, unknown = 0.0, 0
+        for token in hypothesis:
+            word = token.encode(errors="surrogateescape").decode(errors="replace")
+            scored = self._model.BaseFullScore(before, word, after)
+            total += scored.log_prob
+            unknown += scored.oov
+            before, after = after, before
+        total += self._model.BaseScore(before, "</s>", after)
+        return total * math.log(10), unknown

@@ -1,0 +1,1 @@
+"""Attentional encoder-decoders. The only place that imports torch."""

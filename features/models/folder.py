@@ -1,0 +1,135 @@
+"""A model as a folder: `config.json`, `source.vocabulary`, `target.vocabulary`, `model.safetensors`.
+
+Nothing is pickled, and scoring needs nothing else. While a model trains, the weights in its folder are those of the
+best epoch so far.
+"""
+
+import dataclasses
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+
+from features.models.model import EncoderDecoder
+from features.models.settings import Architecture, Training
+from features.models.vocabulary import Vocabulary, load_vocabulary
+from moses_io.errors import InputError
+from moses_io.streams import digest, open_output
+
+FORMAT = 1
+_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What `config.json` holds.
+
+    Attributes:
+        preset: the name that the model was trained by.
+        direction: `forward` for p(target|source), `backward` for p(source|target).
+        architecture: parts and sizes.
+        training: settings of the training.
+        format: version of the folder's format.
+    """
+
+    preset: str
+    direction: str
+    architecture: Architecture
+    training: Training
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model ready to score: the network, its two vocabularies, and what it is.
+
+    `source` and `target` are those of the network: for a backward model the network's source is the translation.
+    """
+
+    config: ModelConfig
+    network: EncoderDecoder
+    source: Vocabulary
+    target: Vocabulary
+    device: torch.device
+    digest: str
+
+    @property
+    def signature(self) -> str:
+        """What made the scores of this model."""
+        return f"preset:{self.config.preset}|direction:{self.config.direction}|sha256:{self.digest}"
+
+
+def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target: Vocabulary) -> None:
+    """Make the folder of a model that is about to train.
+
+    Raises:
+        InputError: something else is there already, or the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InputError(f"{folder}: the folder is not empty; name another one, or remove it")
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None
+    source.save(folder / "source.vocabulary")
+    target.save(folder / "target.vocabulary")
+    with open_output(str(folder / _CONFIG)) as stream:
+        stream.write(json.dumps(asdict(config), indent=2).encode() + b"\n")
+
+
+def save_weights(folder: Path, network: EncoderDecoder) -> None:
+    """Put the network's weights into the folder, in place of those before."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    with open_output(str(folder / _WEIGHTS)) as stream:
+        stream.write(safetensors.torch.save(tensors))
+
+
+def load_model(folder: Path, device: torch.device) -> Model:
+    """Read a model folder.
+
+    Raises:
+        InputError: the folder is not one, is damaged, or is of a format that this version does not know.
+    """
+    config = _read_config(folder)
+    if not (folder / _WEIGHTS).is_file():
+        raise InputError(f"{folder}: no {_WEIGHTS}; the training of this model did not get to its first epoch's end")
+    source, target = (load_vocabulary(folder / f"{side}.vocabulary") for side in ("source", "target"))
+    network = EncoderDecoder(config.architecture, len(source), len(target))
+    try:
+        network.load_state_dict(safetensors.torch.load_file(folder / _WEIGHTS))
+    except (safetensors.SafetensorError, RuntimeError, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(":")
+        raise InputError(f"{folder / _WEIGHTS}: damaged, or of another model ({reason})") from None
+    network.to(device).eval()
+    return Model(config, network, source, target, device, digest(folder / _WEIGHTS))
+
+
+def _read_config(folder: Path) -> ModelConfig:
+    path = folder / _CONFIG
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{folder}: not a model folder, it has no {_CONFIG}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+    found = values.get("format") if isinstance(values, dict) else None
+    if found != FORMAT:
+        raise InputError(f"{path}: format {found}, this version reads format {FORMAT}")
+    try:
+        architecture = _settings(Architecture, values.pop("architecture"))
+        training = _settings(Training, values.pop("training"))
+        return ModelConfig(architecture=architecture, training=training, **values)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the settings of a model ({error})") from None
+
+
+def _settings(kind: type, values: dict[str, Any]) -> Any:
+    """Build frozen settings from JSON, where a tuple is a list."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    if set(values) != names:
+        raise TypeError(f"expected the keys {', '.join(sorted(names))}")
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})

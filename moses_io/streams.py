@@ -1,0 +1,124 @@
+"""Byte streams: plain or gzip by content, `-` for the standard streams, files that appear whole or not at all."""
+
+import contextlib
+import gzip
+import hashlib
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from moses_io.errors import InputError
+
+STANDARD = "-"
+_GZIP = b"\x1f\x8b"
+
+
+def name_of(path: str) -> str:
+    """Return how messages name an input."""
+    return "<stdin>" if path == STANDARD else path
+
+
+@contextlib.contextmanager
+def open_input(path: str) -> Iterator[BinaryIO]:
+    """Open a file, or stdin for `-`, and unpack gzip, which is told by its first two bytes and not by the name.
+
+    Raises:
+        InputError: the file cannot be opened, or is a folder.
+    """
+    try:
+        raw = cast("BufferedReader", sys.stdin.buffer) if path == STANDARD else Path(path).open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    with contextlib.ExitStack() as stack:
+        if path != STANDARD:
+            stack.enter_context(raw)
+        if raw.peek(2)[:2] == _GZIP:
+            yield cast("BinaryIO", stack.enter_context(gzip.GzipFile(fileobj=raw)))
+        else:
+            yield raw
+
+
+def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
+
+    Raises:
+        InputError: the file cannot be opened, or its gzip stream is damaged or cut off; the line is named.
+    """
+    number = 0
+    with open_input(path) as stream:
+        lines = iter(stream)
+        while True:
+            try:
+                line = next(lines, None)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                fault = "cut off" if isinstance(error, EOFError) else "damaged"
+                raise InputError(f"{name_of(path)}:{number + 1}: the gzip stream is {fault} here") from None
+            except OSError as error:
+                raise InputError(f"{name_of(path)}: {error.strerror}") from None
+            if line is None:
+                return
+            number += 1
+            yield number, line
+
+
+def digest(path: Path) -> str:
+    """Return the first 12 hexadecimal digits of the SHA-256 of a file's bytes; enough to tell contents apart."""
+    total = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 20):
+            total.update(block)
+    return total.hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def open_output(path: str) -> Iterator[BinaryIO]:
+    """Open a file for writing, or stdout for `-`; a name that ends in `.gz` is packed.
+
+    The bytes go to a temporary file beside the target, which takes its name only when the block ends well, so that
+    no half file is ever left. What is not a plain file (a pipe, `/dev/null`) is written directly.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if path == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path).resolve()
+    try:
+        if target.exists() and not target.is_file():
+            with open(target, "wb") as stream:
+                yield stream
+            return
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    try:
+        with os.fdopen(descriptor, "wb") as raw:
+            yield from _packed(raw, path)
+        os.chmod(temporary, _permissions(target))
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _packed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
+    if path.endswith(".gz"):
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+            yield cast("BinaryIO", packed)
+    else:
+        yield raw
+
+
+def _permissions(target: Path) -> int:
+    if target.exists():
+        return target.stat().st_mode
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,60 @@
+"""Weights: the `[weight]` sections of `moses.ini` and `rescore.ini`, and dense weight files."""
+
+from collections.abc import Mapping, Sequence
+
+from moses_io.errors import InputError
+from moses_io.streams import name_of, numbered_lines, open_output
+from moses_io.text import decode, tokens, without_line_end
+
+Weights = dict[str, tuple[float, ...]]
+"""Values of each feature, dense or sparse, by its name without `=`."""
+
+
+def read_weights(path: str) -> Weights:
+    """Read weights.
+
+    A file with sections gives those under `[weight]`; of two lines with one name the later wins, as in Moses. A file
+    without sections is a dense weight file, where a name is repeated for each of its values. What is said to be
+    UNTUNEABLE is no weight.
+
+    Raises:
+        InputError: a line cannot be read, or there is no weight at all.
+    """
+    sectioned: Weights = {}
+    plain: dict[str, list[float]] = {}
+    section = None
+    for number, raw in numbered_lines(path):
+        line = decode(without_line_end(raw)).split("#")[0].strip(" \t")
+        if line.startswith("["):
+            section = line[1:].split("]")[0]
+        elif line and section in (None, "weight") and not line.endswith(" UNTUNEABLE"):
+            name, values = _parse(line, f"{name_of(path)}:{number}")
+            if section:
+                sectioned[name] = values
+            else:
+                plain.setdefault(name, []).extend(values)
+    weights = sectioned if section else {name: tuple(values) for name, values in plain.items()}
+    if not weights:
+        raise InputError(f"{name_of(path)}: no weights; expected lines 'Name= 0.1 0.2', in an ini under [weight]")
+    return weights
+
+
+def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: Sequence[str]) -> None:
+    """Write an ini with a `[weight]` section, comments in front, that Moses' rescore.py reads too."""
+    lines = [*(f"# {comment}" for comment in comments), "", "[weight]"]
+    lines += [f"{name}= {' '.join(f'{value:.9g}' for value in values)}" for name, values in weights.items()]
+    with open_output(path) as stream:
+        stream.write("".join(f"{line}\n" for line in lines).encode("utf-8", errors="surrogateescape"))
+
+
+def _parse(line: str, place: str) -> tuple[str, tuple[float, ...]]:
+    name, *values = tokens(line.replace("\t", " "))
+    if not name.endswith("=") or len(name) == 1:
+        raise InputError(f"{place}: expected 'Name= value …', found {line!r}")
+    try:
+        numbers = tuple(float(value) for value in values if value != "UNTUNEABLECOMPONENT")
+    except ValueError:
+        raise InputError(f"{place}: weights of {name[:-1]!r}: expected numbers, found {' '.join(values)!r}") from None
+    if not numbers or not all(abs(number) < float("inf") for number in numbers):
+        raise InputError(f"{place}: weights of {name[:-1]!r}: expected finite numbers, found {' '.join(values)!r}")
+    return name[:-1], numbers

@@ -1,0 +1,122 @@
+"""The whole chain of an experiment: train, score, tune, rerank, evaluate."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from features.feature import parse_requests
+from features.progress import note
+from moses_io.streams import open_output
+from moses_io.text import read_lines, read_references
+from rerank.evaluation import best_candidates, evaluate
+from rerank.experiment import Experiment, ModelEntry, TestSet
+from rerank.models import TrainingRequest, train_model
+from rerank.report import changed_sentences, table
+from rerank.scoring import add_features
+from rerank.selection import choose_by_total, read_holes, rerank
+from rerank.stages import Stage, run_stages
+from rerank.tuning import tune
+
+
+def run_experiment(experiment: Experiment, device: str) -> list[str]:
+    """Do what is not done yet, and return the lines of the report.
+
+    The folder of results holds the models, the scored lists, `weights.ini`, `test.moses`, `test.reranked`,
+    `report.json` and `report.txt`.
+    """
+    output = experiment.output
+    (output / "models").mkdir(parents=True, exist_ok=True)
+    stages = [_train(experiment, name, entry, device) for name, entry in experiment.models.items()]
+    dev = _score(experiment, "dev", experiment.dev, device)
+    test = _score(experiment, "test", experiment.test, device)
+    scored_dev = dev[-1].output if dev else experiment.dev.nbest
+    scored_test = test[-1].output if test else experiment.test.nbest
+    stages += [*dev, *test, _tune(experiment, scored_dev), *_choose(experiment, scored_test), _evaluate(experiment)]
+    run_stages(stages, output / "stages.json")
+    return read_lines(str(output / "report.txt"))
+
+
+def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
+    corpus, dev = experiment.train, experiment.dev
+    target = dev.reference[0]
+    request = TrainingRequest(
+        entry.preset,
+        (str(corpus.source), str(corpus.target)),
+        (str(dev.source), str(target)),
+        entry.backward,
+        entry.settings,
+    )
+    folder = experiment.output / "models" / name
+    return Stage(
+        f"train {name}",
+        (corpus.source, corpus.target, dev.source, target),
+        {"preset": entry.preset, "backward": entry.backward, "settings": entry.settings},
+        folder,
+        partial(train_model, request, str(folder), device),
+    )
+
+
+def _score(experiment: Experiment, name: str, test_set: TestSet, device: str) -> list[Stage]:
+    """One stage a feature, each reading the list that the one before wrote, so that a new last feature costs itself."""
+    stages = []
+    nbest = test_set.nbest
+    for label, text in experiment.features.items():
+        kind, _, argument = text.partition(":")
+        if argument in experiment.models:
+            argument = str(experiment.output / "models" / argument)
+        (request,) = parse_requests([f"{label}={kind}:{argument}" if argument else f"{label}={kind}"])
+        output = experiment.output / f"{name}.{label}.nbest.gz"
+        action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), device)
+        inputs = (nbest, test_set.source, *([Path(argument)] if argument else []))
+        stages.append(Stage(f"score {name} {label}", inputs, {"feature": text}, output, action))
+        nbest = output
+    return stages
+
+
+def _tune(experiment: Experiment, nbest: Path) -> Stage:
+    references, settings = experiment.dev.reference, experiment.tuning
+    weights = experiment.output / "weights.ini"
+    action = partial(
+        tune, str(nbest), [str(path) for path in references], str(experiment.start), settings, str(weights)
+    )
+    return Stage("tune", (nbest, *references, experiment.start), settings.signature, weights, action)
+
+
+def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:
+    """Moses' own choice and ours; a sentence without candidates gets an empty line in both."""
+    test, output = experiment.test, experiment.output
+    weights = output / "weights.ini"
+
+    moses, reranked = output / "test.moses", output / "test.reranked"
+
+    def decode() -> None:
+        choose_by_total(str(test.nbest), read_holes(str(test.source), None, "blank"), str(moses))
+
+    def choose() -> None:
+        rerank(str(nbest), str(weights), read_holes(str(test.source), None, "blank"), str(reranked))
+
+    return [
+        Stage("choose as Moses did", (test.nbest, test.source), None, moses, decode),
+        Stage("rerank test", (nbest, test.source, weights), None, reranked, choose),
+    ]
+
+
+def _evaluate(experiment: Experiment) -> Stage:
+    test, output = experiment.test, experiment.output
+    names = ("test.moses", "test.reranked")
+
+    def action() -> None:
+        references = read_references([str(path) for path in test.reference])
+        systems = [(name.removeprefix("test."), read_lines(str(output / name))) for name in names]
+        evaluation = evaluate(systems, references, best=best_candidates(str(test.nbest), references))
+        source = read_lines(str(test.source))
+        changed = changed_sentences(source, references[0], systems[0][1], systems[1][1])
+        with open_output(str(output / "report.json")) as stream:
+            stream.write(json.dumps(evaluation.as_json(), indent=2).encode() + b"\n")
+        with open_output(str(output / "report.txt")) as stream:
+            text = "\n".join([*table(evaluation), "", *changed, ""])
+            stream.write(text.encode("utf-8", errors="surrogateescape"))
+        note(f"report: {output / 'report.txt'}, {output / 'report.json'}")
+
+    inputs = (*(output / name for name in names), test.source, *test.reference, test.nbest)
+    return Stage("evaluate", inputs, None, output / "report.txt", action)

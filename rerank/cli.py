@@ -1,0 +1,68 @@
+"""The command `moses-rerank`."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from moses_io.errors import InputError
+from rerank import __version__
+
+COMMANDS: dict[str, str] = {
+    "run": "rerank.commands.run",
+    "demo": "rerank.commands.demo",
+    "train": "rerank.commands.train",
+    "score": "rerank.commands.score",
+    "tune": "rerank.commands.tune",
+    "rerank": "rerank.commands.rerank",
+    "evaluate": "rerank.commands.evaluate",
+    "validate": "rerank.commands.validate",
+    "presets": "rerank.commands.presets",
+    "features": "rerank.commands.features",
+}
+"""Name of each command and its module, which has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0, or 2 for a fault of the input, told in one line."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        status: int = parsed.run(parsed)
+        sys.stdout.flush()
+    except InputError as error:
+        print(f"moses-rerank {parsed.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        print(f"moses-rerank {parsed.command}: stopped", file=sys.stderr)
+        return 130
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="moses-rerank",
+        description="Rerank Moses n-best lists with attentional neural models and other features.",
+        epilog="`moses-rerank demo` runs the whole chain on a small corpus that comes with it.",
+    )
+    parser.add_argument("--version", action="version", version=f"moses-rerank {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, path in COMMANDS.items():
+        module = importlib.import_module(path)
+        command = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP[0].upper() + module.HELP[1:] + ".",
+            epilog=f"examples:\n{module.EXAMPLES}" if module.EXAMPLES else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""`moses-rerank demo`."""
+
+import argparse
+
+from rerank.commands.arguments import add_device
+
+HELP = "run the whole chain on the sample that comes with the tool"
+EXAMPLES = """\
+  moses-rerank demo --output demo
+
+The sample is a small German-English corpus with the 100-best lists that Moses made on it."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--output", default="moses-rerank-demo", metavar="DIR", help="folder for all results")
+    add_device(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the chain on the sample and print its report."""
+    from rerank.chain import run_experiment
+    from rerank.sample import sample_experiment
+
+    print("\n".join(run_experiment(sample_experiment(arguments.output), arguments.device)))
+    return 0

@@ -1,0 +1,38 @@
+"""`moses-rerank evaluate`."""
+
+import argparse
+import json
+
+HELP = "measure translations: BLEU, chrF, TER and whether they differ by more than chance"
+EXAMPLES = """\
+  moses-rerank evaluate --reference test.en test.moses test.out --nbest test.nbest.gz
+  moses-rerank evaluate --reference test.en --tokenize 13a test.out --json
+
+p-values are of paired bootstrap tests against the first system."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "systems", nargs="+", metavar="SYSTEM", help="translations, one a line; the first is compared with"
+    )
+    parser.add_argument("--reference", action="append", required=True, metavar="FILE", help="may be repeated")
+    parser.add_argument("--nbest", metavar="NBEST", help="also measure the best candidates of this list")
+    parser.add_argument(
+        "--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: none)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate."""
+    from moses_io.text import read_references
+    from rerank.evaluation import best_candidates, evaluate, read_systems
+    from rerank.report import table
+
+    references = read_references(arguments.reference)
+    systems = read_systems(arguments.systems)
+    best = best_candidates(arguments.nbest, references) if arguments.nbest else None
+    evaluation = evaluate(systems, references, arguments.tokenize, best)
+    print(json.dumps(evaluation.as_json(), indent=2) if arguments.json else "\n".join(table(evaluation)))
+    return 0

@@ -1,0 +1,19 @@
+"""`moses-rerank presets`."""
+
+import argparse
+
+HELP = "list the models that can be named"
+EXAMPLES = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments: none."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List."""
+    from features.models.settings import PRESETS
+
+    for name, preset in PRESETS.items():
+        print(f"{name:<14}{preset.description}")
+    return 0

@@ -1,0 +1,36 @@
+"""`moses-rerank rerank`."""
+
+import argparse
+
+HELP = "write the best candidate of each sentence under given weights"
+EXAMPLES = """\
+  moses-rerank rerank test.scored.gz --weights weights.ini --source test.de --output test.out
+  moses-rerank rerank test.scored.gz --weights weights.ini --source test.de --on-missing test.moses > test.out
+
+One line a source sentence, always: without --source or --sentences only gaps inside the list can be seen."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("nbest", metavar="NBEST", help="n-best list with the features that were tuned; - is stdin")
+    parser.add_argument("--weights", required=True, metavar="FILE", help="weights from `tune`, or any [weight] ini")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--source", metavar="FILE", help="source, which tells how many lines to write")
+    size.add_argument("--sentences", type=int, metavar="N", help="how many lines to write")
+    parser.add_argument(
+        "--on-missing",
+        default="error",
+        metavar="blank|FILE",
+        help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
+    )
+    parser.add_argument("--nbest", dest="reranked", metavar="FILE", help="also write the list, best first, new totals")
+    parser.add_argument("--output", default="-", metavar="FILE", help="text to write")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Rerank."""
+    from rerank.selection import read_holes, rerank
+
+    holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
+    rerank(arguments.nbest, arguments.weights, holes, arguments.output, arguments.reranked)
+    return 0

@@ -1,0 +1,46 @@
+"""`moses-rerank run`."""
+
+import argparse
+
+from rerank.commands.arguments import add_device
+
+HELP = "do the whole chain that an experiment file describes"
+EXAMPLES = """\
+  moses-rerank run experiment.toml
+
+An experiment file, with paths relative to its folder:
+
+  output = "work"
+  start = "moses.ini"
+  train = { source = "train.de", target = "train.en" }
+  dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest.gz" }
+  test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }
+
+  [models]
+  forward = { preset = "rnnsearch" }
+  backward = { preset = "rnnsearch", backward = true, epochs = 10 }
+
+  [features]
+  NMT = "neural:forward"
+  NMTback = "neural:backward"
+  LMbig = "kenlm:lm.5gram.arpa.gz"
+
+  [tuning]
+  seed = 1
+
+A second run does only the stages whose inputs have changed."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="TOML file")
+    add_device(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the chain and print its report."""
+    from rerank.chain import run_experiment
+    from rerank.experiment import read_experiment
+
+    print("\n".join(run_experiment(read_experiment(arguments.experiment), arguments.device)))
+    return 0

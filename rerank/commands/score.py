@@ -1,0 +1,34 @@
+"""`moses-rerank score`."""
+
+import argparse
+
+from rerank.commands.arguments import add_device
+
+HELP = "append features to every line of an n-best list"
+EXAMPLES = """\
+  moses-rerank score dev.nbest.gz --source dev.de --feature NMT=neural:models/forward \\
+      --feature LMbig=kenlm:lm.arpa.gz --output dev.scored.gz
+  zcat test.nbest.gz | moses-rerank score - --source test.de --feature length > test.scored
+
+A feature is written [LABEL=]KIND[:ARG]; `moses-rerank features` lists the kinds. Nothing else in a line is touched."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
+    parser.add_argument("--source", required=True, metavar="FILE", help="source, line k belongs to id k (from 0)")
+    parser.add_argument(
+        "--feature", action="append", required=True, metavar="[LABEL=]KIND[:ARG]", help="may be repeated"
+    )
+    parser.add_argument("--output", default="-", metavar="FILE", help="list to write; a name in .gz is packed")
+    add_device(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Score."""
+    from features.feature import parse_requests
+    from rerank.scoring import add_features
+
+    requests = parse_requests(arguments.feature)
+    add_features(arguments.nbest, arguments.source, requests, arguments.output, arguments.device)
+    return 0

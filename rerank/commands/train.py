@@ -1,0 +1,47 @@
+"""`moses-rerank train`."""
+
+import argparse
+
+from rerank.commands.arguments import add_device
+
+HELP = "train a model on a parallel corpus"
+EXAMPLES = """\
+  moses-rerank train --preset rnnsearch --source train.de --target train.en \\
+      --dev-source dev.de --dev-target dev.en --output models/forward
+  moses-rerank train --preset cohn-align --backward --set hidden=512 dropout=0.2 epochs=20 \\
+      --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--preset", required=True, metavar="NAME", help="a name that `moses-rerank presets` lists")
+    parser.add_argument("--source", required=True, metavar="FILE", help="source side, one tokenized sentence a line")
+    parser.add_argument("--target", required=True, metavar="FILE", help="target side, the language of the n-best lists")
+    parser.add_argument("--dev-source", required=True, metavar="FILE", help="source side that decides when to stop")
+    parser.add_argument("--dev-target", required=True, metavar="FILE", help="target side that decides when to stop")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to make")
+    parser.add_argument("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings, such as hidden=512 seed=2")
+    add_device(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train."""
+    from moses_io.errors import InputError
+    from rerank.models import TrainingRequest, train_model
+
+    settings = {}
+    for item in arguments.set:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(f"--set {item}: expected KEY=VALUE")
+        settings[key] = value
+    request = TrainingRequest(
+        arguments.preset,
+        (arguments.source, arguments.target),
+        (arguments.dev_source, arguments.dev_target),
+        arguments.backward,
+        settings,
+    )
+    train_model(request, arguments.output, arguments.device)
+    return 0

@@ -1,0 +1,139 @@
+"""Evaluation: BLEU, chrF and TER by sacreBLEU, with signatures and paired bootstrap tests."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moses_io.errors import InputError
+from moses_io.nbest import check_id, read_nbest, without_marks
+from moses_io.text import read_lines, tokens
+from rerank import __version__
+from rerank.bleu import SentenceReferences, sentence_bleu
+
+METRICS = ("BLEU", "chrF", "TER")
+SAMPLES = 1000
+"""Resamples of the paired bootstrap test."""
+
+_MARK = re.compile(r"(^| )\|\d+-\d+[|,]")
+_OTHER_BLANK = re.compile(r"(?! )\s")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric of a system, as sacreBLEU prints it, and its p-value against the first system."""
+
+    value: float
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found.
+
+    Attributes:
+        scores: of each system, by name, each metric.
+        signatures: of each metric.
+        best: scores of the best candidates of an n-best list, if one was given; chosen by smoothed sentence BLEU.
+    """
+
+    scores: dict[str, dict[str, Score]]
+    signatures: dict[str, str]
+    best: dict[str, Score] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        systems = [{"system": name, **_plain(scores)} for name, scores in self.scores.items()]
+        result = {"systems": systems, "signatures": self.signatures, "version": __version__}
+        return result | ({"best_candidates": _plain(self.best)} if self.best else {})
+
+
+def evaluate(
+    systems: Sequence[tuple[str, Sequence[str]]],
+    references: Sequence[Sequence[str]],
+    tokenize: str = "none",
+    best: Sequence[str] | None = None,
+) -> Evaluation:
+    """Score systems, each a name and its lines, against references with as many lines.
+
+    With `tokenize` none BLEU counts the tokens that Moses sees: blanks other than the ASCII space, at which
+    sacreBLEU splits, are kept inside their tokens.
+
+    Raises:
+        InputError: a system has another number of lines than the references, or segmentation marks in its text.
+    """
+    for name, lines in systems:
+        if len(lines) != len(references[0]):
+            raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
+        for number, line in enumerate(lines, start=1):
+            if _MARK.search(line):
+                raise InputError(f"{name}:{number}: segmentation marks such as |0-1| in the text; decode without -t")
+    scores: dict[str, dict[str, Score]] = {name: {} for name, _ in systems}
+    signatures, oracle = {}, {}
+    for metric, scorer in _metrics(tokenize).items():
+        keep = metric == "BLEU" and tokenize == "none"
+        texts = [(name, _keep_blanks(lines) if keep else list(lines)) for name, lines in systems]
+        answers = [_keep_blanks(lines) if keep else list(lines) for lines in references]
+        signatures[metric], found = _compare(scorer, texts, answers)
+        for (name, _), score in zip(texts, found, strict=True):
+            scores[name][metric] = score
+        if best is not None:
+            oracle[metric] = Score(scorer.corpus_score(_keep_blanks(best) if keep else list(best), answers).score)
+    return Evaluation(scores, signatures, oracle or None)
+
+
+def best_candidates(nbest: str, references: Sequence[Sequence[str]]) -> list[str]:
+    """Return the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none."""
+    best = [""] * len(references[0])
+    for sentence_list in without_marks(read_nbest(nbest)):
+        check_id(sentence_list, len(best), "reference")
+        counted = SentenceReferences([tokens(lines[sentence_list.sentence]) for lines in references])
+        texts = [hypothesis.text for hypothesis in sentence_list.hypotheses]
+        statistics = np.array([counted.statistics(tokens(text)) for text in texts], dtype=np.float64)
+        best[sentence_list.sentence] = texts[int(np.argmax(sentence_bleu(statistics)))]
+    return best
+
+
+def read_systems(paths: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Read the outputs of systems, each named by its path."""
+    if len(set(paths)) != len(paths):
+        raise InputError("a system is named twice")
+    return [(path, read_lines(path)) for path in paths]
+
+
+def _metrics(tokenize: str) -> dict[str, Any]:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    if tokenize not in BLEU.TOKENIZERS:
+        raise InputError(f"--tokenize {tokenize}: sacreBLEU knows {', '.join(sorted(BLEU.TOKENIZERS))}")
+    return {"BLEU": BLEU(tokenize=tokenize, force=True), "chrF": CHRF(), "TER": TER()}
+
+
+def _compare(
+    scorer: Any, systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[Sequence[str]]
+) -> tuple[str, list[Score]]:
+    """Return sacreBLEU's signature and the score of each system; the test runs where there are two or more."""
+    if len(systems) == 1:
+        value = scorer.corpus_score(systems[0][1], references).score
+        return str(scorer.get_signature()), [Score(value)]
+    from sacrebleu.significance import PairedTest
+
+    test: Any = PairedTest(list(systems), {"metric": scorer}, references, test_type="bs", n_samples=SAMPLES)
+    signatures, columns = test()
+    (name,) = signatures
+    return str(signatures[name]), [Score(result.score, result.p_value) for result in columns[name]]
+
+
+def _keep_blanks(lines: Sequence[str]) -> list[str]:
+    return [_OTHER_BLANK.sub("\ue000", line) for line in lines]
+
+
+def _plain(scores: dict[str, Score]) -> dict[str, dict[str, float]]:
+    return {
+        metric: {"score": score.value} | ({} if score.p_value is None else {"p_value": score.p_value})
+        for metric, score in scores.items()
+    }

@@ -1,0 +1,160 @@
+"""An experiment: a TOML file that names corpora, lists, models and features, and the stages that follow from it."""
+
+import dataclasses
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from features.feature import parse_requests
+from features.models.settings import Training, find_preset, nearest, override
+from moses_io.errors import InputError
+from rerank.kbmira import KbmiraSettings
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Parallel text to train on."""
+
+    source: Path
+    target: Path
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A set with its n-best list."""
+
+    source: Path
+    reference: tuple[Path, ...]
+    nbest: Path
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model to train; `settings` holds what differs from the preset."""
+
+    preset: str
+    backward: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All of an experiment file; paths are absolute or relative to the folder of the file.
+
+    Attributes:
+        train: corpus of the models.
+        dev: set that stops training and tunes the weights.
+        test: set that is reranked and evaluated.
+        start: weights to start from, those that Moses decoded with.
+        output: folder for all results.
+        models: by name; a feature `neural:NAME` uses them.
+        features: label to KIND[:ARG].
+        tuning: settings of the tuner.
+    """
+
+    train: Corpus
+    dev: TestSet
+    test: TestSet
+    start: Path
+    output: Path
+    models: dict[str, ModelEntry]
+    features: dict[str, str]
+    tuning: KbmiraSettings = KbmiraSettings()
+
+
+def read_experiment(path: str) -> Experiment:
+    """Read and check an experiment file.
+
+    Raises:
+        InputError: the file cannot be read, or a key is unknown, missing or of the wrong kind; the key is named.
+    """
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    try:
+        return experiment_from(values, Path(path).parent)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
+    """Make an experiment of the values of its file."""
+    _check_keys(values, Experiment, "")
+    features = {str(label): str(text) for label, text in _table(values, "features").items()}
+    models = {name: _model(entry, f"models.{name}") for name, entry in _table(values, "models").items()}
+    for request in parse_requests([f"{label}={text}" for label, text in features.items()]):
+        if request.kind != "neural":
+            features[request.label] = _feature_with_path(request.kind, request.argument, folder)
+        elif request.argument not in models:
+            features[request.label] = f"neural:{folder / request.argument}"
+    tuning = values.get("tuning", {})
+    _check_keys(tuning, KbmiraSettings, "tuning.")
+    return Experiment(
+        Corpus(**_paths(values, "train", Corpus, folder)),
+        TestSet(**_paths(values, "dev", TestSet, folder)),
+        TestSet(**_paths(values, "test", TestSet, folder)),
+        folder / _string(values, "start"),
+        folder / _string(values, "output"),
+        models,
+        features,
+        KbmiraSettings(**tuning),
+    )
+
+
+def _feature_with_path(kind: str, argument: str, folder: Path) -> str:
+    return f"{kind}:{folder / argument}" if argument else kind
+
+
+def _model(entry: Any, place: str) -> ModelEntry:
+    if not isinstance(entry, dict) or "preset" not in entry:
+        raise InputError(f"{place}: expected a table with a preset")
+    settings = {name: value for name, value in entry.items() if name not in ("preset", "backward")}
+    try:
+        override(find_preset(entry["preset"]).architecture, Training(), settings)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+    return ModelEntry(entry["preset"], bool(entry.get("backward", False)), settings)
+
+
+def _paths(values: dict[str, Any], name: str, kind: type, folder: Path) -> dict[str, Any]:
+    table = _table(values, name)
+    _check_keys(table, kind, f"{name}.")
+    paths: dict[str, Any] = {}
+    for key in (item.name for item in dataclasses.fields(kind)):
+        if key == "reference":
+            found = table.get(key)
+            references = found if isinstance(found, list) else [_string(table, key, f"{name}.")]
+            paths[key] = tuple(folder / str(reference) for reference in references)
+        else:
+            paths[key] = folder / _string(table, key, f"{name}.")
+    return paths
+
+
+def _table(values: dict[str, Any], name: str) -> dict[str, Any]:
+    found = values.get(name, {})
+    if not isinstance(found, dict):
+        raise InputError(f"{name}: expected a table, found {found!r}")
+    return found
+
+
+def _string(values: dict[str, Any], name: str, prefix: str = "") -> str:
+    found = values.get(name)
+    if not isinstance(found, str):
+        raise InputError(f"{prefix}{name}: expected a path, found {'nothing' if found is None else repr(found)}")
+    return found
+
+
+def _check_keys(values: dict[str, Any], kind: type, prefix: str) -> None:
+    known = [item.name for item in dataclasses.fields(kind)]
+    for name in values:
+        if name not in known:
+            raise InputError(f"unknown key {prefix}{name}{nearest(name, known)}")

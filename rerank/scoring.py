@@ -1,0 +1,80 @@
+"""Scoring: features are computed for a list and appended to its lines, a few sentences at a time."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from features.feature import Array, Candidates, Feature, FeatureRequest
+from features.progress import note, progress_bar
+from moses_io.errors import InputError
+from moses_io.nbest import SentenceList, check_id, read_nbest, with_features, without_marks
+from moses_io.streams import open_output
+from moses_io.text import read_lines, tokens
+from rerank import __version__
+
+BATCH = 2000
+"""Candidates that are scored together, rounded up to whole sentences."""
+
+
+def add_features(nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, device: str) -> None:
+    """Write the list with a feature for each request at the end of its third field; all else stays byte for byte.
+
+    Raises:
+        InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
+    """
+    sources = read_lines(source)
+    features = [(request.label, request.load(device)) for request in requests]
+    for label, feature in features:
+        note(f"{label} = {feature.signature}|version:{__version__}")
+    lists = _with_new_labels(without_marks(read_nbest(nbest)), [label for label, _ in features])
+    with open_output(output) as stream, progress_bar("score", len(sources)) as bar:
+        for batch in _batches(lists):
+            candidates = [_candidates(sentence_list, sources) for sentence_list in batch]
+            columns = [(label, _values(label, feature, candidates)) for label, feature in features]
+            hypotheses = (hypothesis for sentence_list in batch for hypothesis in sentence_list.hypotheses)
+            for number, hypothesis in enumerate(hypotheses):
+                added = [(label, " ".join(f"{value:.9g}" for value in values[number])) for label, values in columns]
+                stream.write(with_features(hypothesis, added))
+            bar.advance(len(batch), "")
+
+
+def _values(label: str, feature: Feature, sentences: Sequence[Candidates]) -> Array:
+    """(N, values) of a feature, checked."""
+    values = feature(sentences)
+    if np.isfinite(values).all():
+        return values
+    row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+    for candidates in sentences:
+        if row < len(candidates.hypotheses):
+            raise InputError(f"feature {label!r}, sentence {candidates.sentence}: not finite for hypothesis {row + 1}")
+        row -= len(candidates.hypotheses)
+    raise AssertionError("a feature returns a row for each candidate")
+
+
+def _with_new_labels(lists: Iterable[SentenceList], labels: Sequence[str]) -> Iterator[SentenceList]:
+    for sentence_list in lists:
+        names = {name for name, _ in sentence_list.hypotheses[0].dense}
+        for label in labels:
+            if label in names:
+                raise InputError(f"{sentence_list.place}: the list already has a feature {label!r}; name another label")
+        yield sentence_list
+
+
+def _batches(lists: Iterable[SentenceList]) -> Iterator[list[SentenceList]]:
+    """Cut the list into groups of whole sentences."""
+    batch: list[SentenceList] = []
+    size = 0
+    for sentence_list in lists:
+        batch.append(sentence_list)
+        size += len(sentence_list.hypotheses)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _candidates(sentence_list: SentenceList, sources: Sequence[str]) -> Candidates:
+    check_id(sentence_list, len(sources), "source")
+    hypotheses = tuple(tuple(tokens(hypothesis.text)) for hypothesis in sentence_list.hypotheses)
+    return Candidates(sentence_list.sentence, tuple(tokens(sources[sentence_list.sentence])), hypotheses)

@@ -1,0 +1,146 @@
+"""Selection: weights choose the best candidate of each sentence; one line a source sentence, always."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from moses_io.errors import InputError
+from moses_io.nbest import SentenceList, check_id, read_nbest, with_total
+from moses_io.streams import open_output
+from moses_io.text import encode, read_lines
+from moses_io.weights import Weights, read_weights
+from rerank.candidates import Array, FeatureSpace, dense_features
+from rerank.weights import warn_of_unused
+
+
+@dataclass(frozen=True)
+class Holes:
+    """What stands for a sentence without candidates.
+
+    Attributes:
+        sentences: number of source sentences, or None where only gaps inside the list can be seen.
+        blank: whether an empty line does.
+        lines: a line for every sentence that may lack candidates, or None.
+    """
+
+    sentences: int | None = None
+    blank: bool = False
+    lines: list[str] | None = None
+
+    def line(self, sentence: int, place: str) -> bytes:
+        """Return the line of a sentence without candidates.
+
+        Raises:
+            InputError: there is none.
+        """
+        if self.blank:
+            return b"\n"
+        if self.lines is None:
+            fills = "--on-missing blank or --on-missing FILE fills its line"
+            raise InputError(f"{place}: sentence {sentence} has no candidates; {fills}")
+        if sentence >= len(self.lines):
+            raise InputError(f"{place}: sentence {sentence} has no candidates, and no line in the file of --on-missing")
+        return encode(self.lines[sentence]) + b"\n"
+
+
+class Scorer:
+    """Scores the candidates of one sentence after the other under given weights."""
+
+    def __init__(self, weights: Weights, path: str) -> None:
+        self._weights, self._path = weights, path
+        self._space: FeatureSpace | None = None
+        self._vector: Array = np.empty(0)
+
+    def __call__(self, sentence_list: SentenceList) -> Array:
+        """(candidates,) model scores; a sparse feature without a weight counts 0.
+
+        Raises:
+            InputError: a dense feature has no weight, or another number of weights than of values.
+        """
+        if self._space is None:
+            self._space = FeatureSpace(dense_features(sentence_list))
+            for name, _ in self._space.dense:
+                if name not in self._weights:
+                    raise InputError(f"{sentence_list.place}: feature {name!r} has no weight in {self._path}")
+            self._vector = self._space.vector(self._weights)
+            warn_of_unused(self._space, self._weights, self._path)
+        rows = np.array([self._space.row(hypothesis) for hypothesis in sentence_list.hypotheses])
+        scores: Array = rows.reshape(len(rows), -1) @ self._vector
+        for number, hypothesis in enumerate(sentence_list.hypotheses):
+            for name, value in hypothesis.sparse.items():
+                scores[number] += value * self._weights.get(name, (0.0,))[0]
+        return scores
+
+
+def rerank(nbest: str, weights: str, holes: Holes, output: str, reranked: str | None = None) -> None:
+    """Write the best candidate of each sentence, and the whole list in its new order if `reranked` names a file.
+
+    Of candidates with equal scores the first in the list wins. The list must go up in ids, so that a sentence can be
+    written as soon as it is read.
+    """
+    scorer = Scorer(read_weights(weights), weights)
+    with contextlib.ExitStack() as stack:
+        best = stack.enter_context(open_output(output))
+        again = stack.enter_context(open_output(reranked)) if reranked else None
+        for item in _complete(read_nbest(nbest), holes):
+            if isinstance(item, bytes):
+                best.write(item)
+                continue
+            scores = scorer(item)
+            best.write(encode(item.hypotheses[int(np.argmax(scores))].text) + b"\n")
+            if again:
+                _write_list(again, item, scores)
+
+
+def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
+    """Write what the decoder itself chose: the candidate with the highest total, the first one of equals."""
+    with open_output(output) as best:
+        for item in _complete(read_nbest(nbest), holes):
+            if isinstance(item, bytes):
+                best.write(item)
+                continue
+            totals = [hypothesis.total for hypothesis in item.hypotheses]
+            known = [-np.inf if total is None else total for total in totals]
+            best.write(encode(item.hypotheses[int(np.argmax(known))].text) + b"\n")
+
+
+def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Holes:
+    """Make `Holes` of what a user said: the source or its number of lines, and `error`, `blank` or a file."""
+    if source is not None:
+        sentences = len(read_lines(source))
+    if on_missing in ("error", "blank"):
+        return Holes(sentences, blank=on_missing == "blank")
+    lines = read_lines(on_missing)
+    if sentences is not None and len(lines) != sentences:
+        raise InputError(f"{on_missing} has {len(lines)} lines, there are {sentences} source sentences")
+    return Holes(sentences, lines=lines)
+
+
+def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceList | bytes]:
+    """Yield the list of each sentence in the order of their ids, and a line for each sentence that has none."""
+    expected, place = 0, ""
+    for sentence_list in lists:
+        place = sentence_list.place
+        if sentence_list.sentence < expected:
+            raise InputError(
+                f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}; "
+                "`moses-rerank validate --regroup` puts a list in order"
+            )
+        if holes.sentences is not None:
+            check_id(sentence_list, holes.sentences, "source")
+        for missing in range(expected, sentence_list.sentence):
+            yield holes.line(missing, place)
+        yield sentence_list
+        expected = sentence_list.sentence + 1
+    for missing in range(expected, holes.sentences or 0):
+        yield holes.line(missing, f"{place.rpartition(':')[0]}, at its end")
+
+
+def _write_list(stream: BinaryIO, sentence_list: SentenceList, scores: Array) -> None:
+    """Write the lines best first, the total replaced by the new score."""
+    for number in np.argsort(-scores, kind="stable"):
+        line = with_total(sentence_list.hypotheses[int(number)], f"{scores[number]:.9g}")
+        stream.write(line if line.endswith(b"\n") else line + b"\n")

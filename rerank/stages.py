@@ -1,0 +1,83 @@
+"""Stages of an experiment: each is done again only when what it reads has changed."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from features.progress import note
+from moses_io.errors import InputError
+from moses_io.streams import digest, open_output
+from rerank import __version__
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step from files to a file or folder.
+
+    Attributes:
+        name: what it is called on stderr and in the record.
+        inputs: files and folders that it reads.
+        settings: what else decides its result, as JSON values.
+        output: the file or folder that it makes.
+        action: what makes it.
+    """
+
+    name: str
+    inputs: tuple[Path, ...]
+    settings: Any
+    output: Path
+    action: Callable[[], object]
+
+
+def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
+    """Do the stages whose inputs, settings or outputs are not those of the record, and keep the record.
+
+    Returns:
+        The names of the stages that were done.
+    """
+    known = _read(record)
+    done = []
+    for number, stage in enumerate(stages, start=1):
+        place = f"[{number}/{len(stages)}] {stage.name}"
+        wanted = _inputs(stage)
+        if known.get(stage.name) == {**wanted, "output": _digest(stage.output)}:
+            note(f"{place}: up to date")
+            continue
+        note(place)
+        if stage.output.is_dir():
+            shutil.rmtree(stage.output)
+        stage.action()
+        known[stage.name] = {**wanted, "output": _digest(stage.output)}
+        with open_output(str(record)) as stream:
+            stream.write(json.dumps(known, indent=1).encode() + b"\n")
+        done.append(stage.name)
+    return done
+
+
+def _inputs(stage: Stage) -> dict[str, Any]:
+    digests = {str(path): _digest(path) for path in stage.inputs}
+    for path, found in digests.items():
+        if found is None:
+            raise InputError(f"{path}: No such file or directory")
+    return {"version": __version__, "settings": stage.settings, "inputs": digests}
+
+
+def _digest(path: Path) -> Any:
+    """Digest of a file, of each file of a folder, or None where there is neither."""
+    if path.is_dir():
+        return {child.name: digest(child) for child in sorted(path.iterdir()) if child.is_file()}
+    return digest(path) if path.exists() else None
+
+
+def _read(record: Path) -> dict[str, Any]:
+    try:
+        known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        note(f"warning: {record} cannot be read; all stages are done again")
+        return {}
+    return known

@@ -1,0 +1,164 @@
+"""Validation: what is in an n-best list, and every fault in it with its line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from moses_io.errors import Fault, InputError
+from moses_io.nbest import Hypothesis, Layout, Order, has_marks, is_sparse, parse_line
+from moses_io.streams import name_of, numbered_lines, open_output
+from moses_io.text import read_lines, without_line_end
+from moses_io.weights import read_weights
+from rerank.candidates import FeatureSpace
+
+_ESCAPES = ("&amp;", "&#124;", "&lt;", "&gt;", "&apos;", "&quot;", "&#91;", "&#93;")
+
+
+@dataclass
+class Findings:
+    """What was found; `faults` stop the other commands, `warnings` do not."""
+
+    path: str
+    layout: Layout = field(default_factory=Layout)
+    candidates: dict[int, int] = field(default_factory=dict)
+    sparse: set[str] = field(default_factory=set)
+    fields: dict[str, int] = field(default_factory=dict)
+    empty: int = 0
+    duplicates: int = 0
+    escaped: bool = False
+    upper: bool = False
+    faults: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def summary(self) -> list[str]:
+        """Return lines that say what is in the list."""
+        counts = sorted(self.candidates.values())
+        if not counts:
+            return [f"{self.path}: no candidates"]
+        gaps = max(self.candidates) + 1 - len(self.candidates)
+        dense = ", ".join(f"{name}({count})" for name, count in self.layout.features or ())
+        lines = [
+            f"{self.path}: {len(counts)} sentences, ids {min(self.candidates)} to {max(self.candidates)}, "
+            f"{gaps} missing",
+            f"candidates: {sum(counts)}; a sentence {counts[0]} to {counts[-1]}, median {counts[len(counts) // 2]}; "
+            f"{self.duplicates} texts repeated, {self.empty} empty",
+            f"dense features (values): {dense or 'none'}",
+            f"sparse features: {len(self.sparse)}",
+        ]
+        return lines + [f"{name}: in {count} lines" for name, count in self.fields.items()]
+
+
+def validate(nbest: str, source: str | None, references: Sequence[str], weights: str | None) -> Findings:
+    """Read a list to its end and collect all that is wrong or odd about it."""
+    found = Findings(name_of(nbest))
+    limits = {path: read_lines(path) for path in [*([source] if source else []), *references]}
+    order, texts, marked = Order(), set[bytes](), 0
+    current = None
+    for number, line in numbered_lines(nbest):
+        if not without_line_end(line):
+            continue
+        try:
+            hypothesis = parse_line(line, number)
+            found.layout.check(hypothesis)
+            if hypothesis.sentence != current:
+                current, texts = hypothesis.sentence, set()
+                order.check(current)
+                _check_limits(current, limits)
+        except Fault as fault:
+            found.faults.append(f"{found.path}:{number}: {fault}")
+            continue
+        found.duplicates += hypothesis.fields[1] in texts
+        texts.add(hypothesis.fields[1])
+        marked = marked or (number if has_marks(hypothesis) else 0)
+        _count(found, hypothesis)
+    if marked:
+        found.warnings.append(
+            f"{found.path}:{marked}: segmentation marks such as |0-1| in the text (Moses' -t); "
+            "score, tune and evaluate stop on them"
+        )
+    if not found.candidates:
+        found.faults.append(f"{found.path}: no line of the list can be read")
+    _compare_texts(found, [line for path in references for line in limits[path]])
+    _compare_weights(found, weights)
+    return found
+
+
+def regroup(nbest: str, output: str) -> None:
+    """Write the list with the lines of each sentence together and ids going up; order inside a sentence stays.
+
+    Raises:
+        InputError: a line cannot be read.
+    """
+    rows = []
+    for number, line in numbered_lines(nbest):
+        try:
+            if without_line_end(line):
+                rows.append((parse_line(line, number).sentence, line if line.endswith(b"\n") else line + b"\n"))
+        except Fault as fault:
+            raise InputError(f"{name_of(nbest)}:{number}: {fault}") from None
+    rows.sort(key=lambda row: row[0])
+    with open_output(output) as stream:
+        stream.writelines(line for _, line in rows)
+
+
+def describe_field(content: bytes) -> str:
+    """Name what a field behind the total holds: `segmentation`, `alignment` or `other`."""
+    words = without_line_end(content).strip(b" ").split(b" ")
+    if b"=" in words[0]:
+        return "segmentation"
+    return "alignment" if all(_is_link(word) for word in words if word) else "other"
+
+
+def _is_link(word: bytes) -> bool:
+    left, dash, right = word.partition(b"-")
+    return bool(dash) and left.isdigit() and right.isdigit()
+
+
+def _check_limits(sentence: int, limits: dict[str, list[str]]) -> None:
+    for path, lines in limits.items():
+        if sentence >= len(lines):
+            raise Fault(f"sentence {sentence} is beyond {path}, which has {len(lines)} lines")
+
+
+def _count(found: Findings, hypothesis: Hypothesis) -> None:
+    text = hypothesis.text
+    found.candidates[hypothesis.sentence] = found.candidates.get(hypothesis.sentence, 0) + 1
+    found.sparse.update(hypothesis.sparse)
+    found.empty += not text
+    found.escaped = found.escaped or any(escape in text for escape in _ESCAPES)
+    found.upper = found.upper or text != text.lower()
+    for place, content in enumerate(hypothesis.fields[4:], start=5):
+        name = f"field {place}, {describe_field(content)}"
+        found.fields[name] = found.fields.get(name, 0) + 1
+
+
+def _compare_texts(found: Findings, references: list[str]) -> None:
+    """Warn of escaping or upper case on one side only."""
+    if not references:
+        return
+    escaped = any(escape in line for line in references for escape in _ESCAPES)
+    upper = any(line != line.lower() for line in references)
+    for here, there, what in (
+        (found.escaped, escaped, "escaped characters such as &apos;"),
+        (found.upper, upper, "upper case letters"),
+    ):
+        if here != there:
+            side = "the list" if here else "the reference"
+            found.warnings.append(f"only {side} has {what}; they will not match")
+
+
+def _compare_weights(found: Findings, path: str | None) -> None:
+    if path is None or found.layout.features is None:
+        return
+    weights = read_weights(path)
+    space = FeatureSpace(found.layout.features)
+    for name, _ in space.dense:
+        if name not in weights:
+            found.warnings.append(f"feature {name!r} has no weight in {path}")
+    try:
+        space.vector(weights)
+    except InputError as error:
+        found.faults.append(f"{path}: {error}")
+    names = {name for name, _ in space.dense} | found.sparse
+    unused = [name for name in weights if name not in names and not is_sparse(name, 1)]
+    if unused:
+        found.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")
