@@ -1,28 +1,37 @@
 """Progress on stderr: a bar where a person watches, plain lines elsewhere."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+PAUSE = 30.0
+"""Seconds between two lines of progress where stderr is not a terminal."""
+
 
 class Bar:
     """A bar that counts `total` units and shows a few words beside them."""
 
-    def __init__(self, progress: Progress, description: str, total: int | None) -> None:
-        self._progress = progress
+    def __init__(self, progress: Progress, description: str, total: int) -> None:
+        self._progress, self._description, self._total = progress, description, total
         self._task = progress.add_task(description, total=total, note="")
+        self._done, self._told = 0, time.monotonic()
 
-    def advance(self, units: int, note: str) -> None:
-        """Count `units` more and show `note`."""
-        self._progress.update(self._task, advance=units, note=note)
+    def advance(self, units: int, words: str) -> None:
+        """Count `units` more and show `words`."""
+        self._done += units
+        self._progress.update(self._task, advance=units, note=words)
+        if self._progress.disable and time.monotonic() - self._told > PAUSE:
+            self._told = time.monotonic()
+            note(f"{self._description}: {self._done} of {self._total} {words}".rstrip())
 
 
 @contextmanager
-def progress_bar(description: str, total: int | None) -> Iterator[Bar]:
-    """Show a bar while the block runs, and nothing where stderr is not a terminal."""
+def progress_bar(description: str, total: int) -> Iterator[Bar]:
+    """Show a bar while the block runs, or a line now and then where stderr is not a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(

@@ -30,13 +30,14 @@ def open_input(path: str) -> Iterator[BinaryIO]:
     Raises:
         InputError: the file cannot be opened, or is a folder.
     """
-    try:
-        raw = cast("BufferedReader", sys.stdin.buffer) if path == STANDARD else Path(path).open("rb")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
     with contextlib.ExitStack() as stack:
-        if path != STANDARD:
-            stack.enter_context(raw)
+        if path == STANDARD:
+            raw = cast("BufferedReader", sys.stdin.buffer)
+        else:
+            try:
+                raw = stack.enter_context(Path(path).open("rb"))
+            except OSError as error:
+                raise InputError(f"{path}: {error.strerror}") from None
         if raw.peek(2)[:2] == _GZIP:
             yield cast("BinaryIO", stack.enter_context(gzip.GzipFile(fileobj=raw)))
         else:

@@ -1,6 +1,7 @@
 """The whole chain of an experiment: train, score, tune, rerank, evaluate."""
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from features.progress import note
 from moses_io.streams import open_output
 from moses_io.text import read_lines, read_references
 from rerank.evaluation import best_candidates, evaluate
-from rerank.experiment import Experiment, ModelEntry, TestSet
+from rerank.experiment import Experiment, ModelEntry, NbestSet
 from rerank.models import TrainingRequest, train_model
 from rerank.report import changed_sentences, table
 from rerank.scoring import add_features
@@ -56,18 +57,17 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
     )
 
 
-def _score(experiment: Experiment, name: str, test_set: TestSet, device: str) -> list[Stage]:
+def _score(experiment: Experiment, name: str, test_set: NbestSet, device: str) -> list[Stage]:
     """One stage a feature, each reading the list that the one before wrote, so that a new last feature costs itself."""
     stages = []
     nbest = test_set.nbest
     for label, text in experiment.features.items():
-        kind, _, argument = text.partition(":")
-        if argument in experiment.models:
-            argument = str(experiment.output / "models" / argument)
-        (request,) = parse_requests([f"{label}={kind}:{argument}" if argument else f"{label}={kind}"])
+        (request,) = parse_requests([f"{label}={text}"])
+        if request.kind == "neural" and request.argument in experiment.models:
+            request = replace(request, argument=str(experiment.output / "models" / request.argument))
         output = experiment.output / f"{name}.{label}.nbest.gz"
         action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), device)
-        inputs = (nbest, test_set.source, *([Path(argument)] if argument else []))
+        inputs = (nbest, test_set.source, *([Path(request.argument)] if request.argument else []))
         stages.append(Stage(f"score {name} {label}", inputs, {"feature": text}, output, action))
         nbest = output
     return stages

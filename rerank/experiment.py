@@ -26,7 +26,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class TestSet:
+class NbestSet:
     """A set with its n-best list."""
 
     source: Path
@@ -59,13 +59,13 @@ class Experiment:
     """
 
     train: Corpus
-    dev: TestSet
-    test: TestSet
+    dev: NbestSet
+    test: NbestSet
     start: Path
     output: Path
     models: dict[str, ModelEntry]
     features: dict[str, str]
-    tuning: KbmiraSettings = KbmiraSettings()
+    tuning: KbmiraSettings
 
 
 def read_experiment(path: str) -> Experiment:
@@ -96,12 +96,15 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
             features[request.label] = _feature_with_path(request.kind, request.argument, folder)
         elif request.argument not in models:
             features[request.label] = f"neural:{folder / request.argument}"
-    tuning = values.get("tuning", {})
+    tuning = _table(values, "tuning")
     _check_keys(tuning, KbmiraSettings, "tuning.")
+    for name, value in tuning.items():
+        if not isinstance(value, (int, float)):
+            raise InputError(f"tuning.{name}: expected a number, found {value!r}")
     return Experiment(
         Corpus(**_paths(values, "train", Corpus, folder)),
-        TestSet(**_paths(values, "dev", TestSet, folder)),
-        TestSet(**_paths(values, "test", TestSet, folder)),
+        NbestSet(**_paths(values, "dev", NbestSet, folder)),
+        NbestSet(**_paths(values, "test", NbestSet, folder)),
         folder / _string(values, "start"),
         folder / _string(values, "output"),
         models,

@@ -37,7 +37,14 @@ def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
 
     Returns:
         The names of the stages that were done.
+
+    Raises:
+        InputError: a file that no stage makes is not there; told before anything is done.
     """
+    made = {stage.output for stage in stages}
+    for path in (path for stage in stages for path in stage.inputs):
+        if path not in made and not path.exists():
+            raise InputError(f"{path}: No such file or directory")
     known = _read(record)
     done = []
     for number, stage in enumerate(stages, start=1):
@@ -58,11 +65,11 @@ def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
 
 
 def _inputs(stage: Stage) -> dict[str, Any]:
-    digests = {str(path): _digest(path) for path in stage.inputs}
-    for path, found in digests.items():
-        if found is None:
-            raise InputError(f"{path}: No such file or directory")
-    return {"version": __version__, "settings": stage.settings, "inputs": digests}
+    return {
+        "version": __version__,
+        "settings": stage.settings,
+        "inputs": {str(path): _digest(path) for path in stage.inputs},
+    }
 
 
 def _digest(path: Path) -> Any:

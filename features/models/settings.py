@@ -77,6 +77,8 @@ PRESETS: dict[str, Preset] = {
     ),
 }
 
+_FROM_ZERO = ("updates", "seed")
+
 Settings = TypeVar("Settings", Architecture, Training)
 
 
@@ -120,6 +122,8 @@ def _replace(settings: Settings, values: dict[str, Any]) -> Settings:
         except ValueError:
             expected = "a whole number" if kind is int else "a number"
             raise InputError(f"setting {name!r}: expected {expected}, found {value!r}") from None
-        if not 0 <= converted[name] < float("inf"):
+        smallest = 1 if kind is int and name not in _FROM_ZERO else 0
+        largest = 1 if name == "dropout" else float("inf")
+        if not smallest <= converted[name] < largest:
             raise InputError(f"setting {name!r}: {value} is out of range")
     return dataclasses.replace(settings, **converted)

@@ -57,7 +57,7 @@ def train(
         The best perplexity on dev, per word with `</s>`.
 
     Raises:
-        InputError: nothing is left to train on, the folder is in use, or the loss is no longer a number.
+        InputError: nothing is left to train on, the folder is in use, or the loss grows out of all bounds.
     """
     settings = config.training
     kept = [pair for pair in corpus if min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length]
@@ -110,8 +110,7 @@ def _train_epoch(run: _Run, bar: Bar) -> dict[str, float]:
         rate = settings.rate * (1 - 0.9 * run.updates / run.planned)
         batch_loss, batch_words = _update(run, numbers, rate)
         loss, words = loss + batch_loss, words + batch_words
-        if not math.isfinite(loss):
-            raise InputError(f"the loss is not a number after {run.updates} updates; try a smaller rate")
+        _check_finite(batch_loss, run)
         speed = words / (time.monotonic() - started)
         bar.advance(1, f"{speed:,.0f} tokens/s, loss {batch_loss / batch_words:.3f}")
         if run.updates >= run.planned:
@@ -137,6 +136,7 @@ def _update(run: _Run, numbers: list[int], rate: float) -> tuple[float, int]:
 def _finish_epoch(run: _Run, epoch: int, measured: dict[str, float], folder: Path, started: float) -> None:
     """Measure dev, keep the model if it is the best, and write the epoch down."""
     dev = perplexity(run.network, run.dev, run.device)
+    _check_finite(dev, run)
     better = dev < run.best
     run.best, run.stale = (dev, 0) if better else (run.best, run.stale + 1)
     if better:
@@ -149,6 +149,11 @@ def _finish_epoch(run: _Run, epoch: int, measured: dict[str, float], folder: Pat
         f"epoch {epoch}: perplexity train {row['train_perplexity']:.3f}, dev {dev:.3f}{' (best)' if better else ''}, "
         f"{row['tokens_per_second']:,.0f} tokens/s, {row['seconds']:.0f} s"
     )
+
+
+def _check_finite(value: float, run: _Run) -> None:
+    if not math.isfinite(value):
+        raise InputError(f"the loss grew out of all bounds within {run.updates} updates; try a smaller rate")
 
 
 def _encode(pairs: Sequence[TokenPair], source: Vocabulary, target: Vocabulary) -> list[Pair]:

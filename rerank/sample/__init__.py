@@ -1,4 +1,4 @@
-"""The sample: a generated German-English corpus with real Moses lists, weights and a language model (see its README)."""
+"""The sample: a generated German-English corpus with real Moses lists, weights and a language model."""
 
 import dataclasses
 from pathlib import Path

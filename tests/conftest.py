@@ -1,0 +1,62 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rerank.cli import main
+from rerank.sample import FOLDER
+
+
+@pytest.fixture(scope="session")
+def sample() -> Path:
+    return FOLDER
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    folder = os.environ.get("MOSES_RERANK_DATA")
+    if not folder:
+        pytest.skip("MOSES_RERANK_DATA does not name the folder of larger data")
+    return Path(folder)
+
+
+@pytest.fixture
+def command(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., tuple[int, bytes, str]]:
+    """Run `moses-rerank` in this process; return its exit status, stdout and stderr."""
+
+    def run(*arguments: object) -> tuple[int, bytes, str]:
+        status = main([str(argument) for argument in arguments])
+        out, err = capfdbinary.readouterr()
+        return status, out, err.decode(errors="surrogateescape")
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Write a file of this test and return its path."""
+
+    def make(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, Path]:
+    """A forward and a backward model that learnt a little."""
+    from rerank.models import TrainingRequest, train_model
+
+    folder = tmp_path_factory.mktemp("models")
+    for side in ("de", "en"):
+        lines = (sample / f"train.{side}").read_text(encoding="utf-8").split("\n")
+        (folder / f"train.{side}").write_text("\n".join(lines[:300]) + "\n", encoding="utf-8")
+    settings = {"embedding": 16, "hidden": 16, "attention": 16, "epochs": 3, "rate": 0.01}
+    corpus = (str(folder / "train.de"), str(folder / "train.en"))
+    dev = (str(sample / "dev.de"), str(sample / "dev.en"))
+    train_model(TrainingRequest("cohn-align", corpus, dev, False, settings), str(folder / "forward"), "cpu")
+    train_model(TrainingRequest("rnnsearch", corpus, dev, True, settings), str(folder / "backward"), "cpu")
+    return {"forward": folder / "forward", "backward": folder / "backward"}

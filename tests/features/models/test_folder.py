@@ -1,0 +1,104 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from features.models.device import find_device
+from features.models.folder import load_model
+from features.models.scoring import score_pairs
+from moses_io.errors import InputError
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def folder(models: dict[str, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(models["forward"], tmp_path / "model"))
+
+
+def test_a_model_is_one_folder_without_pickles(folder: Path) -> None:
+    names = {"config.json", "metrics.jsonl", "model.safetensors", "source.vocabulary", "target.vocabulary"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert json.loads((folder / "config.json").read_text())["format"] == 1
+    assert load_model(folder, CPU).signature.startswith("preset:cohn-align|direction:forward|sha256:")
+
+
+def test_folders_that_are_no_model(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere: not a model folder, it has no config\.json"):
+        load_model(Path("nowhere"), CPU)
+    config = json.loads((folder / "config.json").read_text())
+    for change, message in (
+        ("[]", "format None, this version reads format 1"),
+        ("{", "cannot be read"),
+        (json.dumps(config | {"format": 2}), "format 2, this version reads format 1"),
+        (json.dumps(config | {"colour": 2}), "not the settings of a model"),
+        (json.dumps(config | {"training": {}}), "not the settings of a model"),
+    ):
+        (folder / "config.json").write_text(change)
+        with pytest.raises(InputError, match=message):
+            load_model(folder, CPU)
+
+
+def test_weights_that_are_damaged_missing_or_of_another_model(folder: Path, models: dict[str, Path]) -> None:
+    weights = folder / "model.safetensors"
+    content = weights.read_bytes()
+    for damaged in (content[: len(content) // 2], b"", (models["backward"] / weights.name).read_bytes()):
+        weights.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"model\.safetensors: damaged, or of another model"):
+            load_model(folder, CPU)
+    weights.unlink()
+    with pytest.raises(InputError, match=r"no model\.safetensors"):
+        load_model(folder, CPU)
+
+
+def test_scores_do_not_depend_on_order_or_company(models: dict[str, Path]) -> None:
+    model = load_model(models["backward"], CPU)
+    pairs = [
+        (("das", "Haus", "."), ("the", "house", ".")),
+        (("das", "Haus", "."), ("the", "zorb")),
+        (("ein", "sehr", "langer", "Satz", "über", "nichts", "."), ("a", ".")),
+        (("das",), ()),
+    ]
+
+    def sums(chosen: list[int]) -> list[float]:
+        found = np.zeros(len(chosen))
+        for numbers, scores in score_pairs(model, [pairs[n] for n in chosen]):
+            found[numbers] = scores.log_probs.sum(dim=1)
+        return [float(value) for value in found]
+
+    together = sums([0, 1, 2, 3])
+    np.testing.assert_allclose(sums([3, 1, 0, 2]), [together[n] for n in (3, 1, 0, 2)], atol=1e-4)
+    for number, value in enumerate(together):
+        np.testing.assert_allclose(sums([number]), [value], atol=1e-4)
+
+
+def test_batches_are_bounded_in_logits(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(models["forward"], CPU)
+    pairs = [(("das", "Haus"), ("the",) * (n % 4)) for n in range(20)]
+    whole = [sorted(numbers) for numbers, _ in score_pairs(model, pairs)]
+    assert whole == [list(range(20))]
+    monkeypatch.setattr("features.models.scoring.LOGITS", 3 * 4 * len(model.target))
+    parts = [numbers for numbers, _ in score_pairs(model, pairs)]
+    assert sorted(number for part in parts for number in part) == list(range(20))
+    assert max(map(len, parts)) <= 12
+
+
+def test_devices() -> None:
+    assert find_device("cpu").type == "cpu"
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="torch sees no GPU here"):
+            find_device("cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_a_gpu_gives_the_same_scores(models: dict[str, Path]) -> None:
+    pairs = [(("das", "Haus"), ("the", "house")), (("das",), ("the", "old", "house"))]
+    (here,), (there,) = (
+        [scores.log_probs.cpu() for _, scores in score_pairs(load_model(models["forward"], find_device(name)), pairs)]
+        for name in ("cpu", "cuda")
+    )
+    np.testing.assert_allclose(there, here, atol=1e-4)

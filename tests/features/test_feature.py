@@ -1,0 +1,108 @@
+import importlib.util
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from features.feature import FEATURES, Candidates, FeatureRequest, parse_requests
+from moses_io.errors import InputError
+from moses_io.text import tokens
+
+needs_kenlm = pytest.mark.skipif(importlib.util.find_spec("kenlm") is None, reason="kenlm is not installed")
+
+TEXTS = [
+    ("die Nachbarinnen haben die Zeitung gekauft .", ["the neighbours bought the newspaper .", "the zorb", ""]),
+    ("im Wald gibt es eine schöne Lampe .", ["there is a beautiful lamp in the forest ."]),
+]
+SENTENCES = [
+    Candidates(number, tuple(tokens(source)), tuple(tuple(tokens(text)) for text in hypotheses))
+    for number, (source, hypotheses) in enumerate(TEXTS)
+]
+
+
+def arguments(sample: Path, models: dict[str, Path]) -> dict[str, str]:
+    return {"neural": str(models["forward"]), "kenlm": str(sample / "lm.5gram.arpa.gz")}
+
+
+@pytest.mark.parametrize(("kind", "row"), FEATURES.items(), ids=FEATURES)
+def test_contract(kind: str, row: object, sample: Path, models: dict[str, Path]) -> None:
+    if kind == "kenlm" and importlib.util.find_spec("kenlm") is None:
+        pytest.skip("kenlm is not installed")
+    feature = FeatureRequest("X", kind, arguments(sample, models).get(kind, "")).load("cpu")
+    values = feature(SENTENCES)
+    assert values.shape[0] == 4
+    assert np.isfinite(values).all()
+    assert "|" in feature.signature or feature.signature == kind
+    apart = np.concatenate([feature([sentence]) for sentence in SENTENCES])
+    np.testing.assert_allclose(apart, values, atol=1e-5)
+    turned = [Candidates(s.sentence, s.source, s.hypotheses[::-1]) for s in SENTENCES]
+    np.testing.assert_allclose(feature(turned)[[2, 1, 0, 3]], values, atol=1e-5)
+
+
+def test_length_counts_tokens() -> None:
+    assert FeatureRequest("L", "length", "").load("cpu")(SENTENCES).tolist() == [[6], [2], [0], [9]]
+
+
+@needs_kenlm
+def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
+    arpa = tmp_path / "tiny.arpa"
+    arpa.write_text(
+        "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-2\t<unk>\n0\t<s>\t-0.5\n-1\t</s>\n-0.5\ta\t-0.25\n\n"
+        "\\2-grams:\n-0.1\t<s> a\n-0.2\ta </s>\n\n\\end\\\n"
+    )
+    feature = FeatureRequest("L", "kenlm", str(arpa)).load("cpu")
+    values = feature([Candidates(0, (), (("a",), ("b",), (), ("a", "a\u00a0b")))])
+    log10 = [-0.1 - 0.2, -0.5 - 2 - 1, -0.5 - 1, -0.1 - 0.25 - 2 - 1]
+    np.testing.assert_allclose(values[:, 0], np.array(log10) * math.log(10), atol=1e-5)
+    assert values[:, 1].tolist() == [0, 1, 0, 1]
+
+
+@needs_kenlm
+def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no model\n")
+    with pytest.raises(InputError, match="nowhere: no such language model"):
+        FeatureRequest("L", "kenlm", "nowhere").load("cpu")
+    with pytest.raises(InputError, match="text: not a language model that KenLM reads"):
+        FeatureRequest("L", "kenlm", str(tmp_path / "text")).load("cpu")
+
+
+def test_without_kenlm_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    with pytest.raises(InputError, match="feature 'kenlm' needs the package kenlm"):
+        FeatureRequest("L", "kenlm", "x").load("cpu")
+
+
+def test_requests() -> None:
+    assert parse_requests(["NMT=neural:a/b:c", "length", "kenlm:x", "Length1=length", "length"]) == [
+        FeatureRequest("NMT", "neural", "a/b:c"),
+        FeatureRequest("Length0", "length", ""),
+        FeatureRequest("KenLM0", "kenlm", "x"),
+        FeatureRequest("Length1", "length", ""),
+        FeatureRequest("Length2", "length", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["lenght"], "unknown feature 'lenght'; did you mean 'length'?"),
+        (["NMT_fwd=length"], "label 'NMT_fwd': expected a letter, then letters and digits"),
+        (["1x=length"], "label '1x'"),
+        (["=length"], "label ''"),
+        (["A=length", "A=length"], "label 'A' is given to two features"),
+        (["neural"], "feature 'neural': expected neural:DIR"),
+        (["length:3"], "feature 'length:3': expected length"),
+    ],
+)
+def test_requests_that_are_refused(texts: list[str], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_requests(texts)
+    assert message in str(caught.value)
+
+
+def test_importing_the_table_of_features_does_not_import_torch() -> None:
+    code = "import sys, features.feature; assert not {'torch', 'kenlm'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

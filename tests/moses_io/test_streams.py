@@ -1,0 +1,106 @@
+import gzip
+import io
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.streams import digest, numbered_lines, open_input, open_output
+
+
+def test_gzip_is_told_by_its_bytes_and_not_by_the_name(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "plain.gz", tmp_path / "packed.txt"
+    plain.write_bytes(b"a\nb\n")
+    packed.write_bytes(gzip.compress(b"a\nb\n"))
+    for path in (plain, packed):
+        assert list(numbered_lines(str(path))) == [(1, b"a\n"), (2, b"b\n")]
+
+
+def test_only_lf_ends_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes("a\u0085b\u2028c\rd\x0be\r\nf".encode())
+    assert [line for _, line in numbered_lines(str(path))] == ["a\u0085b\u2028c\rd\x0be\r\n".encode(), b"f"]
+
+
+@pytest.mark.parametrize("cut", [-9, -200])
+def test_a_list_cut_off_in_the_middle_of_its_gzip_stream(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "cut.gz"
+    path.write_bytes(gzip.compress(os.urandom(2000).hex().encode() + b"\n", 1)[:cut])
+    with pytest.raises(InputError, match=r"cut\.gz:\d+: the gzip stream is cut off here"):
+        list(numbered_lines(str(path)))
+
+
+def test_a_damaged_gzip_stream(tmp_path: Path) -> None:
+    content = bytearray(gzip.compress(b"some text\n" * 99))
+    content[40:60] = b"\xff" * 20
+    path = tmp_path / "bad.gz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="the gzip stream is damaged here"):
+        list(numbered_lines(str(path)))
+
+
+def test_a_file_that_is_not_there_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere: No such file or directory"), open_input("nowhere"):
+        pass
+    with pytest.raises(InputError, match="Is a directory"), open_input(str(tmp_path)):
+        pass
+
+
+def test_stdin_may_be_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(gzip.compress(b"x\n"))))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert list(numbered_lines("-")) == [(1, b"x\n")]
+
+
+def test_output_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt), open_output(str(target)) as stream:
+        stream.write(b"half")
+        raise KeyboardInterrupt
+    assert target.read_bytes() == b"before"
+    with open_output(str(target)) as stream:
+        stream.write(b"after")
+        assert target.read_bytes() == b"before"
+    assert target.read_bytes() == b"after"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_output_in_gz_is_packed_and_the_same_each_time(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.gz", tmp_path / "b.gz"
+    for path in (first, second):
+        with open_output(str(path)) as stream:
+            stream.write(b"text\n")
+    assert gzip.decompress(first.read_bytes()) == b"text\n"
+    assert digest(first) == digest(second)
+
+
+def test_output_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with open_output(str(link)) as stream:
+        stream.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    mask = os.umask(0)
+    os.umask(mask)
+    with open_output(str(tmp_path / "fresh")):
+        pass
+    assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o666 & ~mask
+
+
+def test_output_to_a_place_that_is_not_there() -> None:
+    with pytest.raises(InputError, match="nowhere/out: No such file or directory"), open_output("nowhere/out"):
+        pass
+
+
+def test_output_to_what_is_no_plain_file() -> None:
+    with open_output(os.devnull) as stream:
+        stream.write(b"gone")
+    assert not Path(os.devnull).is_file()

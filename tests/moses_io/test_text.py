@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_io.errors import InputError
+from moses_io.text import decode, encode, read_lines, read_parallel, read_references, tokens
+
+
+@given(st.binary())
+def test_any_bytes_survive(line: bytes) -> None:
+    assert encode(decode(line)) == line
+
+
+def test_only_the_ascii_space_separates_tokens() -> None:
+    assert tokens(" a  b\u00a0c\u3000d\u2028e\tf ") == ["a", "b\u00a0c\u3000d\u2028e\tf"]
+
+
+def test_lines(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes("eins\r\nzw\u2028ei\n\ndrei".encode())
+    assert read_lines(str(path)) == ["eins", "zw\u2028ei", "", "drei"]
+
+
+def test_two_sides_of_different_length_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("a\nb\n")
+    (tmp_path / "t").write_text("a\n")
+    (tmp_path / "e").write_text("")
+    with pytest.raises(InputError, match=r"t has 1 lines, .*s has 2"):
+        read_parallel(str(tmp_path / "s"), str(tmp_path / "t"))
+    with pytest.raises(InputError, match="is empty"):
+        read_parallel(str(tmp_path / "e"), str(tmp_path / "e"))
+    with pytest.raises(InputError, match=r"t has 1 lines, .*s has 2"):
+        read_references([str(tmp_path / "s"), str(tmp_path / "t")])

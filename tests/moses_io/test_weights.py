@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.weights import read_weights, write_weights
+
+
+def read(tmp_path: Path, text: str) -> dict[str, tuple[float, ...]]:
+    path = tmp_path / "weights"
+    path.write_text(text)
+    return read_weights(str(path))
+
+
+def test_moses_ini(sample: Path) -> None:
+    weights = read_weights(str(sample / "moses.ini"))
+    assert {name: len(values) for name, values in weights.items()} == {
+        "LexicalReordering0": 6, "Distortion0": 1, "LM0": 1, "WordPenalty0": 1, "PhrasePenalty0": 1,
+        "TranslationModel0": 4, "UnknownWordPenalty0": 1,
+    }  # fmt: skip
+    assert weights["LM0"] == (0.14203690836142,)
+
+
+def test_sections_comments_and_later_lines(tmp_path: Path) -> None:
+    text = (
+        "# head\n[x]\nA= 9\n[weight]\n# inside\nA= 1 2 # behind\nA_s= 0.5\n\n[weight] more\nA= 3 4\nB= 1\n[y]\nB= 7\n"
+    )
+    assert read(tmp_path, text) == {"A": (3.0, 4.0), "A_s": (0.5,), "B": (1.0,)}
+
+
+def test_a_dense_weight_file_repeats_names(tmp_path: Path) -> None:
+    assert read(tmp_path, "A= 1\nA= 2\nB= 3\n") == {"A": (1.0, 2.0), "B": (3.0,)}
+
+
+def test_what_is_untuneable_is_no_weight(tmp_path: Path) -> None:
+    text = "Distortion0= 0.3\nUnknownWordPenalty0 UNTUNEABLE\nTM0= 0.2 UNTUNEABLECOMPONENT 0.1\n"
+    assert read(tmp_path, text) == {"Distortion0": (0.3,), "TM0": (0.2, 0.1)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("A= 1\nA=0.5\n", r":2: expected 'Name= value …', found 'A=0.5'"),
+        ("[weight]\nA= x\n", ":2: weights of 'A': expected numbers, found 'x'"),
+        ("[weight]\nA= nan\n", ":2: weights of 'A': expected finite numbers"),
+        ("[weight]\nA=\n", ":2: weights of 'A': expected finite numbers"),
+        ("[other]\nA= 1\n", "no weights"),
+        ("", "no weights"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, text)
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    weights = {"A": (0.1, -0.25), "pl_s2": (1e-9,)}
+    path = tmp_path / "weights.ini"
+    write_weights(str(path), weights, ["signature"])
+    assert read_weights(str(path)) == weights
+    assert path.read_text().startswith("# signature\n\n[weight]\nA= 0.1 -0.25\n")

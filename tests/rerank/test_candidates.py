@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.nbest import read_nbest
+from rerank.candidates import Candidates, FeatureSpace, collect
+
+LIST = """\
+2 ||| a ||| A= 1 2 B= 3 s_x= 1 ||| 0
+2 ||| b ||| B= 6 A= 4 5 s_y= 2 s_x= -1 ||| 0
+0 ||| c ||| A= 7 8 B= 9 ||| 0
+"""
+
+
+@pytest.fixture
+def candidates(tmp_path: Path) -> Candidates:
+    (tmp_path / "list").write_text(LIST)
+    return collect(read_nbest(str(tmp_path / "list")))
+
+
+def test_a_list_becomes_arrays(candidates: Candidates) -> None:
+    assert candidates.space == FeatureSpace((("A", 2), ("B", 1)), ("s_x", "s_y"))
+    assert candidates.sentences.tolist() == [2, 0]
+    assert candidates.offsets.tolist() == [0, 2, 3]
+    assert candidates.dense.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert [candidates.row(n).tolist() for n in range(3)] == [[1, 2, 3, 1, 0], [4, 5, 6, -1, 2], [7, 8, 9, 0, 0]]
+
+
+def test_scores_are_dot_products_of_dense_and_sparse_values(candidates: Candidates) -> None:
+    weights = np.array([1.0, -1.0, 0.5, 2.0, -3.0])
+    expected = [candidates.row(n) @ weights for n in range(3)]
+    np.testing.assert_allclose(candidates.scores(weights), expected, atol=1e-12)
+
+
+def test_the_best_of_each_sentence_is_the_first_of_equals(candidates: Candidates) -> None:
+    assert candidates.best(np.array([1.0, 1.0, -5.0])).tolist() == [0, 2]
+    assert candidates.best(np.array([1.0, 1.5, -5.0])).tolist() == [1, 2]
+
+
+def test_weights_and_vectors(candidates: Candidates) -> None:
+    space = candidates.space
+    vector = space.vector({"B": (3.0,), "A": (1.0, 2.0), "s_y": (5.0,), "other": (9.0,)})
+    assert vector.tolist() == [1, 2, 3, 0, 5]
+    assert space.weights(vector) == {"A": (1.0, 2.0), "B": (3.0,), "s_y": (5.0,)}
+    with pytest.raises(InputError, match="feature 'A' has 2 values in the list and 1 weights"):
+        space.vector({"A": (1.0,)})
+
+
+def test_a_list_without_features(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("0 ||| a ||| ||| 0\n0 ||| b ||| ||| 0\n")
+    candidates = collect(read_nbest(str(tmp_path / "list")))
+    assert candidates.scores(np.zeros(0)).tolist() == [0, 0]

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.nbest import read_nbest
+from moses_io.text import read_lines
+from rerank.evaluation import best_candidates, evaluate
+from rerank.report import changed_sentences, table
+
+
+@pytest.fixture(scope="module")
+def moses(sample: Path) -> list[str]:
+    return [sentence_list.hypotheses[0].text for sentence_list in read_nbest(str(sample / "test.nbest.gz"))]
+
+
+def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> None:
+    """82.84 by multi-bleu.perl on Moses' output; 95.20 for the best candidates by smoothed sentence BLEU."""
+    reference = read_lines(str(sample / "test.en"))
+    best = best_candidates(str(sample / "test.nbest.gz"), [reference])
+    evaluation = evaluate([("moses", moses), ("best", best)], [reference], best=best)
+    assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == "82.84"
+    assert f"{evaluation.scores['best']['BLEU'].value:.2f}" == "95.20"
+    assert evaluation.best is not None
+    assert evaluation.best["BLEU"].value == evaluation.scores["best"]["BLEU"].value
+    assert evaluation.scores["moses"]["BLEU"].p_value is None
+    assert evaluation.scores["best"]["BLEU"].p_value == pytest.approx(0.001, abs=1e-3)
+    assert "tok:none" in evaluation.signatures["BLEU"]
+    lines = table(evaluation)
+    assert lines[0].split() == ["system", "BLEU", "p", "chrF", "p", "TER", "p"]
+    assert lines[1].startswith("moses") and "82.84" in lines[1]
+    assert lines[3].startswith("best candidates") and "95.20" in lines[3]
+    assert {"systems", "signatures", "version", "best_candidates"} == set(evaluation.as_json())
+
+
+def test_blanks_other_than_the_space_do_not_split_tokens() -> None:
+    joined = ["a\u00a0b c\u2028d e f g"]
+    apart = ["a b c d e f g"]
+    assert evaluate([("x", joined)], [joined]).scores["x"]["BLEU"].value == pytest.approx(100)
+    assert evaluate([("x", joined)], [apart]).scores["x"]["BLEU"].value < 50
+    assert evaluate([("x", joined)], [apart], tokenize="13a").scores["x"]["BLEU"].value == pytest.approx(100)
+
+
+def test_several_references() -> None:
+    both = evaluate([("x", ["a b c d e"])], [["a b c d e"], ["z"]])
+    assert both.scores["x"]["BLEU"].value == pytest.approx(100)
+    assert "nrefs:2" in both.signatures["BLEU"]
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(InputError, match="x has 2 lines, the reference has 1"):
+        evaluate([("x", ["a", "b"])], [["a"]])
+    with pytest.raises(InputError, match="x:2: segmentation marks"):
+        evaluate([("x", ["a", "b |0-1|"])], [["a", "b"]])
+    with pytest.raises(InputError, match="--tokenize klingon: sacreBLEU knows"):
+        evaluate([("x", ["a"])], [["a"]], tokenize="klingon")
+
+
+def test_changed_sentences_show_gains_and_losses() -> None:
+    reference = ["a b c", "a b c", "a b c", "d"]
+    before = ["a b x", "a b c", "a b c", "d"]
+    after = ["a b c", "a x c", "a b c", "d"]
+    lines = changed_sentences(["s0", "s1", "s2", "s3"], reference, before, after)
+    assert lines[0] == "2 of 4 sentences changed: sentence BLEU rose in 1 and fell in 1"
+    # By hand: 1 - (3/4 · 2/3 · 1/2 · 1)^(1/4), and (3/4 · 1/3 · 1/2 · 1)^(1/4) - 1.
+    assert [line for line in lines if line.startswith("sentence")] == [
+        "sentence 0, sentence BLEU +29.3",
+        "sentence 1, sentence BLEU -40.5",
+    ]
+    assert "  before     a b x" in lines and "  after      a b c" in lines

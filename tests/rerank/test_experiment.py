@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from rerank.experiment import ModelEntry, NbestSet, read_experiment
+from rerank.kbmira import KbmiraSettings
+
+EXPERIMENT = """\
+output = "work"
+start = "moses.ini"
+train = { source = "train.de", target = "train.en" }
+dev = { source = "dev.de", reference = ["dev.en", "/abs/dev.en2"], nbest = "dev.nbest.gz" }
+test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }
+
+[models]
+forward = { preset = "cohn-align", hidden = 64, rate = 0.01 }
+back = { preset = "rnnsearch", backward = true }
+
+[features]
+NMT = "neural:forward"
+Old = "neural:models/old"
+LMbig = "kenlm:lm.arpa"
+Len = "length"
+
+[tuning]
+seed = 7
+"""
+
+
+def test_an_experiment_file(tmp_path: Path) -> None:
+    path = tmp_path / "e.toml"
+    path.write_text(EXPERIMENT)
+    experiment = read_experiment(str(path))
+    assert experiment.output == tmp_path / "work"
+    assert experiment.dev == NbestSet(
+        tmp_path / "dev.de", (tmp_path / "dev.en", Path("/abs/dev.en2")), tmp_path / "dev.nbest.gz"
+    )
+    assert experiment.models["forward"] == ModelEntry("cohn-align", False, {"hidden": 64, "rate": 0.01})
+    assert experiment.models["back"].backward
+    assert experiment.features == {
+        "NMT": "neural:forward",
+        "Old": f"neural:{tmp_path / 'models/old'}",
+        "LMbig": f"kenlm:{tmp_path / 'lm.arpa'}",
+        "Len": "length",
+    }
+    assert experiment.tuning == KbmiraSettings(seed=7)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('start = "moses.ini"', "", "start: expected a path, found nothing"),
+        ("start", "strat", "unknown key strat; did you mean 'start'?"),
+        ("nbest", "nbset", "unknown key dev.nbset; did you mean 'nbest'?"),
+        ("hidden", "hiden", "models.forward: unknown setting 'hiden'; did you mean 'hidden'?"),
+        ("cohn-align", "cohn", "models.forward: unknown preset 'cohn'"),
+        ('"length"', '"lenght"', "unknown feature 'lenght'; did you mean 'length'?"),
+        ("seed = 7", "sed = 7", "unknown key tuning.sed; did you mean 'seed'?"),
+        ("seed = 7", 'seed = "x"', "tuning.seed: expected a number, found 'x'"),
+        ("[tuning]", "[tuning", "Expected ']'"),
+        ('{ preset = "rnnsearch", backward = true }', "1", "models.back: expected a table with a preset"),
+        ('{ source = "train.de", target = "train.en" }', "1", "train: expected a table, found 1"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message: str) -> None:
+    path = tmp_path / "e.toml"
+    path.write_text(EXPERIMENT.replace(before, after))
+    with pytest.raises(InputError) as caught:
+        read_experiment(str(path))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(InputError, match=r"nowhere\.toml: No such file"):
+        read_experiment("nowhere.toml")

@@ -1,0 +1,71 @@
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from rerank.selection import Holes, choose_by_total, read_holes
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+
+def test_of_equal_candidates_the_first_in_the_list_wins(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a ||| L= 1\n0 ||| b ||| L= 2\n0 ||| c ||| L= 2\n")
+    assert command("rerank", nbest, "--weights", write("w", "L= 1\n"))[1] == b"b\n"
+
+
+def test_the_text_is_written_as_it_was_read(command: Command, write: Write) -> None:
+    nbest = write("list", b"0 |||  caf\xe9\xc2\xa0x  y  ||| L= 1\n1 |||  ||| L= 1\n")
+    assert command("rerank", nbest, "--weights", write("w", "L= 1\n"))[1] == b"caf\xe9\xc2\xa0x  y\n\n"
+
+
+def test_lists_come_from_stdin(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"0 ||| a ||| L= 1\n")))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert command("rerank", "-", "--weights", write("w", "L= 1\n"))[1] == b"a\n"
+
+
+def test_one_line_a_source_sentence(command: Command, write: Write) -> None:
+    nbest, weights, source = write("list", "1 ||| b ||| L= 1\n"), write("w", "L= 1\n"), write("s", "x\ny\nz\n")
+    status, _, err = command("rerank", nbest, "--weights", weights, "--source", source)
+    assert (status, "sentence 0 has no candidates" in err) == (2, True)
+    assert command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", "blank")[1] == b"\nb\n\n"
+    assert command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", source)[1] == b"x\nb\nz\n"
+    short = write("short", "x\n")
+    status, _, err = command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", short)
+    assert (status, "has 1 lines, there are 3 source sentences" in err) == (2, True)
+    status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 1, "--on-missing", "blank")
+    assert (status, "sentence 1 is beyond the source, which has 1 lines" in err) == (2, True)
+
+
+def test_a_missing_last_sentence_is_seen_with_the_source_only(command: Command, write: Write) -> None:
+    nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
+    assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
+    status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 2)
+    assert (status, "list, at its end: sentence 1 has no candidates" in err) == (2, True)
+
+
+def test_falling_ids_cannot_be_written_in_order(command: Command, write: Write) -> None:
+    nbest = write("list", "1 ||| b ||| L= 1\n0 ||| a ||| L= 1\n")
+    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\n"), "--on-missing", "blank")
+    assert status == 2
+    assert "list:2: sentence 0 comes after sentence 1" in err
+
+
+def test_weights_without_a_feature_are_named(command: Command, write: Write) -> None:
+    nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\nM= 2\nUnknownWordPenalty0= 1\np_x= 2\n")
+    err = command("rerank", nbest, "--weights", weights)[2]
+    assert err == f"warning: weights in {weights} without a feature in the list: M\n"
+
+
+def test_the_choice_of_the_decoder(tmp_path: Path, write: Write) -> None:
+    nbest = write(
+        "list", "0 ||| a ||| L= 1 ||| -2\n0 ||| b ||| L= 1 ||| -1\n0 ||| c ||| L= 1 ||| -1\n2 ||| d ||| L= 1\n"
+    )
+    choose_by_total(str(nbest), Holes(3, blank=True), str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == b"b\n\nd\n"
+    with pytest.raises(InputError, match="sentence 1 has no candidates"):
+        choose_by_total(str(nbest), read_holes(None, 3, "error"), str(tmp_path / "out"))

@@ -1,0 +1,75 @@
+from collections.abc import Callable
+from pathlib import Path
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+
+def test_the_sample_has_no_fault(command: Command, sample: Path) -> None:
+    status, out, _ = command(
+        "validate", sample / "dev.nbest.gz", "--source", sample / "dev.de", "--reference", sample / "dev.en"
+    )
+    text = out.decode()
+    assert status == 0
+    assert "400 sentences, ids 0 to 399, 0 missing" in text
+    assert "candidates: 36329; a sentence 4 to 100, median 100; 0 texts repeated, 0 empty" in text
+    assert "LexicalReordering0(6), Distortion0(1), LM0(1)" in text
+    assert "field 5, alignment: in 36329 lines" in text
+    assert text.endswith("0 faults, 0 warnings\n")
+
+
+def test_every_fault_is_told_with_its_line(command: Command, write: Write) -> None:
+    nbest = write(
+        "list",
+        "0 ||| a ||| L= 1 ||| 0 ||| 0-1=0-1 2=2 ||| 0-0 \n"
+        "x ||| a ||| L= 1\n"
+        "0 ||| a ||| L= 1 2\n"
+        "5 ||| a ||| L= 1 s_x= 1\n"
+        "1 |||  ||| L= nan\n"
+        "1 |||  ||| L= 1\n"
+        "0 ||| b ||| L= 1\n"
+        "2 ||| b\n",
+    )
+    status, out, _ = command("validate", nbest, "--source", write("source", "x\ny\nz\n"))
+    text = out.decode()
+    assert status == 2
+    faults = [line.removeprefix(f"fault: {nbest}") for line in text.split("\n") if line.startswith("fault: ")]
+    assert faults == [
+        ":2: expected a sentence id, found 'x'",
+        ":3: feature 'L' has 2 values, earlier lines have 1",
+        f":4: sentence 5 is beyond {nbest.parent / 'source'}, which has 3 lines",
+        ":5: feature 'L': not finite (nan)",
+        ":7: sentence 0 comes again after others; `moses-rerank validate --regroup` puts a list in order",
+        ":8: expected at least 3 fields between '|||', found 2",
+    ]
+    assert "field 5, segmentation: in 1 lines" in text
+    assert "field 6, alignment: in 1 lines" in text
+    assert "1 empty" in text
+
+
+def test_warnings(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| don &apos;t |0-1| ||| L= 1 A= 1\n0 ||| don &apos;t |0-1| ||| L= 1 A= 2\n")
+    reference, weights = write("reference", "Don 't\n"), write("weights", "[weight]\nL= 1 2\nB= 1\n")
+    status, out, _ = command("validate", nbest, "--reference", reference, "--weights", weights)
+    text = out.decode()
+    assert f"warning: {nbest}:1: segmentation marks" in text
+    assert "warning: only the list has escaped characters such as &apos;" in text
+    assert "warning: only the reference has upper case letters" in text
+    assert f"warning: feature 'A' has no weight in {weights}" in text
+    assert "warning: weights without a feature in the list: B" in text
+    assert "feature 'L' has 1 values in the list and 2 weights" in text
+    assert "1 texts repeated" in text
+    assert status == 2
+
+
+def test_regrouping_sorts_by_id_and_keeps_the_order_inside(command: Command, write: Write, tmp_path: Path) -> None:
+    nbest = write("list", "1 ||| c ||| L= 1\n\n0 ||| a ||| L= 1\r\n1 ||| b ||| L= 1\n0 ||| d ||| L= 1")
+    assert command("validate", nbest, "--regroup", "--output", tmp_path / "out")[0] == 0
+    expected = b"0 ||| a ||| L= 1\r\n0 ||| d ||| L= 1\n1 ||| c ||| L= 1\n1 ||| b ||| L= 1\n"
+    assert (tmp_path / "out").read_bytes() == expected
+
+
+def test_an_empty_list(command: Command, write: Write) -> None:
+    status, out, _ = command("validate", write("list", ""))
+    assert status == 2
+    assert "no line of the list can be read" in out.decode()

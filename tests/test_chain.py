@@ -1,0 +1,164 @@
+"""The main path on the sample, as a user walks it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rerank import __version__
+from rerank.sample import sample_experiment
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+EXPERIMENT = """\
+output = "work"
+start = "moses.ini"
+train = { source = "train.de", target = "train.en" }
+dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
+test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }
+
+[models]
+forward = { preset = "cohn-align", embedding = 24, hidden = 32, attention = 24, epochs = 2, rate = 0.01 }
+
+[features]
+NMT = "neural:forward"
+Len = "length"
+
+[tuning]
+iterations = 10
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, sample: Path) -> Path:
+    """A small part of the sample, with an experiment file."""
+    import gzip
+
+    for name in ("train", "dev", "test"):
+        for side in ("de", "en"):
+            lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")
+            (tmp_path / f"{name}.{side}").write_bytes(b"\n".join(lines[: 600 if name == "train" else 60]) + b"\n")
+    for name in ("dev", "test"):
+        with gzip.open(sample / f"{name}.nbest.gz") as stream:
+            lines = [line for line in stream if int(line.split(b" ", 1)[0]) < 60]
+        (tmp_path / f"{name}.nbest").write_bytes(b"".join(lines))
+    shutil.copy(sample / "moses.ini", tmp_path / "moses.ini")
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT)
+    return tmp_path / "experiment.toml"
+
+
+def done(err: str) -> list[str]:
+    """Stages that were done, of those that a run tells of."""
+    stages = re.findall(r"^\[\d+/\d+\] (.*)$", err, re.MULTILINE)
+    return [stage for stage in stages if not stage.endswith(": up to date")]
+
+
+def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, experiment: Path) -> None:
+    status, out, err = command("run", experiment, "--device", "cpu")
+    assert status == 0
+    scoring = ["score dev NMT", "score dev Len", "score test NMT", "score test Len"]
+    ending = ["tune", "rerank test", "evaluate"]
+    assert done(err) == ["train forward", *scoring, "tune", "choose as Moses did", "rerank test", "evaluate"]
+    work = experiment.parent / "work"
+    assert out.decode() == (work / "report.txt").read_text() == out.decode()
+    report = json.loads((work / "report.json").read_text())
+    moses, reranked = report["systems"]
+    assert (moses["system"], reranked["system"]) == ("moses", "reranked")
+    assert "p_value" in reranked["BLEU"]
+    assert report["best_candidates"]["BLEU"]["score"] > moses["BLEU"]["score"]
+    assert len((work / "test.reranked").read_text().split("\n")) == 61
+
+    status, again, err = command("run", experiment)
+    assert (status, again, done(err)) == (0, out, [])
+
+    experiment.write_text(EXPERIMENT.replace("iterations = 10", "iterations = 11"))
+    assert done(command("run", experiment)[2])[0] == "tune"
+    experiment.write_text(EXPERIMENT.replace('Len = "length"', 'Words = "length"'))
+    assert done(command("run", experiment)[2])[:3] == ["score dev Words", "score test Words", "tune"]
+    experiment.write_text(EXPERIMENT.replace("epochs = 2", "epochs = 1"))
+    assert done(command("run", experiment)[2]) == ["train forward", *scoring, *ending]
+
+
+def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: Path, models: dict[str, Path]) -> None:
+    scored, weights, out = tmp_path / "scored.gz", tmp_path / "weights.ini", tmp_path / "out"
+    for name in ("dev", "test"):
+        arguments = ["--source", tmp_path / f"{name}.de", "--feature", f"NMT=neural:{models['forward']}"]
+        assert command("score", tmp_path / f"{name}.nbest", *arguments, "--output", f"{scored}.{name}.gz")[0] == 0
+    tune = ["tune", f"{scored}.dev.gz", "--reference", tmp_path / "dev.en", "--start", tmp_path / "moses.ini"]
+    status, _, err = command(*tune, "--tuner", "kbmira", "--seed", 2, "--output", weights)
+    assert status == 0
+    assert "features without a weight in" in err and "start at 0: NMT" in err
+    signature = next(line for line in err.split("\n") if line.startswith("signature: "))
+    assert weights.read_text().startswith(f"# {signature.removeprefix('signature: ')}\n")
+    assert f"seed:2|metric:BLEU|tok:none|smooth:none|reflen:closest|references:1|version:{__version__}" in signature
+    rerank = ["rerank", f"{scored}.test.gz", "--weights", weights, "--source", tmp_path / "test.de", "--output", out]
+    assert command(*rerank)[0] == 0
+    status, table, _ = command("evaluate", "--reference", tmp_path / "test.en", out, "--nbest", tmp_path / "test.nbest")
+    assert status == 0
+    assert table.decode().startswith("system")
+    status, printed, _ = command("evaluate", "--reference", tmp_path / "test.en", out, tmp_path / "test.en", "--json")
+    systems = json.loads(printed)["systems"]
+    assert systems[1]["BLEU"]["score"] == pytest.approx(100)
+    assert 0 < systems[1]["BLEU"]["p_value"] < 0.05
+
+
+def test_the_same_seed_gives_the_same_weights_to_the_byte(command: Command, sample: Path) -> None:
+    tune = ["tune", sample / "dev.nbest.gz", "--reference", sample / "dev.en", "--start", sample / "moses.ini"]
+    assert command(*tune)[1] == command(*tune)[1]
+
+
+def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> None:
+    files = ["--source", tmp_path / "train.de", "--target", tmp_path / "train.en"]
+    dev = ["--dev-source", tmp_path / "dev.de", "--dev-target", tmp_path / "dev.en"]
+    sizes = ["--set", "embedding=8", "hidden=8", "attention=8", "updates=3"]
+    train = ["train", *files, *dev, "--output", tmp_path / "model"]
+    assert command(*train, "--preset", "rnnsearch", "--backward", *sizes)[0] == 0
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["direction"] == "backward"
+    for wrong, message in (
+        (["--preset", "rnnserch"], "unknown preset 'rnnserch'; did you mean 'rnnsearch'?"),
+        (["--preset", "rnnsearch", "--set", "hiden=3"], "unknown setting 'hiden'; did you mean 'hidden'?"),
+        (["--preset", "rnnsearch", "--set", "hidden"], "--set hidden: expected KEY=VALUE"),
+        (["--preset", "rnnsearch"], "the folder is not empty"),
+    ):
+        status, _, err = command(*train, *wrong)
+        assert (status, message in err) == (2, True)
+
+
+def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
+    experiment = sample_experiment(str(tmp_path))
+    paths = [experiment.start, experiment.train.source, experiment.train.target]
+    for part in (experiment.dev, experiment.test):
+        paths += [part.source, *part.reference, part.nbest]
+    paths += [Path(text.split(":")[1]) for text in experiment.features.values() if text.startswith("kenlm")]
+    assert all(path.is_file() for path in paths)
+    assert experiment.output == tmp_path
+
+
+def test_the_generator_writes_the_sample(tmp_path: Path, sample: Path) -> None:
+    script = Path(__file__).parent.parent / "scripts" / "make_corpus.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, stdout=subprocess.DEVNULL)
+    for path in tmp_path.iterdir():
+        assert path.read_bytes() == (sample / path.name).read_bytes()
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_the_version_and_what_can_be_named(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    presets, features = command("presets")[1].decode(), command("features")[1].decode()
+    assert [line.split(" ")[0] for line in presets.splitlines()] == ["rnnsearch", "cohn-align"]
+    assert [line.split(" ")[0] for line in features.splitlines()] == ["neural:DIR", "kenlm:ARPA", "length"]
+    with pytest.raises(SystemExit) as caught:
+        command("--version")
+    assert caught.value.code == 0
+
+
+def test_a_closed_pipe_is_no_traceback(sample: Path) -> None:
+    code = "import sys; from rerank.cli import main; sys.exit(main(sys.argv[1:]))"
+    score = f"{sys.executable} -c '{code}' score {sample}/dev.nbest.gz --source {sample}/dev.de --feature length"
+    run = subprocess.run(["bash", "-c", f"{score} | head -n 1"], capture_output=True, text=True, check=True)
+    assert run.stdout.count("\n") == 1
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,200 @@
+"""Failures seen in the tools that people rerank Moses lists with, each with the behaviour that is right.
+
+The tools are Moses' `scripts/nbest-rescore` (train.py, rescore.py, topbest.py) and the readers of n-best lists in its
+`mert/` (extractor, sentence-bleu-nbest), run at commit 34452895f.
+"""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+REFERENCE = "the old house is red .\na small dog sees the cat .\n"
+GOOD, BAD = ("the old house is red .", "a small dog sees the cat ."), ("the house .", "a dog .")
+
+
+def nbest(feature: str, good: str = "-1", bad: str = "-9") -> str:
+    """Two sentences with a bad candidate first; only `feature` tells which is good."""
+    return "".join(
+        f"{k} ||| {text}  ||| Distortion0= 0 LM0= -2 {feature}= {value} TM0= -1 -2 ||| 0\n"
+        for k in range(2)
+        for text, value in ((BAD[k], bad), (GOOD[k], good))
+    )
+
+
+@pytest.fixture
+def start(write: Write) -> Path:
+    return write("moses.ini", "[weight]\nDistortion0= 0.1\nLM0= 0.2\nTM0= 0.1 0.1\nUnknownWordPenalty0= 1\n")
+
+
+def tune(command: Command, write: Write, start: Path, content: str | bytes, *more: object) -> tuple[int, bytes, str]:
+    return command("tune", write("list", content), "--reference", write("ref", REFERENCE), "--start", start, *more)
+
+
+@pytest.mark.parametrize(("feature", "good", "bad"), [("NMT_fwd", "-1", "-9"), ("NN_x", "-1 -3", "-9 -3")])
+def test_a_feature_with_an_underscore_is_tuned_with_a_warning(
+    command: Command, write: Write, start: Path, feature: str, good: str, bad: str
+) -> None:
+    """train.py gives `NMT_fwd` weight 0 and tears `NN_x= -2 -3` apart, its second value added to another feature."""
+    content = nbest(feature, good, bad)
+    status, ini, err = tune(command, write, start, content)
+    assert status == 0
+    assert f"warning: feature '{feature}'" in err
+    weights = write("weights.ini", ini)
+    line = next(line for line in ini.decode().split("\n") if line.startswith(f"{feature}="))
+    assert float(line.split(" ")[1]) > 0
+    assert command("rerank", write("list", content), "--weights", weights)[1].decode() == REFERENCE
+
+
+def test_a_packed_list_is_read(command: Command, write: Write, start: Path) -> None:
+    """train.py: UnicodeDecodeError."""
+    status, ini, _ = tune(command, write, start, gzip.compress(nbest("NMT").encode()))
+    assert (status, b"NMT= " in ini) == (0, True)
+
+
+def test_a_packed_reference_is_read(command: Command, write: Write, start: Path) -> None:
+    """extractor reads it as garbage without an error."""
+    packed = write("ref.gz", gzip.compress(REFERENCE.encode()))
+    status, _, err = command("tune", write("list", nbest("NMT")), "--reference", packed, "--start", start)
+    assert status == 0
+    assert "-> 100.00" in err
+
+
+def test_a_dev_set_without_any_match_is_told(command: Command, write: Write, start: Path) -> None:
+    """train.py: FileNotFoundError on a file that kbmira did not write."""
+    content = nbest("NMT").replace("the", "x").replace("dog", "y").replace("is", "z").replace("small", "v")
+    status, out, err = tune(command, write, start, content)
+    assert (status, out) == (2, b"")
+    assert "BLEU on the tuning set is 0 whatever the weights" in err
+
+
+def test_an_id_beyond_the_references_is_refused(command: Command, write: Write, start: Path) -> None:
+    """extractor is right here: "Sentence id (7) not found in reference set"."""
+    status, _, err = tune(command, write, start, nbest("NMT").replace("1 |||", "7 |||"))
+    assert status == 2
+    assert "list:3: sentence 7 is beyond the reference, which has 2 lines (ids from 0 to 1)" in err
+
+
+def test_a_missing_second_reference_is_refused(command: Command, write: Write, start: Path) -> None:
+    """extractor never notices."""
+    status, _, err = tune(command, write, start, nbest("NMT"), "--reference", "nowhere")
+    assert (status, "nowhere: No such file or directory" in err) == (2, True)
+
+
+def test_a_shorter_second_reference_is_refused(command: Command, write: Write, start: Path) -> None:
+    """extractor reads it without complaint."""
+    status, _, err = tune(command, write, start, nbest("NMT"), "--reference", write("second", "a b\n"))
+    assert (status, "has 1 lines" in err) == (2, True)
+
+
+def test_a_missing_sentence_does_not_shift_the_output(command: Command, write: Write) -> None:
+    """topbest.py writes two lines for ids 0 and 2."""
+    content = "0 ||| a ||| L= 1 ||| 0\n2 ||| c ||| L= 1 ||| 0\n"
+    arguments = ("rerank", write("list", content), "--weights", write("w", "[weight]\nL= 1\n"))
+    status, _, err = command(*arguments)
+    assert status == 2
+    assert "list:2: sentence 1 has no candidates; --on-missing blank or --on-missing FILE fills its line" in err
+    assert command(*arguments, "--on-missing", "blank", "--sentences", 5)[1] == b"a\n\nc\n\n\n"
+    assert command(*arguments, "--on-missing", write("1best", "x\ny\nz\n"))[1] == b"a\ny\nc\n"
+
+
+def test_a_sentence_that_comes_again_gets_no_second_line(command: Command, write: Write) -> None:
+    """topbest.py writes a line for each run of an id."""
+    content = "0 ||| a ||| L= 1 ||| 0\n1 ||| b ||| L= 1 ||| 0\n0 ||| c ||| L= 2 ||| 0\n"
+    nbest, weights = write("list", content), write("w", "[weight]\nL= 1\n")
+    status, _, err = command("rerank", nbest, "--weights", weights)
+    assert status == 2
+    assert "list:3: sentence 0 comes again after others" in err
+    status, regrouped, _ = command("validate", nbest, "--regroup")
+    assert command("rerank", write("list", regrouped), "--weights", weights)[1] == b"c\nb\n"
+
+
+def test_an_empty_list_gives_no_line(command: Command, write: Write) -> None:
+    """topbest.py writes one empty line."""
+    status, out, err = command("rerank", write("list", ""), "--weights", write("w", "[weight]\nL= 1\n"))
+    assert (status, out) == (2, b"")
+    assert "list: the list is empty" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 ||| a ||| LM0= -1 TM0= 1", "list:2: feature 'TM0' has 1 value, earlier lines have 2"),
+        ("1 ||| a ||| LM0= -1 TM0= 1 -inf", "list:2: feature 'TM0': not finite (-inf)"),
+        ("1 ||| a ||| LM0= nan TM0= 1 2", "list:2: feature 'LM0': not finite (nan)"),
+        ("1 ||| a ||| d: 0 lm: -3", "list:2: label 'd:' is in the style before 2013"),
+        ("1 ||| a ||| b ||| LM0= -1 TM0= 1 2", "list:2: feature 'Unlabelled': expected a number, found 'b'"),
+        ("1 ||| a ||| LM0= -1 TM0= 1 2 a_b=1.5", "list:2: feature 'TM0': expected a number, found 'a_b=1.5'"),
+        ("1 ||| a ||| LM0= 1,5 TM0= 1 2", "list:2: feature 'LM0': expected a number, found '1,5'"),
+    ],
+)
+def test_lines_that_extractor_reads_without_a_word(command: Command, write: Write, line: str, message: str) -> None:
+    content = f"0 ||| a ||| LM0= -1 TM0= 1 2 ||| 0\n{line} ||| 0\n"
+    status, _, err = command("rerank", write("list", content), "--weights", write("w", "[weight]\nLM0= 1\nTM0= 1 1\n"))
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_references_are_found_by_id_and_not_by_position(command: Command, write: Write, start: Path) -> None:
+    """sentence-bleu-nbest moves to the next reference whenever the id changes; mert reads `0|||` too."""
+    content = nbest("NMT").replace("1 |||", "3|||").replace("0 |||", "1|||")
+    reference = write("gaps", "x\n" + REFERENCE.replace("\n", "\nx\n", 1))
+    status, _, err = command("tune", write("list", content), "--reference", reference, "--start", start)
+    assert status == 0
+    assert "-> 100.00" in err
+
+
+def test_weights_with_a_comment_among_them(command: Command, write: Write) -> None:
+    """rescore.py: ValueError."""
+    weights = write("w", "[weight]\n# found by hand\nL= 1\n")
+    assert command("rerank", write("list", "0 ||| a ||| L= 1 ||| 0\n"), "--weights", weights)[1] == b"a\n"
+
+
+def test_a_feature_without_a_weight_is_named(command: Command, write: Write) -> None:
+    """rescore.py: KeyError."""
+    content = "0 ||| a ||| L= 1 New= 2 ||| 0\n"
+    status, _, err = command("rerank", write("list", content), "--weights", write("w", "[weight]\nL= 1\n"))
+    assert status == 2
+    assert "list:1: feature 'New' has no weight in" in err
+
+
+def test_sparse_features_are_scored(command: Command, write: Write) -> None:
+    """rescore.py: KeyError on every sparse feature."""
+    content = "0 ||| a ||| L= 1 s_x= 1 s_unheard= 9 ||| 0\n0 ||| b ||| L= 1 s_x= 2 ||| 0\n"
+    assert command("rerank", write("list", content), "--weights", write("w", "[weight]\nL= 1\ns_x= 1\n"))[1] == b"b\n"
+
+
+def test_a_rescored_list_keeps_its_bytes_and_is_sorted(command: Command, write: Write, tmp_path: Path) -> None:
+    """rescore.py loses double and trailing spaces, and does not sort."""
+    lines = [
+        "0 ||| a  |||  L= 1.50 ||| -1 ||| 0-0 \n",
+        "0 ||| b  |||  L= 3e0 ||| -2 ||| 0-0 \n",
+        "0 ||| c ||| L= 3 ||| 9\n",
+    ]
+    again = tmp_path / "again"
+    weights = write("w", "[weight]\nL= 2\n")
+    assert command("rerank", write("list", "".join(lines)), "--weights", weights, "--nbest", again)[1] == b"b\n"
+    expected = [lines[1].replace("-2", "6"), lines[2].replace("9", "6"), lines[0].replace("-1", "3")]
+    assert again.read_text() == "".join(expected)
+
+
+def test_a_stray_carriage_return_does_not_split_a_line(command: Command, write: Write) -> None:
+    """The scripts read with universal newlines."""
+    content = "0 ||| a\rb ||| L= 1 ||| 0\r\n"
+    assert command("rerank", write("list", content), "--weights", write("w", "[weight]\nL= 1\n"))[1] == b"a\rb\n"
+
+
+def test_tuning_starts_from_the_weights_of_the_decoder(command: Command, write: Write) -> None:
+    """train.py starts from zero and forgets them: here they are right, and are kept."""
+    content = nbest("NMT", "0", "0").replace("LM0= -2", "LM0= -9", 1)
+    start = write("start.ini", "[weight]\nDistortion0= 0\nLM0= 1\nNMT= 0\nTM0= 0 0\n")
+    reference = write("ref", REFERENCE.replace(GOOD[1], BAD[1]))
+    status, ini, err = command("tune", write("list", content), "--reference", reference, "--start", start)
+    assert status == 0
+    assert "BLEU on the tuning set 0.00" not in err
+    assert "\nLM0= 1\n" in ini.decode()
