@@ -1,5 +1,4 @@
 import gzip
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +19,7 @@ def test_scores_are_appended_and_all_else_stays(command: Command, sample: Path, 
     nbest, source = sample / "test.nbest.gz", sample / "test.de"
     features = [f"NMT=neural:{models['forward']}", f"Back=neural:{models['backward']}", "length"]
     requests = [argument for feature in features for argument in ("--feature", feature)]
-    head = b"".join(gzip.open(nbest).readlines()[:150])
+    head = b"".join(gzip.decompress(nbest.read_bytes()).splitlines(keepends=True)[:150])
     path = models["forward"].parent / "head"
     path.write_bytes(head)
     status, out, err = command("score", path, "--source", source, *requests, "--device", "cpu")
@@ -120,9 +119,9 @@ def test_memory_does_not_grow_with_the_number_of_sentences(
     tmp_path: Path, sample: Path, models: dict[str, Path]
 ) -> None:
     """A list joined 20 times with renumbered ids needs the same peak to within 20 %."""
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    lines = [line for line in gzip.open(sample / "dev.nbest.gz") if int(line.split(b" ", 1)[0]) < 60]
-    source = (sample / "dev.de").read_bytes().split(b"\n")[:60]
+    with gzip.open(sample / "dev.nbest.gz") as stream:
+        lines = [line for line in stream if int(line.split(b" ", 1)[0]) < 25]
+    source = (sample / "dev.de").read_bytes().split(b"\n")[:25]
     peaks: dict[str, list[int]] = {"score": [], "rerank": []}
     for copies in (1, 20):
         nbest = tmp_path / f"{copies}.nbest"
@@ -130,7 +129,7 @@ def test_memory_does_not_grow_with_the_number_of_sentences(
             for copy in range(copies):
                 for line in lines:
                     sentence, rest = line.split(b" ", 1)
-                    stream.write(b"%d %s" % (int(sentence) + 60 * copy, rest))
+                    stream.write(b"%d %s" % (int(sentence) + 25 * copy, rest))
         (tmp_path / f"{copies}.de").write_bytes(b"\n".join(source * copies) + b"\n")
         score = ["score", str(nbest), "--source", str(tmp_path / f"{copies}.de"), "--output", str(tmp_path / "scored")]
         peaks["score"].append(peak_kib([*score, "--feature", f"neural:{models['forward']}", "--device", "cpu"]))
