@@ -13,8 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from features.models.settings import nearest
-from moses_io.errors import InputError
+from moses_io.errors import InputError, nearest
 
 Array = NDArray[np.float64]
 

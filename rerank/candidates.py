@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_io.errors import InputError
-from moses_io.nbest import Hypothesis, SentenceList
+from moses_io.hypothesis import Hypothesis
+from moses_io.nbest import SentenceList
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

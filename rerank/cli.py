@@ -5,6 +5,8 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import cast
 
 from moses_io.errors import InputError
 from rerank import __version__
@@ -26,6 +28,7 @@ COMMANDS: dict[str, str] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 2 for a fault of the input, told in one line."""
+    cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
     parsed = _parser().parse_args(arguments)
     try:
         status: int = parsed.run(parsed)

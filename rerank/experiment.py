@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from features.feature import parse_requests
-from features.models.settings import Training, find_preset, nearest, override
-from moses_io.errors import InputError
+from features.models.settings import Training, find_preset, override
+from moses_io.errors import InputError, nearest
 from rerank.kbmira import KbmiraSettings
 
 if sys.version_info >= (3, 11):

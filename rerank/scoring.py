@@ -7,7 +7,8 @@ import numpy as np
 from features.feature import Array, Candidates, Feature, FeatureRequest
 from features.progress import note, progress_bar
 from moses_io.errors import InputError
-from moses_io.nbest import SentenceList, check_id, read_nbest, with_features, without_marks
+from moses_io.hypothesis import with_features
+from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
 from moses_io.streams import open_output
 from moses_io.text import read_lines, tokens
 from rerank import __version__

@@ -1,17 +1,21 @@
 """Selection: weights choose the best candidate of each sentence; one line a source sentence, always."""
 
 import contextlib
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
 
+from features.progress import note
 from moses_io.errors import InputError
-from moses_io.nbest import SentenceList, check_id, read_nbest, with_total
+from moses_io.hypothesis import with_total
+from moses_io.nbest import SentenceList, check_id, read_nbest
 from moses_io.streams import open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights, read_weights
+from rerank import __version__
 from rerank.candidates import Array, FeatureSpace, dense_features
 from rerank.weights import warn_of_unused
 
@@ -81,7 +85,10 @@ def rerank(nbest: str, weights: str, holes: Holes, output: str, reranked: str | 
     Of candidates with equal scores the first in the list wins. The list must go up in ids, so that a sentence can be
     written as soon as it is read.
     """
-    scorer = Scorer(read_weights(weights), weights)
+    found = read_weights(weights)
+    scorer = Scorer(found, weights)
+    content = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:12]
+    note(f"signature: linear|weights:{content}|version:{__version__}")
     with contextlib.ExitStack() as stack:
         best = stack.enter_context(open_output(output))
         again = stack.enter_context(open_output(reranked)) if reranked else None

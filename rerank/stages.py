@@ -35,6 +35,8 @@ class Stage:
 def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
     """Do the stages whose inputs, settings or outputs are not those of the record, and keep the record.
 
+    A folder that a stage left there before is removed first; one that the record does not know is not.
+
     Returns:
         The names of the stages that were done.
 
@@ -54,12 +56,12 @@ def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
             note(f"{place}: up to date")
             continue
         note(place)
-        if stage.output.is_dir():
+        if stage.output.is_dir() and stage.name in known:
             shutil.rmtree(stage.output)
+        _write(record, known | {stage.name: {}})
         stage.action()
         known[stage.name] = {**wanted, "output": _digest(stage.output)}
-        with open_output(str(record)) as stream:
-            stream.write(json.dumps(known, indent=1).encode() + b"\n")
+        _write(record, known)
         done.append(stage.name)
     return done
 
@@ -77,6 +79,11 @@ def _digest(path: Path) -> Any:
     if path.is_dir():
         return {child.name: digest(child) for child in sorted(path.iterdir()) if child.is_file()}
     return digest(path) if path.exists() else None
+
+
+def _write(record: Path, known: dict[str, Any]) -> None:
+    with open_output(str(record)) as stream:
+        stream.write(json.dumps(known, indent=1).encode() + b"\n")
 
 
 def _read(record: Path) -> dict[str, Any]:

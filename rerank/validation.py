@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from moses_io.errors import Fault, InputError
-from moses_io.nbest import Hypothesis, Layout, Order, has_marks, is_sparse, parse_line
+from moses_io.hypothesis import Hypothesis, has_marks, is_sparse, parse_line
+from moses_io.nbest import Layout, Order
 from moses_io.streams import name_of, numbered_lines, open_output
 from moses_io.text import read_lines, without_line_end
 from moses_io.weights import read_weights

@@ -10,88 +10,67 @@ from sample_lexicon import Noun, Verb
 
 Item = TypeVar("Item")
 
-# article-ending of the adjective, for m, f, n and the plural
-DEFINITE = {
-    "nom": "der-e die-e das-e die-en",
-    "acc": "den-en die-e das-e die-en",
-    "dat": "dem-en der-en dem-en den-en",
-}
-INDEFINITE = {
-    "nom": "ein-er eine-e ein-es -e",
-    "acc": "einen-en eine-e ein-es -e",
-    "dat": "einem-en einer-en einem-en -en",
-}
-
-
-class Pair(NamedTuple):
-    """A piece of text in both languages, tokens set apart by spaces."""
-
-    de: str
-    en: str
-
 
 class Phrase(NamedTuple):
-    """A noun phrase in both languages, and its number."""
+    """A phrase or a sentence in both languages, tokens set apart by spaces; `plural` matters for a subject."""
 
     de: str
     en: str
-    plural: bool
+    plural: bool = False
 
 
-NOTHING = Pair("", "")
+NOTHING = Phrase("", "")
 
 
 @dataclass(frozen=True)
 class Clause:
-    """The parts of a clause, which its methods put in the order of each language."""
+    """The parts of a clause, which the methods put in the order of each language."""
 
     verb: Verb
     tense: str
     subject: Phrase
-    object: Pair
-    place: Pair
-    time: Pair
+    object: Phrase
+    place: Phrase
+    time: Phrase
     negated: bool
 
     def affirmed(self) -> "Clause":
         """Return the clause without its negation."""
         return replace(self, negated=False)
 
-    def german_main(self) -> str:
-        """Return the clause with the subject first and the verb second."""
-        return f"{self.subject.de} {self.german_predicate()}"
+    def main(self) -> str:
+        """Return the German main clause with its subject first and its finite verb second."""
+        return f"{self.subject.de} {self.predicate()}"
 
-    def german_predicate(self) -> str:
-        """Return the main clause after its subject."""
-        finite, end = self._german_verb()
-        return f"{finite} {self.german_middle()} {end}"
+    def predicate(self) -> str:
+        """Return the German main clause after its subject."""
+        finite, end = self._verb_parts()
+        return f"{finite} {self.middle()} {end}"
 
-    def german_inverted(self) -> str:
-        """Return the main clause from its verb on, for something else than the subject, the time say, to precede."""
-        finite, end = self._german_verb()
-        return f"{finite} {self.subject.de} {self._german_object()} {self.place.de} {end}"
+    def inverted(self) -> str:
+        """Return the German main clause from its finite verb on, without the time, which may precede it."""
+        finite, end = self._verb_parts()
+        return f"{finite} {self.subject.de} {replace(self, time=NOTHING).middle()} {end}"
 
-    def german_subordinate(self) -> str:
-        """Return the clause with its finite verb at the end."""
-        finite, end = self._german_verb()
-        last = f"{end} {finite}" if self.tense == "perfect" else end + finite
-        return f"{self.subject.de} {self.german_middle()} {last}"
+    def subordinate(self) -> str:
+        """Return the German clause with its finite verb at the end."""
+        finite, end = self._verb_parts()
+        verb = f"{end} {finite}" if self.tense == "perfect" else end + finite
+        return f"{self.subject.de} {self.middle()} {verb}"
 
-    def german_middle(self) -> str:
-        """Return what stands between the finite verb and the end of the clause."""
-        return f"{self.time.de} {self._german_object()} {self.place.de}"
+    def middle(self) -> str:
+        """Return what German puts between the finite verb and the end of the clause."""
+        negation = "nicht" if self.negated else ""
+        return f"{self.time.de} {self.object.de} {negation} {self.place.de}"
 
-    def _german_object(self) -> str:
-        return f"{self.object.de} nicht" if self.negated else self.object.de
-
-    def _german_verb(self) -> tuple[str, str]:
-        """Return the finite verb, and the participle or prefix that a main clause ends with."""
+    def _verb_parts(self) -> tuple[str, str]:
+        """Return the finite verb, and the participle or separable prefix that ends a main clause."""
         if self.tense == "perfect":
             return self.verb.auxiliary(self.subject.plural), self.verb.participle
         return self.verb.finite(self.subject.plural, past=self.tense == "past"), self.verb.prefix
 
     def english(self) -> str:
-        """Return the clause in English, where the order is always the same."""
+        """Return the English clause, whose order is the same everywhere."""
         return f"{self.subject.en} {self.english_predicate()}"
 
     def english_predicate(self) -> str:
@@ -103,20 +82,21 @@ class Clause:
         else:
             verb = self.verb.en_finite(plural, past)
         predicate = f"{verb} {self.object.en} {self.place.en}"
-        often = self.time.en in lexicon.FREQUENCIES
-        return f"{self.time.en} {predicate}" if often else f"{predicate} {self.time.en}"
+        if self.time.en in lexicon.FREQUENCIES:
+            return f"{self.time.en} {predicate}"
+        return f"{predicate} {self.time.en}"
 
 
 class Grammar:
-    """Draws sentences; what it draws, and in which order, is fixed by the state of `rng`."""
+    """Draws sentences of nine kinds; the same state of `rng` gives the same sentences."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.compounds = list(lexicon.COMPOUNDS)
         rng.shuffle(self.compounds)
 
-    def sentence(self) -> Pair:
-        """Draw a sentence of any kind."""
+    def sentence(self) -> Phrase:
+        """Draw a sentence of any kind, with single spaces between its tokens."""
         kinds = {
             self.statement: 6,
             self.modal_statement: 4,
@@ -128,118 +108,90 @@ class Grammar:
             self.purpose: 2,
             self.existence: 2,
         }
-        draw = self.rng.choices(list(kinds), weights=list(kinds.values()))[0]
-        de, en = draw()
-        return Pair(" ".join(de.split()), " ".join(en.split()))
+        sentence = self.rng.choices(list(kinds), weights=list(kinds.values()))[0]()
+        return Phrase(" ".join(sentence.de.split()), " ".join(sentence.en.split()))
 
-    def statement(self) -> Pair:
-        """Draw a main clause, at times with the time in front: Heute liest die Frau ein Buch."""
+    def statement(self) -> Phrase:
+        """Draw a main clause, at times with the time in front: heute liest die Frau ein Buch ."""
         clause = self.clause()
-        fronted = self.chance(0.5) and clause.time.de
-        de = f"{clause.time.de} {clause.german_inverted()}" if fronted else clause.german_main()
-        return Pair(f"{de} .", f"{clause.english()} .")
+        fronted = self.chance(0.5) and clause.time != NOTHING
+        de = f"{clause.time.de} {clause.inverted()}" if fronted else clause.main()
+        return Phrase(f"{de} .", f"{clause.english()} .")
 
-    def modal_statement(self) -> Pair:
-        """Draw a main clause with a modal verb, the infinitive at its end: die Frau will ein Buch lesen."""
+    def modal_statement(self) -> Phrase:
+        """Draw a clause with a modal verb and an infinitive at the end: die Frau will ein Buch lesen ."""
         clause = self.clause(tense="present")
         modal = self.rng.choice(lexicon.MODALS)
-        subject, verb = clause.subject, clause.verb
-        if subject.plural:
-            finite, en_finite = modal.plural, modal.en_not_plural if clause.negated else modal.en_plural
-        else:
-            finite, en_finite = modal.singular, modal.en_not_singular if clause.negated else modal.en_singular
-        return Pair(
-            f"{subject.de} {finite} {clause.german_middle()} {verb.infinitive} .",
-            f"{subject.en} {en_finite} {verb.en_base} {clause.object.en} {clause.place.en} {clause.time.en} .",
-        )
+        plural = clause.subject.plural
+        de = f"{clause.subject.de} {modal.finite(plural)} {clause.middle()} {clause.verb.infinitive} ."
+        en = f"{clause.subject.en} {modal.english(plural, clause.negated)} {clause.verb.en_base}"
+        return Phrase(de, f"{en} {clause.object.en} {clause.place.en} {clause.time.en} .")
 
-    def belief(self) -> Pair:
-        """Draw a clause that someone believes, knows or says: der Mann glaubt , dass die Frau ein Buch liest."""
+    def belief(self) -> Phrase:
+        """Draw what someone believes or says: der Mann glaubt , dass die Frau ein Buch liest ."""
         subject = self.person("nom", plural=False)
-        verb = self.rng.choice(list(lexicon.BELIEFS))
-        clause = self.clause(with_place=False)
-        return Pair(
-            f"{subject.de} {verb} , dass {clause.german_subordinate()} .",
-            f"{subject.en} {lexicon.BELIEFS[verb]} that {clause.english()} .",
-        )
+        verb, en_verb = self.rng.choice(lexicon.BELIEFS)
+        clause = self.clause(place=False)
+        de = f"{subject.de} {verb} , dass {clause.subordinate()} ."
+        return Phrase(de, f"{subject.en} {en_verb} that {clause.english()} .")
 
-    def conjunction(self) -> Pair:
-        """Draw a main and a subordinate clause, in either order: weil der Mann lacht , liest die Frau ein Buch."""
-        main = self.clause(with_time=False, with_place=False).affirmed()
-        sub = self.clause(with_place=False).affirmed()
-        de = self.rng.choice(list(lexicon.CONJUNCTIONS))
-        en = lexicon.CONJUNCTIONS[de]
+    def conjunction(self) -> Phrase:
+        """Draw a main and a subordinate clause in either order: weil der Mann lacht , lacht die Frau ."""
+        main = self.clause(place=False, time=False).affirmed()
+        sub = self.clause(place=False).affirmed()
+        word, en_word = self.rng.choice(lexicon.CONJUNCTIONS)
         if self.chance(0.4):
-            return Pair(
-                f"{de} {sub.german_subordinate()} , {main.german_inverted()} .",
-                f"{en} {sub.english()} , {main.english()} .",
-            )
-        return Pair(
-            f"{main.german_main()} , {de} {sub.german_subordinate()} .",
-            f"{main.english()} {en} {sub.english()} .",
-        )
+            de = f"{word} {sub.subordinate()} , {main.inverted()} ."
+            return Phrase(de, f"{en_word} {sub.english()} , {main.english()} .")
+        de = f"{main.main()} , {word} {sub.subordinate()} ."
+        return Phrase(de, f"{main.english()} {en_word} {sub.english()} .")
 
-    def relative(self) -> Pair:
-        """Draw a main clause with a relative clause at its subject: die Frau , die lacht , liest ein Buch."""
+    def relative(self) -> Phrase:
+        """Draw a main clause with a relative clause at its subject: die Frau , die lacht , liest ein Buch ."""
         noun = self.zipf(lexicon.PEOPLE)
         head = self.noun_phrase(noun, "nom", definite=True, adjective=self.chance(0.2))
-        pronoun, _ = article_and_ending("nom", noun.gender, definite=True, plural=head.plural)
-        inner = self.clause(with_time=False, subject=Phrase(pronoun, "who", head.plural)).affirmed()
-        outer = self.clause(with_time=False, with_place=False, subject=head).affirmed()
-        return Pair(
-            f"{head.de} , {inner.german_subordinate()} , {outer.german_predicate()} .",
-            f"{head.en} {inner.english()} {outer.english_predicate()} .",
-        )
+        pronoun = head.de.split()[0]
+        inner = self.clause(time=False, subject=Phrase(pronoun, "who", head.plural)).affirmed()
+        outer = self.clause(place=False, time=False, subject=head).affirmed()
+        de = f"{head.de} , {inner.subordinate()} , {outer.predicate()} ."
+        return Phrase(de, f"{head.en} {inner.english()} {outer.english_predicate()} .")
 
-    def question(self) -> Pair:
+    def question(self) -> Phrase:
         """Draw a yes-no question about the past: hat die Frau ein Buch gelesen ?"""
-        clause = self.clause(tense="perfect", with_time=False).affirmed()
-        return Pair(
-            f"{clause.german_inverted()} ?",
-            f"did {clause.subject.en} {clause.verb.en_base} {clause.object.en} {clause.place.en} ?",
-        )
+        clause = self.clause(tense="perfect", time=False).affirmed()
+        en = f"did {clause.subject.en} {clause.verb.en_base} {clause.object.en} {clause.place.en} ?"
+        return Phrase(f"{clause.inverted()} ?", en)
 
-    def passive(self) -> Pair:
-        """Draw a clause in the passive: das Buch wurde von der Frau gelesen."""
-        verb = self.zipf([verb for verb in lexicon.TRANSITIVE if verb.takes in {"t", "o", "r"}])
+    def passive(self) -> Phrase:
+        """Draw a clause in the passive: das Buch wurde von der Frau gelesen ."""
+        verb = self.zipf([verb for verb in lexicon.TRANSITIVE if verb.takes in ("t", "o", "r")])
         subject = self.noun_phrase(self.thing(compound=0.25), "nom")
         agent = self.person("dat")
         if self.chance(0.5):
             auxiliary, be = ("wurden", "were") if subject.plural else ("wurde", "was")
         else:
             auxiliary, be = ("werden", "are") if subject.plural else ("wird", "is")
-        return Pair(
-            f"{subject.de} {auxiliary} von {agent.de} {verb.participle} .",
-            f"{subject.en} {be} {verb.en_participle} by {agent.en} .",
-        )
+        de = f"{subject.de} {auxiliary} von {agent.de} {verb.participle} ."
+        return Phrase(de, f"{subject.en} {be} {verb.en_participle} by {agent.en} .")
 
-    def purpose(self) -> Pair:
-        """Draw a clause with an infinitive of purpose: die Frau geht in den Garten , um ein Buch zu lesen."""
-        clause = self.clause(tense="present", with_time=False, with_place=False)
+    def purpose(self) -> Phrase:
+        """Draw a clause with an infinitive of purpose: die Frau geht in den Garten , um ein Buch zu lesen ."""
+        clause = self.clause(tense="present", place=False, time=False)
         place = self.noun_phrase(self.zipf(lexicon.PLACES), "acc", definite=True, plural=False, adjective=False)
-        subject, verb = clause.subject, clause.verb
-        go, en_go = ("gehen", "go") if subject.plural else ("geht", "goes")
+        go, en_go = ("gehen", "go") if clause.subject.plural else ("geht", "goes")
         to = "to" if self.chance(0.5) else "in order to"
-        return Pair(
-            f"{subject.de} {go} in {place.de} , um {clause.object.de} {verb.zu_infinitive} .",
-            f"{subject.en} {en_go} to {place.en} {to} {verb.en_base} {clause.object.en} .",
-        )
+        de = f"{clause.subject.de} {go} in {place.de} , um {clause.object.de} {clause.verb.zu_infinitive} ."
+        return Phrase(de, f"{clause.subject.en} {en_go} to {place.en} {to} {clause.verb.en_base} {clause.object.en} .")
 
-    def existence(self) -> Pair:
-        """Draw what there is at a place: im Garten gibt es einen Tisch."""
+    def existence(self) -> Phrase:
+        """Draw what there is at a place: im Garten gibt es einen Tisch ."""
         place = self.place()
         thing = self.noun_phrase(self.thing(compound=0.3), "acc", definite=False)
         be = "are" if thing.plural else "is"
-        return Pair(f"{place.de} gibt es {thing.de} .", f"there {be} {thing.en} {place.en} .")
+        return Phrase(f"{place.de} gibt es {thing.de} .", f"there {be} {thing.en} {place.en} .")
 
-    def clause(
-        self,
-        tense: str | None = None,
-        with_place: bool = True,
-        with_time: bool = True,
-        subject: Phrase | None = None,
-    ) -> Clause:
-        """Draw the parts that are not given; place and time, where allowed, are there at times."""
+    def clause(self, tense: str = "", place: bool = True, time: bool = True, subject: Phrase | None = None) -> Clause:
+        """Draw a clause, its tense and subject unless they are given, place and time if it may have them."""
         tense = tense or self.rng.choices(["present", "past", "perfect"], [4, 3, 4])[0]
         transitive = self.chance(0.75)
         verb = self.zipf(lexicon.TRANSITIVE if transitive else lexicon.INTRANSITIVE)
@@ -248,7 +200,70 @@ class Grammar:
             tense=tense,
             subject=subject or self.person("nom"),
             object=self.object_of(verb) if transitive else NOTHING,
-            place=self.place() if with_place and self.chance(0.3) else NOTHING,
-            time=self.time(tense) if with_time and self.chance(0.3) else NOTHING,
+            place=self.place() if place and self.chance(0.3) else NOTHING,
+            time=self.time(tense) if time and self.chance(0.3) else NOTHING,
             negated=self.chance(0.1),
         )
+
+    def noun_phrase(
+        self,
+        noun: Noun,
+        case: str,
+        definite: bool | None = None,
+        plural: bool | None = None,
+        adjective: bool | None = None,
+    ) -> Phrase:
+        """Draw the article, the number and an adjective, so far as they are not given."""
+        definite = self.chance(0.6) if definite is None else definite
+        plural = self.chance(0.2) if plural is None else plural
+        adjective = self.chance(0.35) if adjective is None else adjective
+        article, ending = lexicon.article_and_ending(noun, case, definite, plural)
+        de, en = noun.german(case, plural), noun.english(plural)
+        if adjective:
+            stem, glosses = self.zipf(lexicon.ADJECTIVES)
+            de, en = f"{stem}{ending} {de}", f"{self.rng.choice(glosses.split('|'))} {en}"
+        en_article = "the" if definite else "" if plural else "an" if en[0] in "aeiou" else "a"
+        return Phrase(f"{article} {de}", f"{en_article} {en}", plural)
+
+    def person(self, case: str, plural: bool | None = None) -> Phrase:
+        """Draw a phrase for a person."""
+        return self.noun_phrase(self.zipf(lexicon.PEOPLE), case, plural=plural)
+
+    def thing(self, compound: float) -> Noun:
+        """Draw a thing, which is a compound with this probability."""
+        return self.zipf(self.compounds if self.chance(compound) else lexicon.THINGS)
+
+    def object_of(self, verb: Verb) -> Phrase:
+        """Draw an object of the kind that the verb takes."""
+        if verb.takes == "p" or (verb.takes == "a" and self.chance(0.3)):
+            return self.person("acc")
+        if verb.takes == "l":
+            return self.noun_phrase(self.zipf([*lexicon.PLACES, lexicon.BANK]), "acc", plural=False)
+        if endings := lexicon.OBJECT_ENDINGS.get(verb.takes):
+            pool = [noun for noun in lexicon.THINGS + self.compounds if noun.singular.lower().endswith(endings)]
+            return self.noun_phrase(self.zipf(pool), "acc")
+        return self.noun_phrase(self.thing(compound=0.25), "acc")
+
+    def place(self) -> Phrase:
+        """Draw where something happens: im Garten, neben einer Bank."""
+        de, en = self.zipf(lexicon.PREPOSITIONS)
+        if self.chance(0.08):
+            noun, de, en = lexicon.BENCH, "neben", "next to"
+        else:
+            noun = self.zipf(lexicon.PLACES)
+        phrase = self.noun_phrase(noun, "dat", plural=False, adjective=self.chance(0.15))
+        return Phrase(f"{de} {phrase.de}".replace("in dem ", "im "), f"{en} {phrase.en}")
+
+    def time(self, tense: str) -> Phrase:
+        """Draw an adverbial of time that fits the tense."""
+        needed = "present" if tense == "present" else "past"
+        de, en, _ = self.rng.choice([time for time in lexicon.TIMES if time[2] in (needed, "any")])
+        return Phrase(de, en)
+
+    def zipf(self, items: Sequence[Item]) -> Item:
+        """Draw an item with a probability that falls as 1 / rank, so that the last ones are rare."""
+        return self.rng.choices(items, weights=[1 / (rank + 3) for rank in range(len(items))])[0]
+
+    def chance(self, probability: float) -> bool:
+        """Return true with this probability."""
+        return self.rng.random() < probability

@@ -113,6 +113,16 @@ class Modal(NamedTuple):
     en_not_singular: str
     en_not_plural: str
 
+    def finite(self, plural: bool) -> str:
+        """Return the German form."""
+        return self.plural if plural else self.singular
+
+    def english(self, plural: bool, negated: bool) -> str:
+        """Return the English form, with its negation if it has one."""
+        if negated:
+            return self.en_not_plural if plural else self.en_not_singular
+        return self.en_plural if plural else self.en_singular
+
 
 def columns(text: str, separator: str = ";") -> list[list[str]]:
     """Cut the text into entries, and each entry into its columns."""
@@ -251,38 +261,32 @@ MODALS = [
     Modal("darf", "dürfen", "may", "may", "may not", "may not"),
     Modal("soll", "sollen", "should", "should", "should not", "should not"),
 ]
-BELIEFS = {
-    "glaubt": "believes",
-    "weiß": "knows",
-    "sagt": "says",
-    "hofft": "hopes",
-    "fürchtet": "fears",
-    "erzählt": "tells us",
-}
-CONJUNCTIONS = {
-    "weil": "because",
-    "obwohl": "although",
-    "wenn": "when",
-    "während": "while",
-    "bevor": "before",
-    "nachdem": "after",
-}
-PREPOSITIONS = {"in": "in", "hinter": "behind", "vor": "in front of", "neben": "next to"}
-# each with the tense of the clauses that it fits
-TIMES = {
-    "gestern": ("yesterday", "past"),
-    "heute": ("today", "any"),
-    "jeden Tag": ("every day", "present"),
-    "am Morgen": ("in the morning", "any"),
-    "am Abend": ("in the evening", "any"),
-    "letzte Woche": ("last week", "past"),
-    "manchmal": ("sometimes", "present"),
-    "im Winter": ("in winter", "any"),
-    "nach dem Essen": ("after the meal", "any"),
-    "vor drei Jahren": ("three years ago", "past"),
-    "immer": ("always", "present"),
-    "im Sommer": ("in summer", "any"),
-    "am Sonntag": ("on Sunday", "any"),
-    "vor zwei Tagen": ("two days ago", "past"),
-}
+BELIEFS = columns("glaubt believes; weiß knows; sagt says; hofft hopes; fürchtet fears; erzählt tells_us")
+CONJUNCTIONS = columns("weil because; obwohl although; wenn when; während while; bevor before; nachdem after")
+PREPOSITIONS = columns("in in; hinter behind; vor in_front_of; neben next_to")
+# the third column is the tense that the adverbial needs
+TIMES = columns("""
+gestern yesterday past; heute today any; jeden_Tag every_day present; am_Morgen in_the_morning any;
+am_Abend in_the_evening any; letzte_Woche last_week past; manchmal sometimes present; im_Winter in_winter any;
+nach_dem_Essen after_the_meal any; vor_drei_Jahren three_years_ago past; immer always present;
+im_Sommer in_summer any; am_Sonntag on_Sunday any; vor_zwei_Tagen two_days_ago past
+""")
 FREQUENCIES = ("sometimes", "always")
+
+# the article and the ending of the adjective after it, for m, f, n and the plural
+DEFINITE = {
+    "nom": columns("der e; die e; das e; die en"),
+    "acc": columns("den en; die e; das e; die en"),
+    "dat": columns("dem en; der en; dem en; den en"),
+}
+INDEFINITE = {
+    "nom": columns("ein er; eine e; ein es; - e"),
+    "acc": columns("einen en; eine e; ein es; - e"),
+    "dat": columns("einem en; einer en; einem en; - en"),
+}
+
+
+def article_and_ending(noun: Noun, case: str, definite: bool, plural: bool) -> list[str]:
+    """Return the German article of the noun, and the ending of an adjective between the two."""
+    column = 3 if plural else "mfn".index(noun.gender)
+    return (DEFINITE if definite else INDEFINITE)[case][column]

@@ -1,10 +1,9 @@
 """What a model is made of and how it is trained: plain values, readable without torch."""
 
 import dataclasses
-import difflib
 from typing import Any, TypeVar, get_type_hints
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, nearest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,12 +79,6 @@ PRESETS: dict[str, Preset] = {
 _FROM_ZERO = ("updates", "seed")
 
 Settings = TypeVar("Settings", Architecture, Training)
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """Return "; did you mean 'x'?" for the known name that is most like `name`, or the known names."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
 
 
 def find_preset(name: str) -> Preset:

@@ -5,88 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_io.errors import Fault, InputError
-from moses_io.nbest import (
-    UNLABELLED,
-    has_marks,
-    parse_line,
-    read_hypotheses,
-    read_nbest,
-    with_features,
-    with_total,
-    without_marks,
-)
-
-PLAIN = (
-    b"0 ||| the house  ||| Distortion0= 0 LM0= -2.7631 TM0= -0.1 -0.2 pl_s2= 1 ||| 0.579248 ||| 0-1=0-1 ||| 0-0 1-1 \n"
-)
-
-LINES = {
-    "segmentation and alignment": PLAIN,
-    "chart": b"0 ||| the house  |||  LM0= -8.059 ||| -95.143 ||| 0-0 1-1 ||| [S [X]]\n",
-    "no space before the bars": b"12||| a b  ||| LM0= -1e-05 ||| -1\n",
-    "no total": b"3 ||| a ||| LM0= 1\n",
-    "empty hypothesis": b"1 |||  ||| LM0= 0 ||| 0\n",
-    "moses2": b"1 ||| a b ||| LM0= 0 TM0= 1 2 ||| 0\n",
-    "windows line end": b"1 ||| a ||| LM0= 0 ||| 0\r\n",
-    "no line end": b"1 ||| a ||| LM0= 0 ||| 0",
-    "no features": b"1 ||| a ||| ||| 0\n",
-    "unlabelled": b"0 ||| a ||| 0 -8.05905 -3 pl_t1= 3 ||| -101.1\n",
-    "not UTF-8": b"0 ||| caf\xe9 \x85 ||| LM0= -3 ||| -1\n",
-}
-
-
-@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
-def test_a_line_is_written_back_to_the_byte(line: bytes) -> None:
-    assert parse_line(line, 1).line == line
-
-
-def test_features_are_dense_or_sparse_by_name_and_number_of_values() -> None:
-    hypothesis = parse_line(b"7 ||| a ||| A= 1 2 A_x= 3 NN_y= -1 -2 p_=a,~= 0 ||| 1\n", 1)
-    assert hypothesis.sentence == 7
-    assert hypothesis.dense == (("A", (1.0, 2.0)), ("NN_y", (-1.0, -2.0)))
-    assert hypothesis.sparse == {"A_x": 3.0, "p_=a,~": 0.0}
-
-
-def test_values_before_any_name_are_unlabelled() -> None:
-    hypothesis = parse_line(LINES["unlabelled"], 1)
-    assert hypothesis.dense == ((UNLABELLED, (0.0, -8.05905, -3.0)),)
-    assert hypothesis.sparse == {"pl_t1": 3.0}
-
-
-def test_text_and_total() -> None:
-    assert parse_line(PLAIN, 1).text == "the house"
-    assert parse_line(PLAIN, 1).total == 0.579248
-    assert parse_line(LINES["empty hypothesis"], 1).text == ""
-    assert parse_line(LINES["no total"], 1).total is None
-    assert parse_line(LINES["windows line end"], 1).total == 0.0
-    assert parse_line("0 ||| a\u00a0b\u2028c ||| L= 1\n".encode(), 1).text == "a\u00a0b\u2028c"
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"0 ||| a b\n", "expected at least 3 fields between '|||', found 2"),
-        (b"x ||| a ||| LM0= 1\n", "expected a sentence id, found 'x'"),
-        (b"\xef\xbb\xbf0 ||| a ||| LM0= 1\n", "expected a sentence id"),
-        (b"1_0 ||| a ||| LM0= 1\n", "expected a sentence id"),
-        (b"0 ||| a ||| LM0= nan\n", "feature 'LM0': not finite (nan)"),
-        (b"0 ||| a ||| LM0= 1 -inf\n", "feature 'LM0': not finite (-inf)"),
-        (b"0 ||| a ||| LM0= 1,5\n", "feature 'LM0': expected a number, found '1,5'"),
-        (b"0 ||| a ||| LM0= 0x10\n", "expected a number, found '0x10'"),
-        (b"0 ||| a ||| LM0= 1_0\n", "expected a number, found '1_0'"),
-        (b"0 ||| a ||| a_b=1.5\n", "expected a number, found 'a_b=1.5'"),
-        (b"0 ||| a ||| LM0= TM0= 1\n", "feature 'LM0' has no value"),
-        (b"0 ||| a ||| LM0= 1 TM0= 1 LM0= 2\n", "feature 'LM0' stands there twice"),
-        (b"0 ||| a ||| x_y= 1 x_y= 2\n", "feature 'x_y' stands there twice"),
-        (b"0 ||| a ||| d: 0 lm: -3\n", "label 'd:' is in the style before 2013"),
-        (b"0 ||| a ||| b ||| LM0= 1\n", "expected a number, found 'b'"),
-    ],
-)
-def test_a_line_that_cannot_be_read(line: bytes, message: str) -> None:
-    with pytest.raises(Fault) as caught:
-        parse_line(line, 1)
-    assert message in str(caught.value)
+from moses_io.errors import InputError
+from moses_io.hypothesis import has_marks, parse_line
+from moses_io.nbest import read_hypotheses, read_nbest, without_marks
 
 
 @pytest.mark.parametrize(
@@ -157,18 +78,3 @@ def test_marks_are_found_and_refused(tmp_path: Path) -> None:
     path.write_text("0 ||| a ||| L= 1\n0 ||| a |0-0| ||| L= 1\n")
     with pytest.raises(InputError, match=r":2: segmentation marks"):
         list(without_marks(read_nbest(str(path))))
-
-
-def test_a_feature_is_appended_to_the_third_field_and_nothing_else_changes() -> None:
-    added = [("NMT", "-3.5"), ("LMbig", "-31.2 1")]
-    assert with_features(parse_line(PLAIN, 1), added) == PLAIN.replace(b"= 1 |||", b"= 1 NMT= -3.5 LMbig= -31.2 1 |||")
-    for line in LINES.values():
-        again = parse_line(with_features(parse_line(line, 1), added), 1)
-        assert again.dense[-2:] == (("NMT", (-3.5,)), ("LMbig", (-31.2, 1.0)))
-        assert again.line.replace(b" NMT= -3.5 LMbig= -31.2 1", b"") == line
-
-
-def test_a_total_is_replaced_or_added() -> None:
-    assert with_total(parse_line(PLAIN, 1), "7") == PLAIN.replace(b"0.579248", b"7")
-    assert with_total(parse_line(LINES["windows line end"], 1), "7").endswith(b"LM0= 0 ||| 7\r\n")
-    assert with_total(parse_line(LINES["no total"], 1), "7") == b"3 ||| a ||| LM0= 1 ||| 7\n"

@@ -44,6 +44,23 @@ def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
     assert run_stages([stages[0], copy("two", b, tmp_path / "c")], record) == ["two"]
 
 
+def test_a_folder_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
+    a, folder, record = tmp_path / "a", tmp_path / "model", tmp_path / "record"
+    a.write_text("1")
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("")
+    made = []
+
+    def action() -> None:
+        made.append(sorted(path.name for path in folder.iterdir()) if folder.exists() else [])
+        folder.mkdir(exist_ok=True)
+        (folder / "weights").write_text("")
+
+    for settings in (1, 2):
+        run_stages([Stage("train", (a,), settings, folder, action)], record)
+    assert made == [["thesis.tex"], []]
+
+
 def test_a_missing_input_is_told_before_anything_is_done(tmp_path: Path) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("1")

@@ -1,0 +1,139 @@
+"""One line of a Moses n-best list, read as Moses writes it and written back byte for byte.
+
+A line is `id ||| text ||| features ||| total ||| more…`; bars split it with or without spaces around them. A feature
+is `Name= v v`; a name with `_` and one value is sparse, as for all Moses tools; values before any name are the
+features of an unlabelled list.
+"""
+
+import re
+from dataclasses import dataclass
+
+from moses_io.errors import Fault
+from moses_io.text import decode, without_line_end
+
+UNLABELLED = "Unlabelled"
+"""Name under which the weights of features without a name are kept."""
+
+_BARS = b"|||"
+_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NOT_FINITE = re.compile(rb"[-+]?(nan|inf|infinity)", re.IGNORECASE)
+_MARK = re.compile(rb"(^| )\|\d+-\d+[|,]")
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One line of an n-best list.
+
+    Attributes:
+        sentence: id of the source sentence, from 0.
+        number: of the line in its file, from 1.
+        fields: the line cut at the bars, nothing removed; joined by bars they are the line.
+        dense: (name, values) in the order of the line.
+        sparse: value of each sparse feature.
+    """
+
+    sentence: int
+    number: int
+    fields: tuple[bytes, ...]
+    dense: tuple[tuple[str, tuple[float, ...]], ...]
+    sparse: dict[str, float]
+
+    @property
+    def text(self) -> str:
+        """The translation without the spaces around it."""
+        return decode(self.fields[1].strip(b" "))
+
+    @property
+    def total(self) -> float | None:
+        """The score that the list itself gives, if it does."""
+        field = without_line_end(self.fields[3]).strip(b" ") if len(self.fields) > 3 else b""
+        return float(field) if _NUMBER.fullmatch(field) else None
+
+    @property
+    def line(self) -> bytes:
+        """The line as it was read, with its end."""
+        return _BARS.join(self.fields)
+
+
+def parse_line(line: bytes, number: int) -> Hypothesis:
+    """Parse one line.
+
+    Raises:
+        Fault: too few fields, an id that is no number, or features that cannot be read.
+    """
+    fields = tuple(line.split(_BARS))
+    if len(fields) < 3:
+        raise Fault(f"expected at least 3 fields between '|||', found {len(fields)}")
+    identifier = fields[0].strip(b" ")
+    if not identifier.isdigit() or len(identifier) > 18:
+        raise Fault(f"expected a sentence id, found {decode(identifier)!r}")
+    dense: list[tuple[str, tuple[float, ...]]] = []
+    sparse: dict[str, float] = {}
+    for name, values in _features(without_line_end(fields[2])):
+        if name in sparse or any(name == other for other, _ in dense):
+            raise Fault(f"feature {name!r} stands there twice")
+        if is_sparse(name, len(values)):
+            sparse[name] = values[0]
+        else:
+            dense.append((name, tuple(values)))
+    return Hypothesis(int(identifier), number, fields, tuple(dense), sparse)
+
+
+def is_sparse(name: str, values: int) -> bool:
+    """Tell whether Moses' tools take a feature with so many values for a sparse one: `_` in the name, one value."""
+    return "_" in name and values == 1
+
+
+def _features(field: bytes) -> list[tuple[str, list[float]]]:
+    features: list[tuple[str, list[float]]] = []
+    for token in field.split(b" "):
+        if not token:
+            continue
+        if token.endswith(b"="):
+            features.append((decode(token[:-1]), []))
+            continue
+        if not features:
+            features.append((UNLABELLED, []))
+        features[-1][1].append(_value(token, features[-1][0]))
+    for name, values in features:
+        if not values:
+            raise Fault(f"feature {name!r} has no value")
+    return features
+
+
+def _value(token: bytes, name: str) -> float:
+    if _NUMBER.fullmatch(token):
+        return float(token)
+    if _NOT_FINITE.fullmatch(token):
+        raise Fault(f"feature {name!r}: not finite ({decode(token)})")
+    if token.endswith(b":"):
+        raise Fault(f"label {decode(token)!r} is in the style before 2013, which is not read; expected 'Name='")
+    raise Fault(f"feature {name!r}: expected a number, found {decode(token)!r}")
+
+
+def has_marks(hypothesis: Hypothesis) -> bool:
+    """Tell whether Moses put segmentation marks such as `|0-1|` into the text (its options -t and -tt)."""
+    return bool(_MARK.search(hypothesis.fields[1]))
+
+
+def with_features(hypothesis: Hypothesis, features: list[tuple[str, str]]) -> bytes:
+    """Return the line with (label, values) appended to its third field, every other byte as it was."""
+    fields = list(hypothesis.fields)
+    body = fields[2].rstrip(b" \r\n")
+    added = "".join(f" {label}= {values}" for label, values in features).encode()
+    fields[2] = body + added + fields[2][len(body) :]
+    return _BARS.join(fields)
+
+
+def with_total(hypothesis: Hypothesis, total: str) -> bytes:
+    """Return the line with another total score; one that had none gets one."""
+    fields = list(hypothesis.fields)
+    end = fields[-1][len(without_line_end(fields[-1])) :]
+    if len(fields) == 3:
+        fields[2] = without_line_end(fields[2]).rstrip(b" ") + b" "
+        return _BARS.join([*fields, b" " + total.encode() + end])
+    body = without_line_end(fields[3])
+    start = body[: len(body) - len(body.lstrip(b" "))]
+    rest = fields[3][len(body.rstrip(b" ")) :]
+    fields[3] = start + total.encode() + rest
+    return _BARS.join(fields)
