@@ -8,11 +8,14 @@ from pathlib import Path
 from features.feature import parse_requests
 from features.progress import note
 from moses_io.streams import open_output
-from moses_io.text import read_lines, read_references
+from moses_io.text import encode, read_lines, read_references
+from moses_io.weights import read_weights
+from rerank.changes import find_changes
 from rerank.evaluation import best_candidates, evaluate
 from rerank.experiment import Experiment, ModelEntry, NbestSet
 from rerank.models import TrainingRequest, train_model
-from rerank.report import changed_sentences, table
+from rerank.page import page
+from rerank.report import side_by_side, summary, table
 from rerank.scoring import add_features
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.stages import Stage, run_stages
@@ -23,7 +26,7 @@ def run_experiment(experiment: Experiment, device: str) -> list[str]:
     """Do what is not done yet, and return the lines of the report.
 
     The folder of results holds the models, the scored lists, `weights.ini`, `test.moses`, `test.reranked`,
-    `report.json` and `report.txt`.
+    `report.txt`, `report.html` (every changed sentence and why) and `report.json`.
     """
     output = experiment.output
     (output / "models").mkdir(parents=True, exist_ok=True)
@@ -32,7 +35,8 @@ def run_experiment(experiment: Experiment, device: str) -> list[str]:
     test = _score(experiment, "test", experiment.test, device)
     scored_dev = dev[-1].output if dev else experiment.dev.nbest
     scored_test = test[-1].output if test else experiment.test.nbest
-    stages += [*dev, *test, _tune(experiment, scored_dev), *_choose(experiment, scored_test), _evaluate(experiment)]
+    stages += [*dev, *test, _tune(experiment, scored_dev), *_choose(experiment, scored_test)]
+    stages.append(_evaluate(experiment, scored_test))
     run_stages(stages, output / "stages.json")
     return read_lines(str(output / "report.txt"))
 
@@ -101,22 +105,27 @@ def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:
     ]
 
 
-def _evaluate(experiment: Experiment) -> Stage:
+def _evaluate(experiment: Experiment, scored: Path) -> Stage:
     test, output = experiment.test, experiment.output
-    names = ("test.moses", "test.reranked")
+    names, weights = ("test.moses", "test.reranked"), output / "weights.ini"
 
     def action() -> None:
         references = read_references([str(path) for path in test.reference])
-        systems = [(name.removeprefix("test."), read_lines(str(output / name))) for name in names]
-        evaluation = evaluate(systems, references, best=best_candidates(str(test.nbest), references))
+        before, after = (read_lines(str(output / name)) for name in names)
+        best = best_candidates(str(test.nbest), references)
+        evaluation = evaluate([("moses", before), ("reranked", after)], references, best=best)
         source = read_lines(str(test.source))
-        changed = changed_sentences(source, references[0], systems[0][1], systems[1][1])
-        with open_output(str(output / "report.json")) as stream:
-            stream.write(json.dumps(evaluation.as_json(), indent=2).encode() + b"\n")
-        with open_output(str(output / "report.txt")) as stream:
-            text = "\n".join([*table(evaluation), "", *changed, ""])
-            stream.write(text.encode("utf-8", errors="surrogateescape"))
-        note(f"report: {output / 'report.txt'}, {output / 'report.json'}")
+        changes = find_changes(str(scored), read_weights(str(weights)), source, references, before, after)
+        text = [*table(evaluation), "", summary(changes, len(source)), *side_by_side(changes)]
+        _write(output / "report.json", json.dumps(evaluation.as_json(), indent=2) + "\n")
+        _write(output / "report.html", page(evaluation, changes, len(source)))
+        _write(output / "report.txt", "\n".join(text) + "\n")
+        note(f"every changed sentence, and why: {output / 'report.html'}")
 
-    inputs = (*(output / name for name in names), test.source, *test.reference, test.nbest)
+    inputs = (*(output / name for name in names), test.source, *test.reference, test.nbest, scored, weights)
     return Stage("evaluate", inputs, None, output / "report.txt", action)
+
+
+def _write(path: Path, text: str) -> None:
+    with open_output(str(path)) as stream:
+        stream.write(encode(text))

@@ -47,10 +47,11 @@ def main() -> None:
     args = parser.parse_args()
     grammar = Grammar(random.Random(args.seed))
     seen: set[str] = set()
+    # train comes last, so that its size changes neither dev nor test
+    sizes = {"test": args.test, "dev": args.dev, "train": args.train}
+    splits = {split: draw_distinct(grammar, size, seen) for split, size in sizes.items()}
     args.out.mkdir(parents=True, exist_ok=True)
-    # test and dev come first, so that they stay the same whatever the size of train
-    for split, size in (("test", args.test), ("dev", args.dev), ("train", args.train)):
-        sentences = draw_distinct(grammar, size, seen)
+    for split, sentences in splits.items():
         write_lines(args.out / f"{split}.de", [sentence.de for sentence in sentences])
         write_lines(args.out / f"{split}.en", [sentence.en for sentence in sentences])
 

@@ -150,14 +150,15 @@ class Grammar:
         """Draw a main clause with a relative clause at its subject: die Frau , die lacht , liest ein Buch ."""
         noun = self.zipf(lexicon.PEOPLE)
         head = self.noun_phrase(noun, "nom", definite=True, adjective=self.chance(0.2))
-        pronoun = head.de.split()[0]
-        inner = self.clause(time=False, subject=Phrase(pronoun, "who", head.plural)).affirmed()
+        # in the nominative the relative pronoun is the definite article
+        pronoun = Phrase(head.de.split()[0], "who", head.plural)
+        inner = self.clause(time=False, subject=pronoun).affirmed()
         outer = self.clause(place=False, time=False, subject=head).affirmed()
         de = f"{head.de} , {inner.subordinate()} , {outer.predicate()} ."
         return Phrase(de, f"{head.en} {inner.english()} {outer.english_predicate()} .")
 
     def question(self) -> Phrase:
-        """Draw a yes-no question about the past: hat die Frau ein Buch gelesen ?"""
+        """Draw a yes-no question about the past, "hat die Frau ein Buch gelesen ?" for one."""
         clause = self.clause(tense="perfect", time=False).affirmed()
         en = f"did {clause.subject.en} {clause.verb.en_base} {clause.object.en} {clause.place.en} ?"
         return Phrase(f"{clause.inverted()} ?", en)

@@ -1,10 +1,11 @@
 """The words of the sample corpus, German with English, each list from the frequent words to the rare ones.
 
-Words are written as columns: the fields of Noun, Adjective and Verb, in that order. Inside a column "_" stands for a
-space, "-" for an empty one.
+An entry, up to ";" or the end of the line, has the fields of its class as columns. In a column "_" stands for a space,
+and "-" for nothing.
 """
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -31,21 +32,14 @@ class Noun:
 
     def compound(self, modifier: str, en_modifier: str) -> "Noun":
         """Return the compound that has this noun as its head: one word in German, two or three in English."""
-        return Noun(
+        return replace(
+            self,
             singular=modifier + self.singular.lower(),
-            gender=self.gender,
             plural=modifier + self.plural.lower(),
             dative_plural=modifier + self.dative_plural.lower(),
             en_singular=f"{en_modifier} {self.en_singular}",
             en_plural=f"{en_modifier} {self.en_plural}",
         )
-
-
-class Adjective(NamedTuple):
-    """The German stem, which takes an ending, and the English translations, set apart by "|"."""
-
-    stem: str
-    glosses: str
 
 
 @dataclass(frozen=True)
@@ -86,61 +80,53 @@ class Verb:
 
     def auxiliary(self, plural: bool) -> str:
         """Return the finite verb of the perfect."""
-        if self.takes == "ist":
-            return "sind" if plural else "ist"
-        return "haben" if plural else "hat"
+        forms = ("ist", "sind") if self.takes == "ist" else ("hat", "haben")
+        return forms[plural]
 
     def finite(self, plural: bool, past: bool) -> str:
         """Return the German finite form without its prefix."""
-        if past:
-            return self.past_plural if plural else self.past_singular
-        return self.plural if plural else self.singular
+        forms = (self.past_singular, self.past_plural) if past else (self.singular, self.plural)
+        return forms[plural]
 
     def en_finite(self, plural: bool, past: bool) -> str:
         """Return the English finite form of an affirmative clause."""
-        if past:
-            return self.en_past
-        return self.en_base if plural else self.en_singular
+        return self.en_past if past else self.en_base if plural else self.en_singular
 
 
 class Modal(NamedTuple):
-    """A modal verb in the third person, and its English forms, affirmative and negated."""
+    """A modal verb in the third person."""
 
     singular: str
     plural: str
     en_singular: str
     en_plural: str
-    en_not_singular: str
-    en_not_plural: str
 
     def finite(self, plural: bool) -> str:
-        """Return the German form."""
+        """Return the German finite form."""
         return self.plural if plural else self.singular
 
     def english(self, plural: bool, negated: bool) -> str:
-        """Return the English form, with its negation if it has one."""
-        if negated:
-            return self.en_not_plural if plural else self.en_not_singular
-        return self.en_plural if plural else self.en_singular
+        """Return the English finite form, negated by "do" where it inflects: can not, does not have to."""
+        form = self.en_plural if plural else self.en_singular
+        if negated and self.en_singular != self.en_plural:
+            return f"{'do' if plural else 'does'} not {self.en_plural}"
+        return f"{form} not" if negated else form
 
 
-def columns(text: str, separator: str = ";") -> list[list[str]]:
+def columns(text: str) -> list[list[str]]:
     """Cut the text into entries, and each entry into its columns."""
-    return [[_column(word) for word in entry.split()] for entry in text.strip().split(separator)]
-
-
-def _column(word: str) -> str:
-    return "" if word == "-" else word.replace("_", " ")
+    entries = [entry.split() for entry in re.split("[;\n]", text.strip()) if entry]
+    return [["" if word == "-" else word.replace("_", " ") for word in entry] for entry in entries]
 
 
 def nouns(text: str) -> list[Noun]:
-    """Read nouns, set apart by ";"."""
+    """Read each entry as a noun."""
     return [Noun(*entry) for entry in columns(text)]
 
 
 def verbs(text: str) -> list[Verb]:
-    """Read verbs, one a line."""
-    return [Verb(*entry) for entry in columns(text, separator="\n")]
+    """Read each entry as a verb."""
+    return [Verb(*entry) for entry in columns(text)]
 
 
 PEOPLE = nouns("""
@@ -168,13 +154,13 @@ Uhr f Uhren Uhren clock clocks; Handschuh m Handschuhe Handschuhen glove gloves;
 Brot n Brote Broten loaf_of_bread loaves_of_bread; Kuchen m Kuchen Kuchen cake cakes;
 Fahrrad n Fahrräder Fahrrädern bicycle bicycles; Wagen m Wagen Wagen car cars; Mantel m Mäntel Mänteln coat coats;
 Tasche f Taschen Taschen bag bags; Schirm m Schirme Schirmen umbrella umbrellas; Karte f Karten Karten map maps;
-Messer n Messer Messern knife knives; Teller m Teller Tellern plate plates;
-Flasche f Flaschen Flaschen bottle bottles; Koffer m Koffer Koffern suitcase suitcases;
-Geige f Geigen Geigen violin violins; Kette f Ketten Ketten chain chains; Ball m Bälle Bällen ball balls;
-Pferd n Pferde Pferden horse horses; Hund m Hunde Hunden dog dogs; Katze f Katzen Katzen cat cats;
-Vogel m Vögel Vögeln bird birds; Blume f Blumen Blumen flower flowers; Apfel m Äpfel Äpfeln apple apples;
-Kerze f Kerzen Kerzen candle candles; Spiegel m Spiegel Spiegeln mirror mirrors; Seil n Seile Seilen rope ropes;
-Schachtel f Schachteln Schachteln box boxes; Hut m Hüte Hüten hat hats; Ring m Ringe Ringen ring rings
+Messer n Messer Messern knife knives; Teller m Teller Tellern plate plates; Flasche f Flaschen Flaschen bottle bottles;
+Koffer m Koffer Koffern suitcase suitcases; Geige f Geigen Geigen violin violins; Kette f Ketten Ketten chain chains;
+Ball m Bälle Bällen ball balls; Pferd n Pferde Pferden horse horses; Hund m Hunde Hunden dog dogs;
+Katze f Katzen Katzen cat cats; Vogel m Vögel Vögeln bird birds; Blume f Blumen Blumen flower flowers;
+Apfel m Äpfel Äpfeln apple apples; Kerze f Kerzen Kerzen candle candles; Spiegel m Spiegel Spiegeln mirror mirrors;
+Seil n Seile Seilen rope ropes; Schachtel f Schachteln Schachteln box boxes; Hut m Hüte Hüten hat hats;
+Ring m Ringe Ringen ring rings
 """)
 PLACES = nouns("""
 Garten m Gärten Gärten garden gardens; Haus n Häuser Häusern house houses; Schule f Schulen Schulen school schools;
@@ -188,7 +174,6 @@ Zimmer n Zimmer Zimmern room rooms; Straße f Straßen Straßen street streets; 
 """)
 # one German word: the bench stands in a garden, the bank is something one visits
 BENCH, BANK = nouns("Bank f Bänke Bänken bench benches; Bank f Banken Banken bank banks")
-
 COMPOUND_HEADS = "Tür Fenster Tisch Stuhl Lampe Uhr Schlüssel Buch Karte Tasche Messer Kuchen Korb Flasche Bild Wagen"
 COMPOUND_MODIFIERS = columns("""
 Holz wooden; Garten garden; Küchen kitchen; Kinder children_'s; Winter winter; Silber silver; Apfel apple; Haus house;
@@ -196,17 +181,13 @@ Schul school; Wein wine; Reise travel; Papier paper; Keller cellar; Dorf village
 """)
 _THING = {noun.singular: noun for noun in THINGS}
 COMPOUNDS = [_THING[head].compound(*modifier) for modifier in COMPOUND_MODIFIERS for head in COMPOUND_HEADS.split()]
-
-ADJECTIVES = [
-    Adjective(*entry)
-    for entry in columns("""
+# stem, which takes an ending, and the English words for it
+ADJECTIVES = columns("""
 alt old; neu new; klein small; groß big|large; rot red; jung young; schön beautiful; schwer heavy; leicht light;
 dunkl dark; kalt cold; warm warm; müd tired; freundlich friendly; reich rich; arm poor; krank sick|ill; ruhig quiet;
 schnell fast; schmutzig dirty; sauber clean; seltsam strange; wertvoll valuable; kaputt broken; weiß white;
 schwarz black; blau blue; grün green; glücklich happy; berühmt famous; traurig sad; klug clever
 """)
-]
-
 TRANSITIVE = verbs("""
 finden findet finden fand fanden gefunden - t find finds found found
 lesen liest lesen las lasen gelesen - r read reads read read
@@ -255,11 +236,11 @@ OBJECT_ENDINGS = {
     "r": ("buch", "brief", "zeitung", "karte"),
 }
 MODALS = [
-    Modal("will", "wollen", "wants to", "want to", "does not want to", "do not want to"),
-    Modal("kann", "können", "can", "can", "can not", "can not"),
-    Modal("muss", "müssen", "has to", "have to", "does not have to", "do not have to"),
-    Modal("darf", "dürfen", "may", "may", "may not", "may not"),
-    Modal("soll", "sollen", "should", "should", "should not", "should not"),
+    Modal("will", "wollen", "wants to", "want to"),
+    Modal("kann", "können", "can", "can"),
+    Modal("muss", "müssen", "has to", "have to"),
+    Modal("darf", "dürfen", "may", "may"),
+    Modal("soll", "sollen", "should", "should"),
 ]
 BELIEFS = columns("glaubt believes; weiß knows; sagt says; hofft hopes; fürchtet fears; erzählt tells_us")
 CONJUNCTIONS = columns("weil because; obwohl although; wenn when; während while; bevor before; nachdem after")
@@ -268,25 +249,22 @@ PREPOSITIONS = columns("in in; hinter behind; vor in_front_of; neben next_to")
 TIMES = columns("""
 gestern yesterday past; heute today any; jeden_Tag every_day present; am_Morgen in_the_morning any;
 am_Abend in_the_evening any; letzte_Woche last_week past; manchmal sometimes present; im_Winter in_winter any;
-nach_dem_Essen after_the_meal any; vor_drei_Jahren three_years_ago past; immer always present;
-im_Sommer in_summer any; am_Sonntag on_Sunday any; vor_zwei_Tagen two_days_ago past
+nach_dem_Essen after_the_meal any; vor_drei_Jahren three_years_ago past; immer always present; im_Sommer in_summer any;
+am_Sonntag on_Sunday any; vor_zwei_Tagen two_days_ago past
 """)
 FREQUENCIES = ("sometimes", "always")
-
-# the article and the ending of the adjective after it, for m, f, n and the plural
-DEFINITE = {
-    "nom": columns("der e; die e; das e; die en"),
-    "acc": columns("den en; die e; das e; die en"),
-    "dat": columns("dem en; der en; dem en; den en"),
-}
-INDEFINITE = {
-    "nom": columns("ein er; eine e; ein es; - e"),
-    "acc": columns("einen en; eine e; ein es; - e"),
-    "dat": columns("einem en; einer en; einem en; - en"),
+# by case and definiteness: the article and the ending of the adjective after it, for m, f, n and the plural
+DECLENSION = {
+    ("nom", True): columns("der e; die e; das e; die en"),
+    ("acc", True): columns("den en; die e; das e; die en"),
+    ("dat", True): columns("dem en; der en; dem en; den en"),
+    ("nom", False): columns("ein er; eine e; ein es; - e"),
+    ("acc", False): columns("einen en; eine e; ein es; - e"),
+    ("dat", False): columns("einem en; einer en; einem en; - en"),
 }
 
 
 def article_and_ending(noun: Noun, case: str, definite: bool, plural: bool) -> list[str]:
     """Return the German article of the noun, and the ending of an adjective between the two."""
     column = 3 if plural else "mfn".index(noun.gender)
-    return (DEFINITE if definite else INDEFINITE)[case][column]
+    return DECLENSION[case, definite][column]

@@ -6,7 +6,7 @@ from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines
 from rerank.evaluation import best_candidates, evaluate
-from rerank.report import changed_sentences, table
+from rerank.report import table
 
 
 @pytest.fixture(scope="module")
@@ -54,17 +54,3 @@ def test_what_cannot_be_compared() -> None:
         evaluate([("x", ["a", "b |0-1|"])], [["a", "b"]])
     with pytest.raises(InputError, match="--tokenize klingon: sacreBLEU knows"):
         evaluate([("x", ["a"])], [["a"]], tokenize="klingon")
-
-
-def test_changed_sentences_show_gains_and_losses() -> None:
-    reference = ["a b c", "a b c", "a b c", "d"]
-    before = ["a b x", "a b c", "a b c", "d"]
-    after = ["a b c", "a x c", "a b c", "d"]
-    lines = changed_sentences(["s0", "s1", "s2", "s3"], reference, before, after)
-    assert lines[0] == "2 of 4 sentences changed: sentence BLEU rose in 1 and fell in 1"
-    # By hand: 1 - (3/4 · 2/3 · 1/2 · 1)^(1/4), and (3/4 · 1/3 · 1/2 · 1)^(1/4) - 1.
-    assert [line for line in lines if line.startswith("sentence")] == [
-        "sentence 0, sentence BLEU +29.3",
-        "sentence 1, sentence BLEU -40.5",
-    ]
-    assert "  before     a b x" in lines and "  after      a b c" in lines
