@@ -1,14 +1,27 @@
 """An n-gram language model, by KenLM."""
 
+import importlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
 from features.feature import Array, Candidates
 from moses_io.errors import InputError
 from moses_io.streams import digest
+
+
+def require_kenlm() -> ModuleType:
+    """Return the module kenlm, or say in an `InputError` how to get it."""
+    try:
+        return importlib.import_module("kenlm")
+    except ImportError:
+        raise InputError(
+            "feature 'kenlm' needs the package kenlm, which is not installed (its release 0.3.0 builds up to "
+            "Python 3.12: pip install kenlm)"
+        ) from None
 
 
 class KenLM:
@@ -18,13 +31,7 @@ class KenLM:
     """
 
     def __init__(self, argument: str, device: str) -> None:
-        try:
-            import kenlm
-        except ImportError:
-            raise InputError(
-                "feature 'kenlm' needs the package kenlm, which is not installed (its release 0.3.0 builds up to "
-                "Python 3.12: pip install kenlm)"
-            ) from None
+        kenlm = require_kenlm()
         if not Path(argument).is_file():
             raise InputError(f"{argument}: no such language model")
         config = kenlm.Config()

@@ -5,19 +5,16 @@ is `Name= v v`; a name with `_` and one value is sparse, as for all Moses tools;
 features of an unlabelled list.
 """
 
-import re
+import math
 from dataclasses import dataclass
 
 from moses_io.errors import Fault
-from moses_io.text import decode, without_line_end
+from moses_io.text import decode, number, tokens, without_line_end
 
 UNLABELLED = "Unlabelled"
 """Name under which the weights of features without a name are kept."""
 
 _BARS = b"|||"
-_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-_NOT_FINITE = re.compile(rb"[-+]?(nan|inf|infinity)", re.IGNORECASE)
-_MARK = re.compile(rb"(^| )\|\d+-\d+[|,]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,7 @@ class Hypothesis:
     @property
     def total(self) -> float | None:
         """The score that the list itself gives, if it does."""
-        field = without_line_end(self.fields[3]).strip(b" ") if len(self.fields) > 3 else b""
-        return float(field) if _NUMBER.fullmatch(field) else None
+        return number(decode(without_line_end(self.fields[3]).strip(b" "))) if len(self.fields) > 3 else None
 
     @property
     def line(self) -> bytes:
@@ -69,7 +65,7 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
         raise Fault(f"expected a sentence id, found {decode(identifier)!r}")
     dense: list[tuple[str, tuple[float, ...]]] = []
     sparse: dict[str, float] = {}
-    for name, values in _features(without_line_end(fields[2])):
+    for name, values in _features(decode(without_line_end(fields[2]))):
         if name in sparse or any(name == other for other, _ in dense):
             raise Fault(f"feature {name!r} stands there twice")
         if is_sparse(name, len(values)):
@@ -84,13 +80,11 @@ def is_sparse(name: str, values: int) -> bool:
     return "_" in name and values == 1
 
 
-def _features(field: bytes) -> list[tuple[str, list[float]]]:
+def _features(field: str) -> list[tuple[str, list[float]]]:
     features: list[tuple[str, list[float]]] = []
-    for token in field.split(b" "):
-        if not token:
-            continue
-        if token.endswith(b"="):
-            features.append((decode(token[:-1]), []))
+    for token in tokens(field):
+        if token.endswith("="):
+            features.append((token[:-1], []))
             continue
         if not features:
             features.append((UNLABELLED, []))
@@ -101,19 +95,15 @@ def _features(field: bytes) -> list[tuple[str, list[float]]]:
     return features
 
 
-def _value(token: bytes, name: str) -> float:
-    if _NUMBER.fullmatch(token):
-        return float(token)
-    if _NOT_FINITE.fullmatch(token):
-        raise Fault(f"feature {name!r}: not finite ({decode(token)})")
-    if token.endswith(b":"):
-        raise Fault(f"label {decode(token)!r} is in the style before 2013, which is not read; expected 'Name='")
-    raise Fault(f"feature {name!r}: expected a number, found {decode(token)!r}")
-
-
-def has_marks(hypothesis: Hypothesis) -> bool:
-    """Tell whether Moses put segmentation marks such as `|0-1|` into the text (its options -t and -tt)."""
-    return bool(_MARK.search(hypothesis.fields[1]))
+def _value(token: str, name: str) -> float:
+    value = number(token)
+    if value is not None and math.isfinite(value):
+        return value
+    if value is not None or token.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        raise Fault(f"feature {name!r}: not finite ({token})")
+    if token.endswith(":"):
+        raise Fault(f"label {token!r} is in the style before 2013, which is not read; expected 'Name='")
+    raise Fault(f"feature {name!r}: expected a number, found {token!r}")
 
 
 def with_features(hypothesis: Hypothesis, features: list[tuple[str, str]]) -> bytes:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from moses_io.errors import Fault, InputError
-from moses_io.hypothesis import Hypothesis, has_marks, parse_line
+from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import without_line_end
+from moses_io.text import has_marks, without_line_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,10 @@ class Layout:
 
 
 class Order:
-    """The ids met so far: those of one sentence must stand together. Memory grows with gaps only."""
+    """The ids met so far: those of one sentence must stand together.
+
+    Kept as intervals, so that a list in order needs no memory for them.
+    """
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -141,7 +144,7 @@ def without_marks(lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
     """
     for sentence_list in lists:
         for hypothesis in sentence_list.hypotheses:
-            if has_marks(hypothesis):
+            if has_marks(hypothesis.text):
                 raise InputError(
                     f"{name_of(sentence_list.path)}:{hypothesis.number}: segmentation marks such as |0-1| in the text; "
                     "decode without -t and -tt (report-segmentation)"

@@ -90,15 +90,18 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path).resolve()
+    target = Path(path)
     try:
-        if target.exists() and not target.is_file():
-            with open(target, "wb") as stream:
-                yield stream
-            return
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        direct = target.open("wb") if target.exists() and not target.is_file() else None
+        if direct is None:
+            target = target.resolve()
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+    if direct is not None:
+        with direct:
+            yield direct
+        return
     try:
         with os.fdopen(descriptor, "wb") as raw:
             yield from _packed(raw, path)

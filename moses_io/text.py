@@ -4,10 +4,14 @@ Python's own `split()` and `splitlines()` also break at U+0085, U+2028, no-break
 through. Bytes that are no UTF-8 survive reading and writing.
 """
 
+import re
 from collections.abc import Sequence
 
 from moses_io.errors import InputError
 from moses_io.streams import numbered_lines
+
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+[|,]")
 
 
 def decode(line: bytes) -> str:
@@ -28,6 +32,16 @@ def without_line_end(line: bytes) -> bytes:
 def tokens(text: str) -> list[str]:
     """Return the tokens of a sentence: maximal runs without an ASCII space."""
     return [token for token in text.split(" ") if token]
+
+
+def number(token: str) -> float | None:
+    """Return the value of a number in the C locale's style, None for anything else; Python's `float` takes more."""
+    return float(token) if _NUMBER.fullmatch(token) else None
+
+
+def has_marks(text: str) -> bool:
+    """Tell whether Moses put segmentation marks such as `|0-1|` into a text (its options -t and -tt)."""
+    return bool(_MARK.search(text))
 
 
 def read_lines(path: str) -> list[str]:

@@ -1,10 +1,15 @@
 """Weights: the `[weight]` sections of `moses.ini` and `rescore.ini`, and dense weight files."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 
 from moses_io.errors import InputError
 from moses_io.streams import name_of, numbered_lines, open_output
-from moses_io.text import decode, tokens, without_line_end
+from moses_io.text import decode, encode, number, tokens, without_line_end
+
+_NO_WEIGHT = re.compile(r"(^[^ ]+=| UNTUNEABLE)$")
+_COMMENT = re.compile(r"(^|[ \t])#.*")
 
 Weights = dict[str, tuple[float, ...]]
 """Values of each feature, dense or sparse, by its name without `=`."""
@@ -15,7 +20,8 @@ def read_weights(path: str) -> Weights:
 
     A file with sections gives those under `[weight]`; of two lines with one name the later wins, as in Moses. A file
     without sections is a dense weight file, where a name is repeated for each of its values. What is said to be
-    UNTUNEABLE is no weight.
+    UNTUNEABLE is no weight, nor is a name without a value (so `moses -show-weights` prints purely sparse features).
+    `#` opens a comment at the start of a line or after a blank; a name may hold one.
 
     Raises:
         InputError: a line cannot be read, or there is no weight at all.
@@ -23,12 +29,12 @@ def read_weights(path: str) -> Weights:
     sectioned: Weights = {}
     plain: dict[str, list[float]] = {}
     section = None
-    for number, raw in numbered_lines(path):
-        line = decode(without_line_end(raw)).split("#")[0].strip(" \t")
+    for line_number, raw in numbered_lines(path):
+        line = _COMMENT.sub("", decode(without_line_end(raw))).strip(" \t")
         if line.startswith("["):
             section = line[1:].split("]")[0]
-        elif line and section in (None, "weight") and not line.endswith(" UNTUNEABLE"):
-            name, values = _parse(line, f"{name_of(path)}:{number}")
+        elif line and section in (None, "weight") and not _NO_WEIGHT.search(line):
+            name, values = _parse(line, f"{name_of(path)}:{line_number}")
             if section:
                 sectioned[name] = values
             else:
@@ -44,17 +50,14 @@ def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: S
     lines = [*(f"# {comment}" for comment in comments), "", "[weight]"]
     lines += [f"{name}= {' '.join(f'{value:.9g}' for value in values)}" for name, values in weights.items()]
     with open_output(path) as stream:
-        stream.write("".join(f"{line}\n" for line in lines).encode("utf-8", errors="surrogateescape"))
+        stream.write(encode("".join(f"{line}\n" for line in lines)))
 
 
 def _parse(line: str, place: str) -> tuple[str, tuple[float, ...]]:
     name, *values = tokens(line.replace("\t", " "))
     if not name.endswith("=") or len(name) == 1:
         raise InputError(f"{place}: expected 'Name= value …', found {line!r}")
-    try:
-        numbers = tuple(float(value) for value in values if value != "UNTUNEABLECOMPONENT")
-    except ValueError:
-        raise InputError(f"{place}: weights of {name[:-1]!r}: expected numbers, found {' '.join(values)!r}") from None
-    if not numbers or not all(abs(number) < float("inf") for number in numbers):
+    numbers = [number(value) for value in values if value != "UNTUNEABLECOMPONENT"]
+    if not numbers or not all(value is not None and math.isfinite(value) for value in numbers):
         raise InputError(f"{place}: weights of {name[:-1]!r}: expected finite numbers, found {' '.join(values)!r}")
-    return name[:-1], numbers
+    return name[:-1], tuple(value for value in numbers if value is not None)

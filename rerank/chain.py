@@ -6,7 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from features.feature import parse_requests
+from features.language_model import require_kenlm
 from features.progress import note
+from moses_io.errors import InputError
+from moses_io.nbest import read_nbest
 from moses_io.streams import open_output
 from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights
@@ -16,7 +19,7 @@ from rerank.experiment import Experiment, ModelEntry, NbestSet
 from rerank.models import TrainingRequest, train_model
 from rerank.page import page
 from rerank.report import side_by_side, summary, table
-from rerank.scoring import add_features
+from rerank.scoring import add_features, check_labels
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.stages import Stage, run_stages
 from rerank.tuning import tune
@@ -29,16 +32,37 @@ def run_experiment(experiment: Experiment, device: str) -> list[str]:
     `report.txt`, `report.html` (every changed sentence and why) and `report.json`.
     """
     output = experiment.output
+    check_experiment(experiment)
     (output / "models").mkdir(parents=True, exist_ok=True)
     stages = [_train(experiment, name, entry, device) for name, entry in experiment.models.items()]
     dev = _score(experiment, "dev", experiment.dev, device)
     test = _score(experiment, "test", experiment.test, device)
-    scored_dev = dev[-1].output if dev else experiment.dev.nbest
-    scored_test = test[-1].output if test else experiment.test.nbest
+    scored_dev = dev[-1].outputs[0] if dev else experiment.dev.nbest
+    scored_test = test[-1].outputs[0] if test else experiment.test.nbest
     stages += [*dev, *test, _tune(experiment, scored_dev), *_choose(experiment, scored_test)]
     stages.append(_evaluate(experiment, scored_test))
+    inputs = {path.resolve() for path in experiment.files}
+    for path in (path for stage in stages for path in stage.outputs):
+        if path.resolve() in inputs:
+            raise InputError(f"{path}: the experiment reads this file and would write over it; name another output")
     run_stages(stages, output / "stages.json")
     return read_lines(str(output / "report.txt"))
+
+
+def check_experiment(experiment: Experiment) -> None:
+    """Refuse, before the hours of training, what can be seen at once.
+
+    Raises:
+        InputError: a file is missing, a source and its reference differ in length, the start weights cannot be read,
+            a list has a feature of that label already, or kenlm is not installed.
+    """
+    read_weights(str(experiment.start))
+    for part in (experiment.dev, experiment.test):
+        read_references([str(part.source), *(str(path) for path in part.reference)])
+        first = next(read_nbest(str(part.nbest)))
+        check_labels(first, list(experiment.features))
+    if any(text.startswith("kenlm:") for text in experiment.features.values()):
+        require_kenlm()
 
 
 def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
@@ -56,7 +80,7 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
         f"train {name}",
         (corpus.source, corpus.target, dev.source, target),
         {"preset": entry.preset, "backward": entry.backward, "settings": entry.settings},
-        folder,
+        (folder,),
         partial(train_model, request, str(folder), device),
     )
 
@@ -72,7 +96,7 @@ def _score(experiment: Experiment, name: str, test_set: NbestSet, device: str) -
         output = experiment.output / f"{name}.{label}.nbest.gz"
         action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), device)
         inputs = (nbest, test_set.source, *([Path(request.argument)] if request.argument else []))
-        stages.append(Stage(f"score {name} {label}", inputs, {"feature": text}, output, action))
+        stages.append(Stage(f"score {name} {label}", inputs, {"feature": text}, (output,), action))
         nbest = output
     return stages
 
@@ -83,7 +107,7 @@ def _tune(experiment: Experiment, nbest: Path) -> Stage:
     action = partial(
         tune, str(nbest), [str(path) for path in references], str(experiment.start), settings, str(weights)
     )
-    return Stage("tune", (nbest, *references, experiment.start), settings.signature, weights, action)
+    return Stage("tune", (nbest, *references, experiment.start), settings.signature, (weights,), action)
 
 
 def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:
@@ -100,14 +124,15 @@ def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:
         rerank(str(nbest), str(weights), read_holes(str(test.source), None, "blank"), str(reranked))
 
     return [
-        Stage("choose as Moses did", (test.nbest, test.source), None, moses, decode),
-        Stage("rerank test", (nbest, test.source, weights), None, reranked, choose),
+        Stage("choose as Moses did", (test.nbest, test.source), None, (moses,), decode),
+        Stage("rerank test", (nbest, test.source, weights), None, (reranked,), choose),
     ]
 
 
 def _evaluate(experiment: Experiment, scored: Path) -> Stage:
     test, output = experiment.test, experiment.output
     names, weights = ("test.moses", "test.reranked"), output / "weights.ini"
+    reports = tuple(output / f"report.{suffix}" for suffix in ("txt", "html", "json"))
 
     def action() -> None:
         references = read_references([str(path) for path in test.reference])
@@ -117,15 +142,11 @@ def _evaluate(experiment: Experiment, scored: Path) -> Stage:
         source = read_lines(str(test.source))
         changes = find_changes(str(scored), read_weights(str(weights)), source, references, before, after)
         text = [*table(evaluation), "", summary(changes, len(source)), *side_by_side(changes)]
-        _write(output / "report.json", json.dumps(evaluation.as_json(), indent=2) + "\n")
-        _write(output / "report.html", page(evaluation, changes, len(source)))
-        _write(output / "report.txt", "\n".join(text) + "\n")
+        contents = ("\n".join(text), page(evaluation, changes, len(source)), json.dumps(evaluation.as_json(), indent=2))
+        for path, content in zip(reports, contents, strict=True):
+            with open_output(str(path)) as stream:
+                stream.write(encode(content + "\n"))
         note(f"every changed sentence, and why: {output / 'report.html'}")
 
     inputs = (*(output / name for name in names), test.source, *test.reference, test.nbest, scored, weights)
-    return Stage("evaluate", inputs, None, output / "report.txt", action)
-
-
-def _write(path: Path, text: str) -> None:
-    with open_output(str(path)) as stream:
-        stream.write(encode(text))
+    return Stage("evaluate", inputs, None, reports, action)

@@ -9,7 +9,7 @@ import numpy as np
 
 from moses_io.errors import InputError
 from moses_io.nbest import check_id, read_nbest, without_marks
-from moses_io.text import read_lines, tokens
+from moses_io.text import has_marks, read_lines, tokens
 from rerank import __version__
 from rerank.bleu import SentenceReferences, sentence_bleu
 
@@ -17,7 +17,6 @@ METRICS = ("BLEU", "chrF", "TER")
 SAMPLES = 1000
 """Resamples of the paired bootstrap test."""
 
-_MARK = re.compile(r"(^| )\|\d+-\d+[|,]")
 _OTHER_BLANK = re.compile(r"(?! )\s")
 
 
@@ -64,11 +63,13 @@ def evaluate(
     Raises:
         InputError: a system has another number of lines than the references, or segmentation marks in its text.
     """
+    if not references[0]:
+        raise InputError("the reference is empty")
     for name, lines in systems:
         if len(lines) != len(references[0]):
             raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
         for number, line in enumerate(lines, start=1):
-            if _MARK.search(line):
+            if has_marks(line):
                 raise InputError(f"{name}:{number}: segmentation marks such as |0-1| in the text; decode without -t")
     scores: dict[str, dict[str, Score]] = {name: {} for name, _ in systems}
     signatures, oracle = {}, {}
@@ -110,7 +111,11 @@ def _metrics(tokenize: str) -> dict[str, Any]:
 
     if tokenize not in BLEU.TOKENIZERS:
         raise InputError(f"--tokenize {tokenize}: sacreBLEU knows {', '.join(sorted(BLEU.TOKENIZERS))}")
-    return {"BLEU": BLEU(tokenize=tokenize, force=True), "chrF": CHRF(), "TER": TER()}
+    try:
+        bleu = BLEU(tokenize=tokenize, force=True)
+    except (RuntimeError, ImportError, OSError) as error:
+        raise InputError(f"--tokenize {tokenize}: {' '.join(str(error).split())}") from None
+    return {"BLEU": bleu, "chrF": CHRF(), "TER": TER()}
 
 
 def _compare(

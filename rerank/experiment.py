@@ -67,6 +67,12 @@ class Experiment:
     features: dict[str, str]
     tuning: KbmiraSettings
 
+    @property
+    def files(self) -> list[Path]:
+        """The files that it reads."""
+        sets = [path for part in (self.dev, self.test) for path in (part.source, *part.reference, part.nbest)]
+        return [self.train.source, self.train.target, *sets, self.start]
+
 
 def read_experiment(path: str) -> Experiment:
     """Read and check an experiment file.
@@ -81,7 +87,7 @@ def read_experiment(path: str) -> Experiment:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}") from None
     try:
-        return experiment_from(values, Path(path).parent)
+        return experiment_from(values, Path(path).resolve().parent)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -98,9 +104,6 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
             features[request.label] = f"neural:{folder / request.argument}"
     tuning = _table(values, "tuning")
     _check_keys(tuning, KbmiraSettings, "tuning.")
-    for name, value in tuning.items():
-        if not isinstance(value, (int, float)):
-            raise InputError(f"tuning.{name}: expected a number, found {value!r}")
     return Experiment(
         Corpus(**_paths(values, "train", Corpus, folder)),
         NbestSet(**_paths(values, "dev", NbestSet, folder)),
@@ -109,8 +112,15 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
         folder / _string(values, "output"),
         models,
         features,
-        KbmiraSettings(**tuning),
+        _tuning(tuning),
     )
+
+
+def _tuning(values: dict[str, Any]) -> KbmiraSettings:
+    try:
+        return KbmiraSettings(**values)
+    except InputError as error:
+        raise InputError(f"tuning.{error}") from None
 
 
 def _feature_with_path(kind: str, argument: str, folder: Path) -> str:
@@ -118,14 +128,16 @@ def _feature_with_path(kind: str, argument: str, folder: Path) -> str:
 
 
 def _model(entry: Any, place: str) -> ModelEntry:
-    if not isinstance(entry, dict) or "preset" not in entry:
+    if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
         raise InputError(f"{place}: expected a table with a preset")
+    if not isinstance(entry.get("backward", False), bool):
+        raise InputError(f"{place}.backward: expected true or false, found {entry['backward']!r}")
     settings = {name: value for name, value in entry.items() if name not in ("preset", "backward")}
     try:
         override(find_preset(entry["preset"]).architecture, Training(), settings)
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
-    return ModelEntry(entry["preset"], bool(entry.get("backward", False)), settings)
+    return ModelEntry(entry["preset"], entry.get("backward", False), settings)
 
 
 def _paths(values: dict[str, Any], name: str, kind: type, folder: Path) -> dict[str, Any]:
@@ -135,7 +147,7 @@ def _paths(values: dict[str, Any], name: str, kind: type, folder: Path) -> dict[
     for key in (item.name for item in dataclasses.fields(kind)):
         if key == "reference":
             found = table.get(key)
-            references = found if isinstance(found, list) else [_string(table, key, f"{name}.")]
+            references = found if isinstance(found, list) and found else [_string(table, key, f"{name}.")]
             paths[key] = tuple(folder / str(reference) for reference in references)
         else:
             paths[key] = folder / _string(table, key, f"{name}.")

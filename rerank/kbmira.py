@@ -24,12 +24,25 @@ class KbmiraSettings:
         step: C, largest step.
         decay: of the statistics of the sentences before, a sentence.
         seed: of the order of the sentences.
+
+    Raises:
+        InputError: a value is out of range.
     """
 
     iterations: int = 60
     step: float = 0.01
     decay: float = 0.999
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        whole = {"iterations": (self.iterations, 1), "seed": (self.seed, 0)}
+        for name, (value, smallest) in whole.items():
+            if not isinstance(value, int) or value < smallest:
+                raise InputError(f"{name}: expected a whole number from {smallest}, found {value!r}")
+        if not (isinstance(self.step, (int, float)) and self.step > 0):
+            raise InputError(f"step: expected a number above 0, found {self.step!r}")
+        if not (isinstance(self.decay, (int, float)) and 0 < self.decay <= 1):
+            raise InputError(f"decay: expected a number above 0 and at most 1, found {self.decay!r}")
 
     @property
     def signature(self) -> str:

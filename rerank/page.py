@@ -37,7 +37,7 @@ def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int) -> s
             f"<p>{summary(changes, sentences)}. Largest gain first; a bar is a feature's weighted part of the model "
             "score after minus before: green speaks for the change, red against it.</p>",
             *(_section(change) for change in changes),
-            "</body></html>\n",
+            "</body></html>",
         ]
     )
 

@@ -52,12 +52,16 @@ def _values(label: str, feature: Feature, sentences: Sequence[Candidates]) -> Ar
     raise AssertionError("a feature returns a row for each candidate")
 
 
+def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
+    """Refuse labels that the list has already."""
+    for name, _ in sentence_list.hypotheses[0].dense:
+        if name in labels:
+            raise InputError(f"{sentence_list.place}: the list already has a feature {name!r}; name another label")
+
+
 def _with_new_labels(lists: Iterable[SentenceList], labels: Sequence[str]) -> Iterator[SentenceList]:
     for sentence_list in lists:
-        names = {name for name, _ in sentence_list.hypotheses[0].dense}
-        for label in labels:
-            if label in names:
-                raise InputError(f"{sentence_list.place}: the list already has a feature {label!r}; name another label")
+        check_labels(sentence_list, labels)
         yield sentence_list
 
 

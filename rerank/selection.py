@@ -17,7 +17,7 @@ from moses_io.text import encode, read_lines
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
 from rerank.candidates import Array, FeatureSpace, dense_features
-from rerank.weights import warn_of_unused
+from rerank.weights import unused_weights
 
 
 @dataclass(frozen=True)
@@ -62,21 +62,34 @@ class Scorer:
         """(candidates,) model scores; a sparse feature without a weight counts 0.
 
         Raises:
-            InputError: a dense feature has no weight, or another number of weights than of values.
+            InputError: a dense feature has no weight or another number of them, or a dense weight has no feature.
         """
         if self._space is None:
-            self._space = FeatureSpace(dense_features(sentence_list))
-            for name, _ in self._space.dense:
-                if name not in self._weights:
-                    raise InputError(f"{sentence_list.place}: feature {name!r} has no weight in {self._path}")
+            self._space = self._match(sentence_list)
             self._vector = self._space.vector(self._weights)
-            warn_of_unused(self._space, self._weights, self._path)
         rows = np.array([self._space.row(hypothesis) for hypothesis in sentence_list.hypotheses])
         scores: Array = rows.reshape(len(rows), -1) @ self._vector
         for number, hypothesis in enumerate(sentence_list.hypotheses):
             for name, value in hypothesis.sparse.items():
                 scores[number] += value * self._weights.get(name, (0.0,))[0]
         return scores
+
+    def _match(self, sentence_list: SentenceList) -> FeatureSpace:
+        """Hold the features of the first sentence against the weights."""
+        space = FeatureSpace(dense_features(sentence_list))
+        for name, _ in space.dense:
+            if name not in self._weights:
+                raise InputError(f"{sentence_list.place}: feature {name!r} has no weight in {self._path}")
+        unused = unused_weights(space, self._weights)
+        if unused:
+            raise InputError(
+                f"{sentence_list.place}: no feature {', '.join(unused)}, which {self._path} has a weight for; "
+                "is this list the scored one?"
+            )
+        everywhere = set.intersection(*(set(hypothesis.sparse) for hypothesis in sentence_list.hypotheses))
+        for name in sorted(everywhere - set(self._weights)):
+            note(f"warning: feature {name!r} has no weight in {self._path} and counts 0")
+        return space
 
 
 def rerank(nbest: str, weights: str, holes: Holes, output: str, reranked: str | None = None) -> None:
@@ -85,6 +98,8 @@ def rerank(nbest: str, weights: str, holes: Holes, output: str, reranked: str | 
     Of candidates with equal scores the first in the list wins. The list must go up in ids, so that a sentence can be
     written as soon as it is read.
     """
+    if output == reranked:
+        raise InputError("--output and --nbest name the same place")
     found = read_weights(weights)
     scorer = Scorer(found, weights)
     content = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:12]

@@ -21,14 +21,14 @@ class Stage:
         name: what it is called on stderr and in the record.
         inputs: files and folders that it reads.
         settings: what else decides its result, as JSON values.
-        output: the file or folder that it makes.
+        outputs: the files, or the folder, that it makes.
         action: what makes it.
     """
 
     name: str
     inputs: tuple[Path, ...]
     settings: Any
-    output: Path
+    outputs: tuple[Path, ...]
     action: Callable[[], object]
 
 
@@ -41,37 +41,47 @@ def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
         The names of the stages that were done.
 
     Raises:
-        InputError: a file that no stage makes is not there; told before anything is done.
+        InputError: a file that no stage makes is not there, or a folder that one makes is there already and not of
+            this record; told before anything is done.
     """
-    made = {stage.output for stage in stages}
-    for path in (path for stage in stages for path in stage.inputs):
-        if path not in made and not path.exists():
-            raise InputError(f"{path}: No such file or directory")
     known = _read(record)
+    _check_files(stages, known)
     done = []
     for number, stage in enumerate(stages, start=1):
         place = f"[{number}/{len(stages)}] {stage.name}"
         wanted = _inputs(stage)
-        if known.get(stage.name) == {**wanted, "output": _digest(stage.output)}:
+        if known.get(stage.name) == {**wanted, "outputs": _digests(stage.outputs)}:
             note(f"{place}: up to date")
             continue
         note(place)
-        if stage.output.is_dir() and stage.name in known:
-            shutil.rmtree(stage.output)
+        for path in stage.outputs:
+            if path.is_dir():
+                shutil.rmtree(path)
         _write(record, known | {stage.name: {}})
         stage.action()
-        known[stage.name] = {**wanted, "output": _digest(stage.output)}
+        known[stage.name] = {**wanted, "outputs": _digests(stage.outputs)}
         _write(record, known)
         done.append(stage.name)
     return done
 
 
+def _check_files(stages: Sequence[Stage], known: dict[str, Any]) -> None:
+    made = {path for stage in stages for path in stage.outputs}
+    for stage in stages:
+        for path in stage.inputs:
+            if path not in made and not path.exists():
+                raise InputError(f"{path}: No such file or directory")
+        for path in stage.outputs:
+            if stage.name not in known and path.is_dir() and any(path.iterdir()):
+                raise InputError(f"{path}: the folder is not empty and not of an earlier run; remove or rename it")
+
+
 def _inputs(stage: Stage) -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "settings": stage.settings,
-        "inputs": {str(path): _digest(path) for path in stage.inputs},
-    }
+    return {"version": __version__, "settings": stage.settings, "inputs": _digests(stage.inputs)}
+
+
+def _digests(paths: Sequence[Path]) -> dict[str, Any]:
+    return {str(path): _digest(path) for path in paths}
 
 
 def _digest(path: Path) -> Any:

@@ -4,19 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from moses_io.errors import Fault, InputError
-from moses_io.hypothesis import Hypothesis, has_marks, is_sparse, parse_line
+from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.nbest import Layout, Order
 from moses_io.streams import name_of, numbered_lines, open_output
-from moses_io.text import read_lines, without_line_end
+from moses_io.text import has_marks, read_lines, without_line_end
 from moses_io.weights import read_weights
 from rerank.candidates import FeatureSpace
+from rerank.weights import unused_weights
 
 _ESCAPES = ("&amp;", "&#124;", "&lt;", "&gt;", "&apos;", "&quot;", "&#91;", "&#93;")
 
 
 @dataclass
 class Findings:
-    """What was found; `faults` stop the other commands, `warnings` do not."""
+    """What was found: `faults` make the list unreadable, `warnings` are for whom they concern."""
 
     path: str
     layout: Layout = field(default_factory=Layout)
@@ -52,8 +53,8 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     """Read a list to its end and collect all that is wrong or odd about it."""
     found = Findings(name_of(nbest))
     limits = {path: read_lines(path) for path in [*([source] if source else []), *references]}
-    order, texts, marked = Order(), set[bytes](), 0
-    current = None
+    order, texts, marked, falling = Order(), set[bytes](), 0, 0
+    current = -1
     for number, line in numbered_lines(nbest):
         if not without_line_end(line):
             continue
@@ -61,6 +62,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
             hypothesis = parse_line(line, number)
             found.layout.check(hypothesis)
             if hypothesis.sentence != current:
+                falling = falling or (number if hypothesis.sentence < current else 0)
                 current, texts = hypothesis.sentence, set()
                 order.check(current)
                 _check_limits(current, limits)
@@ -69,36 +71,45 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
             continue
         found.duplicates += hypothesis.fields[1] in texts
         texts.add(hypothesis.fields[1])
-        marked = marked or (number if has_marks(hypothesis) else 0)
+        marked = marked or (number if has_marks(hypothesis.text) else 0)
         _count(found, hypothesis)
     if marked:
-        found.warnings.append(
-            f"{found.path}:{marked}: segmentation marks such as |0-1| in the text (Moses' -t); "
-            "score, tune and evaluate stop on them"
-        )
-    if not found.candidates:
-        found.faults.append(f"{found.path}: no line of the list can be read")
+        found.warnings.append(f"{found.path}:{marked}: segmentation marks such as |0-1| (Moses' -t), not words")
+    if falling:
+        found.warnings.append(f"{found.path}:{falling}: the id falls; `rerank` needs ids that go up (--regroup)")
+    _check_coverage(found, limits)
     _compare_texts(found, [line for path in references for line in limits[path]])
     _compare_weights(found, weights)
     return found
 
 
-def regroup(nbest: str, output: str) -> None:
+def regroup(nbest: str, output: str) -> int:
     """Write the list with the lines of each sentence together and ids going up; order inside a sentence stays.
+
+    Returns:
+        The number of sentences whose lines did not stand together.
 
     Raises:
         InputError: a line cannot be read.
     """
-    rows = []
+    rows: list[tuple[int, bytes]] = []
+    order, scattered = Order(), set()
     for number, line in numbered_lines(nbest):
+        if not without_line_end(line):
+            continue
         try:
-            if without_line_end(line):
-                rows.append((parse_line(line, number).sentence, line if line.endswith(b"\n") else line + b"\n"))
+            sentence = parse_line(line, number).sentence
         except Fault as fault:
             raise InputError(f"{name_of(nbest)}:{number}: {fault}") from None
+        try:
+            order.check(sentence)
+        except Fault:
+            scattered.add(sentence)
+        rows.append((sentence, line if line.endswith(b"\n") else line + b"\n"))
     rows.sort(key=lambda row: row[0])
     with open_output(output) as stream:
         stream.writelines(line for _, line in rows)
+    return len(scattered)
 
 
 def describe_field(content: bytes) -> str:
@@ -112,6 +123,24 @@ def describe_field(content: bytes) -> str:
 def _is_link(word: bytes) -> bool:
     left, dash, right = word.partition(b"-")
     return bool(dash) and left.isdigit() and right.isdigit()
+
+
+def _check_coverage(found: Findings, limits: dict[str, list[str]]) -> None:
+    """Compare the number of sentences with that of the source and the references."""
+    if not found.candidates:
+        found.faults.append(f"{found.path}: no line of the list can be read")
+        return
+    lengths = {path: len(lines) for path, lines in limits.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
+        found.faults.append(f"source and references differ in length: {told}")
+    expected = max([max(found.candidates) + 1, *lengths.values()])
+    missing = [sentence for sentence in range(expected) if sentence not in found.candidates]
+    if missing:
+        found.warnings.append(
+            f"{len(missing)} of {expected} sentences have no candidates, the first is {missing[0]}; "
+            "`rerank` needs --on-missing"
+        )
 
 
 def _check_limits(sentence: int, limits: dict[str, list[str]]) -> None:
@@ -159,7 +188,6 @@ def _compare_weights(found: Findings, path: str | None) -> None:
         space.vector(weights)
     except InputError as error:
         found.faults.append(f"{path}: {error}")
-    names = {name for name, _ in space.dense} | found.sparse
-    unused = [name for name in weights if name not in names and not is_sparse(name, 1)]
+    unused = unused_weights(space, weights)
     if unused:
         found.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")

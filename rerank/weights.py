@@ -4,6 +4,7 @@ import numpy as np
 
 from features.progress import note
 from moses_io.errors import InputError
+from moses_io.hypothesis import UNLABELLED
 from moses_io.weights import Weights
 from rerank.candidates import Array, FeatureSpace
 
@@ -27,15 +28,18 @@ def compare(space: FeatureSpace, weights: Weights, path: str) -> None:
     names = [name for name, _ in space.dense] + list(space.sparse)
     new = [name for name, _ in space.dense if name not in weights]
     if names and not any(name in weights for name in names):
-        raise InputError(f"{path}: no feature of the list has a weight here; the list has {', '.join(names[:20])}")
+        hint = f"; give its weights a line '{UNLABELLED}= …'" if UNLABELLED in names else ""
+        raise InputError(
+            f"{path}: no feature of the list has a weight here; the list has {', '.join(names[:20])}{hint}"
+        )
     if new:
         note(f"features without a weight in {path} start at 0: {', '.join(new)}")
-    warn_of_unused(space, weights, path)
-
-
-def warn_of_unused(space: FeatureSpace, weights: Weights, path: str) -> None:
-    """Name the dense weights that the list has no feature for; Moses' untuneable one is not worth a word."""
-    names = {name for name, _ in space.dense}
-    unused = [name for name in weights if name not in names and "_" not in name and not name.startswith(UNTUNEABLE)]
+    unused = unused_weights(space, weights)
     if unused:
         note(f"warning: weights in {path} without a feature in the list: {', '.join(unused)}")
+
+
+def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:
+    """Return the dense weights that no feature of the list has, but for those that Moses never prints."""
+    names = {name for name, _ in space.dense}
+    return [name for name in weights if name not in names and "_" not in name and not name.startswith(UNTUNEABLE)]

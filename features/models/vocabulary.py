@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from moses_io.errors import InputError
-from moses_io.streams import open_output
-from moses_io.text import read_lines
+from moses_io.streams import numbered_lines, open_output
+from moses_io.text import decode, encode
 
 PADDING, UNKNOWN, BEGIN, END = range(4)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -29,7 +29,7 @@ class Vocabulary:
     def save(self, path: Path) -> None:
         """Write the words, one a line, without the special ones."""
         with open_output(str(path)) as stream:
-            stream.writelines(f"{word}\n".encode(errors="surrogateescape") for word in self.words[len(SPECIAL) :])
+            stream.writelines(encode(f"{word}\n") for word in self.words[len(SPECIAL) :])
 
 
 def build_vocabulary(sentences: Iterable[Sequence[str]], frequency: int) -> Vocabulary:
@@ -41,7 +41,7 @@ def build_vocabulary(sentences: Iterable[Sequence[str]], frequency: int) -> Voca
 
 def load_vocabulary(path: Path) -> Vocabulary:
     """Read what `Vocabulary.save` wrote."""
-    words = read_lines(str(path))
+    words = [decode(line.removesuffix(b"\n")) for _, line in numbered_lines(str(path))]
     if len(set(words)) != len(words):
         raise InputError(f"{path}: a word stands there twice")
     return Vocabulary(words)

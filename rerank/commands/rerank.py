@@ -2,6 +2,8 @@
 
 import argparse
 
+from rerank.commands.arguments import whole_number
+
 HELP = "write the best candidate of each sentence under given weights"
 EXAMPLES = """\
   moses-rerank rerank test.scored.gz --weights weights.ini --source test.de --output test.out
@@ -16,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", required=True, metavar="FILE", help="weights from `tune`, or any [weight] ini")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--source", metavar="FILE", help="source, which tells how many lines to write")
-    size.add_argument("--sentences", type=int, metavar="N", help="how many lines to write")
+    size.add_argument("--sentences", type=whole_number, metavar="N", help="how many lines to write")
     parser.add_argument(
         "--on-missing",
         default="error",

@@ -2,6 +2,8 @@
 
 import argparse
 
+from rerank.commands.arguments import whole_number
+
 HELP = "find the weights that make the best candidates win"
 EXAMPLES = """\
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --tuner kbmira --output weights.ini
@@ -18,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini or a dense weight file to start from"
     )
     parser.add_argument("--tuner", default="kbmira", choices=("kbmira",), help="algorithm (default: kbmira)")
-    parser.add_argument("--seed", type=int, default=1, help="of the order of the sentences (default: 1)")
+    parser.add_argument("--seed", type=whole_number, default=1, help="of the order of the sentences (default: 1)")
     parser.add_argument("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
 
 

@@ -5,9 +5,10 @@ import argparse
 HELP = "say what is in an n-best list, and every fault with its line"
 EXAMPLES = """\
   moses-rerank validate dev.nbest.gz --source dev.de --reference dev.en --weights moses.ini
-  cat part1.nbest part2.nbest | moses-rerank validate - --regroup --output all.nbest
+  moses-rerank validate merged.nbest --regroup --output dev.nbest
 
-Exit status 2 if there is a fault; warnings do not count."""
+Exit status 2 if there is a fault; warnings do not count. --regroup takes lines of one id for one sentence: shards that
+each count from 0 must be renumbered first."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,13 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Validate or regroup."""
+    from features.progress import note
     from rerank.validation import regroup, validate
 
     if arguments.regroup:
-        regroup(arguments.nbest, arguments.output)
+        scattered = regroup(arguments.nbest, arguments.output)
+        note(f"sentences whose lines did not stand together: {scattered}")
         return 0
     found = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)
     lines = [*found.summary(), *(f"fault: {fault}" for fault in found.faults)]
     print("\n".join([*lines, *(f"warning: {warning}" for warning in found.warnings)]))
-    print(f"{len(found.faults)} faults, {len(found.warnings)} warnings")
+    print(f"faults: {len(found.faults)}, warnings: {len(found.warnings)}")
     return 2 if found.faults else 0

@@ -11,4 +11,4 @@ FOLDER = Path(__file__).parent
 
 def sample_experiment(output: str) -> Experiment:
     """Return the sample's experiment with its results in the folder `output`."""
-    return dataclasses.replace(read_experiment(str(FOLDER / "experiment.toml")), output=Path(output))
+    return dataclasses.replace(read_experiment(str(FOLDER / "experiment.toml")), output=Path(output).resolve())

@@ -58,6 +58,7 @@ def test_text_and_total() -> None:
         (b"1_0 ||| a ||| LM0= 1\n", "expected a sentence id"),
         (b"0 ||| a ||| LM0= nan\n", "feature 'LM0': not finite (nan)"),
         (b"0 ||| a ||| LM0= 1 -inf\n", "feature 'LM0': not finite (-inf)"),
+        (b"0 ||| a ||| LM0= 1e999\n", "feature 'LM0': not finite (1e999)"),
         (b"0 ||| a ||| LM0= 1,5\n", "feature 'LM0': expected a number, found '1,5'"),
         (b"0 ||| a ||| LM0= 0x10\n", "expected a number, found '0x10'"),
         (b"0 ||| a ||| LM0= 1_0\n", "expected a number, found '1_0'"),

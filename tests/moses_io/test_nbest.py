@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_io.errors import InputError
-from moses_io.hypothesis import has_marks, parse_line
 from moses_io.nbest import read_hypotheses, read_nbest, without_marks
+from moses_io.text import has_marks
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_the_sample_is_written_back_to_the_byte(sample: Path) -> None:
 
 def test_marks_are_found_and_refused(tmp_path: Path) -> None:
     for text in ("the |0-0| Zeug |1-1| ", "the |0-0,wa=0-0 ,total=0.49, LM0= -0.69 | "):
-        assert has_marks(parse_line(f"0 ||| {text} ||| L= 1\n".encode(), 1))
-    assert not has_marks(parse_line(b"0 ||| the 0-0 | a|b |x| ||| L= 1\n", 1))
+        assert has_marks(text)
+    assert not has_marks("the 0-0 | a|b |x|")
     path = tmp_path / "list"
     path.write_text("0 ||| a ||| L= 1\n0 ||| a |0-0| ||| L= 1\n")
     with pytest.raises(InputError, match=r":2: segmentation marks"):

@@ -104,3 +104,9 @@ def test_output_to_what_is_no_plain_file() -> None:
     with open_output(os.devnull) as stream:
         stream.write(b"gone")
     assert not Path(os.devnull).is_file()
+    reading, writing = os.pipe()
+    with open_output(f"/dev/fd/{writing}") as stream:
+        stream.write(b"through a pipe")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read() == b"through a pipe"

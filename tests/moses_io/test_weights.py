@@ -33,7 +33,7 @@ def test_a_dense_weight_file_repeats_names(tmp_path: Path) -> None:
 
 
 def test_what_is_untuneable_is_no_weight(tmp_path: Path) -> None:
-    text = "Distortion0= 0.3\nUnknownWordPenalty0 UNTUNEABLE\nTM0= 0.2 UNTUNEABLECOMPONENT 0.1\n"
+    text = "Distortion0= 0.3\nUnknownWordPenalty0 UNTUNEABLE\npl=\nTM0= 0.2 UNTUNEABLECOMPONENT 0.1\n"
     assert read(tmp_path, text) == {"Distortion0": (0.3,), "TM0": (0.2, 0.1)}
 
 
@@ -41,9 +41,10 @@ def test_what_is_untuneable_is_no_weight(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("A= 1\nA=0.5\n", r":2: expected 'Name= value …', found 'A=0.5'"),
-        ("[weight]\nA= x\n", ":2: weights of 'A': expected numbers, found 'x'"),
+        ("[weight]\nA= x\n", ":2: weights of 'A': expected finite numbers, found 'x'"),
         ("[weight]\nA= nan\n", ":2: weights of 'A': expected finite numbers"),
-        ("[weight]\nA=\n", ":2: weights of 'A': expected finite numbers"),
+        ("[weight]\nA= 1_0\n", ":2: weights of 'A': expected finite numbers"),
+        ("[weight]\nA=\n", "no weights"),
         ("[other]\nA= 1\n", "no weights"),
         ("", "no weights"),
     ],
@@ -54,7 +55,7 @@ def test_what_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    weights = {"A": (0.1, -0.25), "pl_s2": (1e-9,)}
+    weights = {"A": (0.1, -0.25), "pl_s2": (1e-9,), "wt_#~#": (0.5,)}
     path = tmp_path / "weights.ini"
     write_weights(str(path), weights, ["signature"])
     assert read_weights(str(path)) == weights

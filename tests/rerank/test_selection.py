@@ -55,10 +55,24 @@ def test_falling_ids_cannot_be_written_in_order(command: Command, write: Write) 
     assert "list:2: sentence 0 comes after sentence 1" in err
 
 
-def test_weights_without_a_feature_are_named(command: Command, write: Write) -> None:
-    nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\nM= 2\nUnknownWordPenalty0= 1\np_x= 2\n")
-    err = command("rerank", nbest, "--weights", weights)[2]
-    assert f"warning: weights in {weights} without a feature in the list: M\n" in err
+def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
+    """A list that was not scored is an error; what Moses never prints and sparse weights are not."""
+    nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\nUnknownWordPenalty0= 1\np_x= 2\n")
+    assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
+    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\nNMT= 2\n"))
+    assert status == 2
+    assert f"list:1: no feature NMT, which {weights} has a weight for; is this list the scored one?" in err
+    nbest = write("list", "0 ||| b ||| L= 1 NMT_fwd= 3\n")
+    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\n"))
+    assert status == 0
+    assert "warning: feature 'NMT_fwd' has no weight in" in err
+
+
+def test_two_outputs_in_one_place(command: Command, write: Write) -> None:
+    nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
+    status, out, err = command("rerank", nbest, "--weights", weights, "--nbest", "-")
+    assert (status, out) == (2, b"")
+    assert "--output and --nbest name the same place" in err
 
 
 def test_the_choice_of_the_decoder(tmp_path: Path, write: Write) -> None:

@@ -10,7 +10,7 @@ def copy(name: str, source: Path, target: Path, settings: object = None) -> Stag
     def action() -> None:
         target.write_bytes(source.read_bytes())
 
-    return Stage(name, (source,), settings, target, action)
+    return Stage(name, (source,), settings, (target,), action)
 
 
 def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
     def fail() -> None:
         raise KeyboardInterrupt
 
-    stages = [copy("one", a, b), Stage("two", (b,), None, tmp_path / "c", fail)]
+    stages = [copy("one", a, b), Stage("two", (b,), None, (tmp_path / "c",), fail)]
     with pytest.raises(KeyboardInterrupt):
         run_stages(stages, record)
     assert run_stages([stages[0], copy("two", b, tmp_path / "c")], record) == ["two"]
@@ -49,16 +49,18 @@ def test_a_folder_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
     a.write_text("1")
     folder.mkdir()
     (folder / "thesis.tex").write_text("")
-    made = []
 
     def action() -> None:
-        made.append(sorted(path.name for path in folder.iterdir()) if folder.exists() else [])
-        folder.mkdir(exist_ok=True)
+        folder.mkdir()
         (folder / "weights").write_text("")
 
     for settings in (1, 2):
-        run_stages([Stage("train", (a,), settings, folder, action)], record)
-    assert made == [["thesis.tex"], []]
+        with pytest.raises(InputError, match="the folder is not empty and not of an earlier run"):
+            run_stages([Stage("train", (a,), settings, (folder,), action)], record)
+    (folder / "thesis.tex").unlink()
+    folder.rmdir()
+    for settings in (1, 2):
+        assert run_stages([Stage("train", (a,), settings, (folder,), action)], record) == ["train"]
 
 
 def test_a_missing_input_is_told_before_anything_is_done(tmp_path: Path) -> None:

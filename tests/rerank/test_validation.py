@@ -15,7 +15,7 @@ def test_the_sample_has_no_fault(command: Command, sample: Path) -> None:
     assert "candidates: 36329; a sentence 4 to 100, median 100; 0 texts repeated, 0 empty" in text
     assert "LexicalReordering0(6), Distortion0(1), LM0(1)" in text
     assert "field 5, alignment: in 36329 lines" in text
-    assert text.endswith("0 faults, 0 warnings\n")
+    assert text.endswith("faults: 0, warnings: 0\n")
 
 
 def test_every_fault_is_told_with_its_line(command: Command, write: Write) -> None:
@@ -67,6 +67,21 @@ def test_regrouping_sorts_by_id_and_keeps_the_order_inside(command: Command, wri
     assert command("validate", nbest, "--regroup", "--output", tmp_path / "out")[0] == 0
     expected = b"0 ||| a ||| L= 1\r\n0 ||| d ||| L= 1\n1 ||| c ||| L= 1\n1 ||| b ||| L= 1\n"
     assert (tmp_path / "out").read_bytes() == expected
+
+
+def test_regrouping_tells_how_many_sentences_were_scattered(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a ||| L= 1\n1 ||| b ||| L= 1\n0 ||| c ||| L= 1\n")
+    assert "did not stand together: 1\n" in command("validate", nbest, "--regroup")[2]
+
+
+def test_order_and_coverage(command: Command, write: Write) -> None:
+    nbest = write("list", "1 ||| a ||| L= 1\n0 ||| b ||| L= 1\n")
+    status, out, _ = command("validate", nbest, "--source", write("s", "x\n" * 5), "--reference", write("r", "x\n" * 4))
+    text = out.decode()
+    assert status == 2
+    assert f"warning: {nbest}:2: the id falls" in text
+    assert "fault: source and references differ in length" in text
+    assert "warning: 3 of 5 sentences have no candidates, the first is 2" in text
 
 
 def test_an_empty_list(command: Command, write: Write) -> None:
