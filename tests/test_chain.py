@@ -84,6 +84,40 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     assert done(command("run", experiment)[2]) == ["train forward", *scoring, *ending]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('Len = "length"', 'LM0 = "length"', "dev.nbest:1: the list already has a feature 'LM0'"),
+        ('nbest = "test.nbest"', 'nbest = "nowhere"', "nowhere: No such file or directory"),
+        ('reference = "dev.en"', 'reference = "train.en"', "train.en has 600 lines"),
+        ('start = "moses.ini"', 'start = "dev.en"', "expected 'Name= value …'"),
+        ('start = "moses.ini"', 'start = "work/weights.ini"', "the experiment reads this file and would write over it"),
+        ('"neural:forward"', '"neural:forwards"', "forwards: No such file or directory"),
+    ],
+)
+def test_what_is_wrong_is_told_before_training(
+    command: Command, experiment: Path, before: str, after: str, message: str
+) -> None:
+    (experiment.parent / "work").mkdir()
+    shutil.copy(experiment.parent / "moses.ini", experiment.parent / "work" / "weights.ini")
+    experiment.write_text(EXPERIMENT.replace(before, after))
+    status, _, err = command("run", experiment)
+    assert status == 2
+    assert message in err
+    assert "perplexity" not in err
+
+
+def test_an_experiment_is_the_same_from_every_folder(
+    command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment.write_text(EXPERIMENT.replace('NMT = "neural:forward"\n', "").replace("forward = ", "# "))
+    assert done(command("run", experiment)[2])[0] == "score dev Len"
+    monkeypatch.chdir(experiment.parent)
+    assert done(command("run", experiment.name)[2]) == []
+    (experiment.parent / "work" / "report.html").unlink()
+    assert done(command("run", experiment.name)[2]) == ["evaluate"]
+
+
 def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: Path, models: dict[str, Path]) -> None:
     scored, weights, out = tmp_path / "scored.gz", tmp_path / "weights.ini", tmp_path / "out"
     for name in ("dev", "test"):
@@ -147,7 +181,7 @@ def test_the_generator_writes_the_sample(tmp_path: Path, sample: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 6
 
 
-def test_the_version_and_what_can_be_named(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_and_what_can_be_named(command: Command) -> None:
     presets, features = command("presets")[1].decode(), command("features")[1].decode()
     assert [line.split(" ")[0] for line in presets.splitlines()] == ["rnnsearch", "cohn-align"]
     assert [line.split(" ")[0] for line in features.splitlines()] == ["neural:DIR", "kenlm:ARPA", "length"]
