@@ -31,22 +31,33 @@ def run_experiment(experiment: Experiment, device: str) -> list[str]:
     The folder of results holds the models, the scored lists, `weights.ini`, `test.moses`, `test.reranked`,
     `report.txt`, `report.html` (every changed sentence and why) and `report.json`.
     """
-    output = experiment.output
     check_experiment(experiment)
-    (output / "models").mkdir(parents=True, exist_ok=True)
+    stages = _stages(experiment, device)
+    _make_folder(experiment, stages)
+    run_stages(stages, experiment.output / "stages.json")
+    return read_lines(str(experiment.output / "report.txt"))
+
+
+def _stages(experiment: Experiment, device: str) -> list[Stage]:
     stages = [_train(experiment, name, entry, device) for name, entry in experiment.models.items()]
     dev = _score(experiment, "dev", experiment.dev, device)
     test = _score(experiment, "test", experiment.test, device)
     scored_dev = dev[-1].outputs[0] if dev else experiment.dev.nbest
     scored_test = test[-1].outputs[0] if test else experiment.test.nbest
     stages += [*dev, *test, _tune(experiment, scored_dev), *_choose(experiment, scored_test)]
-    stages.append(_evaluate(experiment, scored_test))
+    return [*stages, _evaluate(experiment, scored_test)]
+
+
+def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
+    """Make the folder of results, unless something in it that the experiment reads would be lost."""
     inputs = {path.resolve() for path in experiment.files}
     for path in (path for stage in stages for path in stage.outputs):
         if path.resolve() in inputs:
             raise InputError(f"{path}: the experiment reads this file and would write over it; name another output")
-    run_stages(stages, output / "stages.json")
-    return read_lines(str(output / "report.txt"))
+    try:
+        (experiment.output / "models").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{experiment.output}: {error.strerror}") from None
 
 
 def check_experiment(experiment: Experiment) -> None:
@@ -113,9 +124,7 @@ def _tune(experiment: Experiment, nbest: Path) -> Stage:
 def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:
     """Moses' own choice and ours; a sentence without candidates gets an empty line in both."""
     test, output = experiment.test, experiment.output
-    weights = output / "weights.ini"
-
-    moses, reranked = output / "test.moses", output / "test.reranked"
+    weights, moses, reranked = output / "weights.ini", output / "test.moses", output / "test.reranked"
 
     def decode() -> None:
         choose_by_total(str(test.nbest), read_holes(str(test.source), None, "blank"), str(moses))
