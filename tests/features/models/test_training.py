@@ -94,8 +94,8 @@ def test_vocabulary(tmp_path: Path) -> None:
     vocabulary = build_vocabulary(
         [["b", "a", "b", "<s>", "a\r", "a\r"], ["a", "c", "b\u00a0\udce9", "b\u00a0\udce9", "<s>"]], 2
     )
-    assert vocabulary.words == (*SPECIAL, "a", "b", "a\r", "b\u00a0\udce9")
-    assert vocabulary.encode(["b", "c", "<s>"]) == [5, UNKNOWN, UNKNOWN]
+    assert vocabulary.words == (*SPECIAL, "a", "a\r", "b", "b\u00a0\udce9")
+    assert vocabulary.encode(["b", "c", "<s>"]) == [6, UNKNOWN, UNKNOWN]
     vocabulary.save(tmp_path / "vocabulary")
     assert load_vocabulary(tmp_path / "vocabulary").words == vocabulary.words
     Vocabulary(["x", "x"]).save(tmp_path / "twice")
