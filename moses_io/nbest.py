@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import Hypothesis, parse_line
-from moses_io.streams import name_of, numbered_lines
+from moses_io.streams import name_of, numbered_lines, open_output
 from moses_io.text import has_marks, without_line_end
 
 
@@ -125,6 +125,35 @@ def read_nbest(path: str) -> Iterator[SentenceList]:
     if not group:
         raise InputError(f"{name_of(path)}: the list is empty")
     yield SentenceList(group[0].sentence, tuple(group), path)
+
+
+def regroup(nbest: str, output: str) -> int:
+    """Write the list with the lines of each sentence together and ids going up; order inside a sentence stays.
+
+    Returns:
+        The number of sentences whose lines did not stand together.
+
+    Raises:
+        InputError: a line cannot be read.
+    """
+    rows: list[tuple[int, bytes]] = []
+    order, scattered = Order(), set()
+    for number, line in numbered_lines(nbest):
+        if not without_line_end(line):
+            continue
+        try:
+            sentence = parse_line(line, number).sentence
+        except Fault as fault:
+            raise InputError(f"{name_of(nbest)}:{number}: {fault}") from None
+        try:
+            order.check(sentence)
+        except Fault:
+            scattered.add(sentence)
+        rows.append((sentence, line if line.endswith(b"\n") else line + b"\n"))
+    rows.sort(key=lambda row: row[0])
+    with open_output(output) as stream:
+        stream.writelines(line for _, line in rows)
+    return len(scattered)
 
 
 def check_id(sentence_list: SentenceList, lines: int, kind: str) -> None:

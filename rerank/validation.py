@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.nbest import Layout, Order
-from moses_io.streams import name_of, numbered_lines, open_output
+from moses_io.streams import name_of, numbered_lines
 from moses_io.text import has_marks, read_lines, without_line_end
 from moses_io.weights import read_weights
 from rerank.candidates import FeatureSpace
@@ -83,35 +83,6 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     return found
 
 
-def regroup(nbest: str, output: str) -> int:
-    """Write the list with the lines of each sentence together and ids going up; order inside a sentence stays.
-
-    Returns:
-        The number of sentences whose lines did not stand together.
-
-    Raises:
-        InputError: a line cannot be read.
-    """
-    rows: list[tuple[int, bytes]] = []
-    order, scattered = Order(), set()
-    for number, line in numbered_lines(nbest):
-        if not without_line_end(line):
-            continue
-        try:
-            sentence = parse_line(line, number).sentence
-        except Fault as fault:
-            raise InputError(f"{name_of(nbest)}:{number}: {fault}") from None
-        try:
-            order.check(sentence)
-        except Fault:
-            scattered.add(sentence)
-        rows.append((sentence, line if line.endswith(b"\n") else line + b"\n"))
-    rows.sort(key=lambda row: row[0])
-    with open_output(output) as stream:
-        stream.writelines(line for _, line in rows)
-    return len(scattered)
-
-
 def describe_field(content: bytes) -> str:
     """Name what a field behind the total holds: `segmentation`, `alignment` or `other`."""
     words = without_line_end(content).strip(b" ").split(b" ")
@@ -135,11 +106,11 @@ def _check_coverage(found: Findings, limits: dict[str, list[str]]) -> None:
         told = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
         found.faults.append(f"source and references differ in length: {told}")
     expected = max([max(found.candidates) + 1, *lengths.values()])
-    missing = [sentence for sentence in range(expected) if sentence not in found.candidates]
-    if missing:
+    missing = expected - len(found.candidates)
+    if missing > 0:
+        first = next(sentence for sentence in range(expected) if sentence not in found.candidates)
         found.warnings.append(
-            f"{len(missing)} of {expected} sentences have no candidates, the first is {missing[0]}; "
-            "`rerank` needs --on-missing"
+            f"{missing} of {expected} sentences have no candidates, the first is {first}; `rerank` needs --on-missing"
         )
 
 

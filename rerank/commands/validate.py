@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Validate or regroup."""
     from features.progress import note
-    from rerank.validation import regroup, validate
+    from moses_io.nbest import regroup
+    from rerank.validation import validate
 
     if arguments.regroup:
         scattered = regroup(arguments.nbest, arguments.output)
