@@ -4,6 +4,7 @@ Python's own `split()` and `splitlines()` also break at U+0085, U+2028, no-break
 through. Bytes that are no UTF-8 survive reading and writing.
 """
 
+import codecs
 import re
 from collections.abc import Sequence
 
@@ -45,8 +46,11 @@ def has_marks(text: str) -> bool:
 
 
 def read_lines(path: str) -> list[str]:
-    """Return the lines of a file without their ends."""
-    return [decode(without_line_end(line)) for _, line in numbered_lines(path)]
+    """Return the lines of a file without their ends, and without the byte order mark that some editors put in front."""
+    return [
+        decode(without_line_end(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
+        for number, line in numbered_lines(path)
+    ]
 
 
 def read_parallel(source: str, target: str) -> list[tuple[str, str]]:

@@ -1,12 +1,13 @@
 """The whole chain of an experiment: train, score, tune, rerank, evaluate."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 from features.feature import parse_requests
 from features.language_model import require_kenlm
+from features.models.settings import Training, find_preset, override
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
@@ -21,7 +22,7 @@ from rerank.page import page
 from rerank.report import side_by_side, summary, table
 from rerank.scoring import add_features, check_labels
 from rerank.selection import choose_by_total, read_holes, rerank
-from rerank.stages import Stage, run_stages
+from rerank.stages import Stage, locked, run_stages
 from rerank.tuning import tune
 
 
@@ -34,7 +35,8 @@ def run_experiment(experiment: Experiment, device: str) -> list[str]:
     check_experiment(experiment)
     stages = _stages(experiment, device)
     _make_folder(experiment, stages)
-    run_stages(stages, experiment.output / "stages.json")
+    with locked(experiment.output):
+        run_stages(stages, experiment.output / "stages.json")
     return read_lines(str(experiment.output / "report.txt"))
 
 
@@ -87,10 +89,11 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
         entry.settings,
     )
     folder = experiment.output / "models" / name
+    settings = override(find_preset(entry.preset).architecture, Training(), entry.settings)
     return Stage(
         f"train {name}",
         (corpus.source, corpus.target, dev.source, target),
-        {"preset": entry.preset, "backward": entry.backward, "settings": entry.settings},
+        {"backward": entry.backward, "settings": [asdict(part) for part in settings]},
         (folder,),
         partial(train_model, request, str(folder), device),
     )
@@ -107,7 +110,7 @@ def _score(experiment: Experiment, name: str, test_set: NbestSet, device: str) -
         output = experiment.output / f"{name}.{label}.nbest.gz"
         action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), device)
         inputs = (nbest, test_set.source, *([Path(request.argument)] if request.argument else []))
-        stages.append(Stage(f"score {name} {label}", inputs, {"feature": text}, (output,), action))
+        stages.append(Stage(f"score {name} {label}", inputs, request.kind, (output,), action))
         nbest = output
     return stages
 

@@ -27,7 +27,7 @@ COMMANDS: dict[str, str] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0, or 2 for a fault of the input, told in one line."""
+    """Run one command and return its exit status: 0, or 2 for a fault of the input or of a disk, told in one line."""
     cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
     parsed = _parser().parse_args(arguments)
     try:
@@ -37,12 +37,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"moses-rerank {parsed.command}: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_stdout()
         return 141
+    except OSError as error:
+        _close_stdout()
+        print(f"moses-rerank {parsed.command}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print(f"moses-rerank {parsed.command}: stopped", file=sys.stderr)
         return 130
     return status
+
+
+def _close_stdout() -> None:
+    """Let the interpreter flush into nothing when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -101,6 +101,9 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
         if request.kind != "neural":
             features[request.label] = _feature_with_path(request.kind, request.argument, folder)
         elif request.argument not in models:
+            if not (folder / request.argument).is_dir():
+                known = f"; models: {', '.join(models)}" if models else ""
+                raise InputError(f"features.{request.label}: no model and no folder {request.argument!r}{known}")
             features[request.label] = f"neural:{folder / request.argument}"
     tuning = _table(values, "tuning")
     _check_keys(tuning, KbmiraSettings, "tuning.")

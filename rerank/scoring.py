@@ -9,7 +9,7 @@ from features.progress import note, progress_bar
 from moses_io.errors import InputError
 from moses_io.hypothesis import with_features
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
-from moses_io.streams import open_output
+from moses_io.streams import STANDARD, open_output
 from moses_io.text import read_lines, tokens
 from rerank import __version__
 
@@ -23,6 +23,8 @@ def add_features(nbest: str, source: str, requests: Sequence[FeatureRequest], ou
     Raises:
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
     """
+    if nbest == source == STANDARD:
+        raise InputError("list and source cannot both come from stdin")
     sources = read_lines(source)
     features = [(request.label, request.load(device)) for request in requests]
     for label, feature in features:

@@ -1,8 +1,10 @@
 """Stages of an experiment: each is done again only when what it reads has changed."""
 
+import contextlib
+import fcntl
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,14 +37,14 @@ class Stage:
 def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
     """Do the stages whose inputs, settings or outputs are not those of the record, and keep the record.
 
-    A folder that a stage left there before is removed first; one that the record does not know is not.
+    A folder that a stage made before goes only when the new one is there. What the record does not know is left alone.
 
     Returns:
         The names of the stages that were done.
 
     Raises:
-        InputError: a file that no stage makes is not there, or a folder that one makes is there already and not of
-            this record; told before anything is done.
+        InputError: a file that no stage makes is not there, or one that a stage makes is there already and not of this
+            record; told before anything is done.
     """
     known = _read(record)
     _check_files(stages, known)
@@ -54,11 +56,10 @@ def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
             note(f"{place}: up to date")
             continue
         note(place)
-        for path in stage.outputs:
-            if path.is_dir():
-                shutil.rmtree(path)
-        _write(record, known | {stage.name: {}})
-        stage.action()
+        if stage.name not in known:
+            _write(record, known | {stage.name: {}})
+        with _set_aside([path for path in stage.outputs if path.is_dir()]):
+            stage.action()
         known[stage.name] = {**wanted, "outputs": _digests(stage.outputs)}
         _write(record, known)
         done.append(stage.name)
@@ -72,16 +73,54 @@ def _check_files(stages: Sequence[Stage], known: dict[str, Any]) -> None:
             if path not in made and not path.exists():
                 raise InputError(f"{path}: No such file or directory")
         for path in stage.outputs:
-            if stage.name not in known and path.is_dir() and any(path.iterdir()):
-                raise InputError(f"{path}: the folder is not empty and not of an earlier run; remove or rename it")
+            if stage.name not in known and path.exists():
+                raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
 
 
 def _inputs(stage: Stage) -> dict[str, Any]:
-    return {"version": __version__, "settings": stage.settings, "inputs": _digests(stage.inputs)}
+    return {
+        "version": __version__,
+        "settings": json.loads(json.dumps(stage.settings)),
+        "inputs": _digests(stage.inputs),
+    }
 
 
-def _digests(paths: Sequence[Path]) -> dict[str, Any]:
-    return {str(path): _digest(path) for path in paths}
+def _digests(paths: Sequence[Path]) -> list[Any]:
+    """Content without names, so that a folder that was moved is still up to date."""
+    return [_digest(path) for path in paths]
+
+
+@contextlib.contextmanager
+def _set_aside(folders: Sequence[Path]) -> Iterator[None]:
+    """Keep folders under another name while the block makes new ones; if it fails, they come back."""
+    kept = [(folder, folder.with_name(f".{folder.name}.before")) for folder in folders]
+    for folder, aside in kept:
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+    try:
+        yield
+    except BaseException:
+        for folder, aside in kept:
+            shutil.rmtree(folder, ignore_errors=True)
+            aside.rename(folder)
+        raise
+    for _, aside in kept:
+        shutil.rmtree(aside)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder of results for this process.
+
+    Raises:
+        InputError: another process holds it.
+    """
+    with open(folder / ".lock", "w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{folder}: another run is at work here") from None
+        yield
 
 
 def _digest(path: Path) -> Any:

@@ -7,7 +7,7 @@ from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.nbest import Layout, Order
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import has_marks, read_lines, without_line_end
+from moses_io.text import has_marks, read_lines, tokens, without_line_end
 from moses_io.weights import read_weights
 from rerank.candidates import FeatureSpace
 from rerank.weights import unused_weights
@@ -26,6 +26,7 @@ class Findings:
     fields: dict[str, int] = field(default_factory=dict)
     empty: int = 0
     duplicates: int = 0
+    beyond: int = 0
     escaped: bool = False
     upper: bool = False
     faults: list[str] = field(default_factory=list)
@@ -71,12 +72,17 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
             continue
         found.duplicates += hypothesis.fields[1] in texts
         texts.add(hypothesis.fields[1])
+        found.beyond += source is not None and _points_beyond(hypothesis, limits[source][current])
         marked = marked or (number if has_marks(hypothesis.text) else 0)
         _count(found, hypothesis)
     if marked:
         found.warnings.append(f"{found.path}:{marked}: segmentation marks such as |0-1| (Moses' -t), not words")
     if falling:
         found.warnings.append(f"{found.path}:{falling}: the id falls; `rerank` needs ids that go up (--regroup)")
+    if found.beyond:
+        found.warnings.append(
+            f"word alignments of {found.beyond} lines point beyond the end of the source; is it the one of this list?"
+        )
     _check_coverage(found, limits)
     _compare_texts(found, [line for path in references for line in limits[path]])
     _compare_weights(found, weights)
@@ -112,6 +118,15 @@ def _check_coverage(found: Findings, limits: dict[str, list[str]]) -> None:
         found.warnings.append(
             f"{missing} of {expected} sentences have no candidates, the first is {first}; `rerank` needs --on-missing"
         )
+
+
+def _points_beyond(hypothesis: Hypothesis, source: str) -> bool:
+    """Tell whether a word alignment names a source word that is not there; chart lists count `<s>` and `</s>`."""
+    for content in hypothesis.fields[4:]:
+        if describe_field(content) == "alignment":
+            links = without_line_end(content).strip(b" ").split(b" ")
+            return any(int(link.split(b"-")[0]) > len(tokens(source)) + 1 for link in links if link)
+    return False
 
 
 def _check_limits(sentence: int, limits: dict[str, list[str]]) -> None:

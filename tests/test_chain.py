@@ -92,7 +92,7 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
         ('reference = "dev.en"', 'reference = "train.en"', "train.en has 600 lines"),
         ('start = "moses.ini"', 'start = "dev.en"', "expected 'Name= value …'"),
         ('start = "moses.ini"', 'start = "work/weights.ini"', "the experiment reads this file and would write over it"),
-        ('"neural:forward"', '"neural:forwards"', "forwards: No such file or directory"),
+        ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'; models: forward"),
     ],
 )
 def test_what_is_wrong_is_told_before_training(
@@ -183,7 +183,8 @@ def test_the_generator_writes_the_sample(tmp_path: Path, sample: Path) -> None:
 
 def test_the_version_and_what_can_be_named(command: Command) -> None:
     presets, features = command("presets")[1].decode(), command("features")[1].decode()
-    assert [line.split(" ")[0] for line in presets.splitlines()] == ["rnnsearch", "cohn-align"]
+    assert [line.split(" ")[0] for line in presets.splitlines()[:3]] == ["rnnsearch", "cohn-align", ""]
+    assert "hidden=256 attention=128" in presets
     assert [line.split(" ")[0] for line in features.splitlines()] == ["neural:DIR", "kenlm:ARPA", "length"]
     with pytest.raises(SystemExit) as caught:
         command("--version")

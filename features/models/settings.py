@@ -94,15 +94,21 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
     Raises:
         InputError: a key that neither has, or a value that is not of the field's type.
     """
-    sizes = [field.name for field in dataclasses.fields(Architecture) if field.type is int]
-    fields = sizes + [field.name for field in dataclasses.fields(Training)]
+    known = changeable()
     for name in values:
-        if name not in fields:
-            raise InputError(f"unknown setting {name!r}{nearest(name, fields)}")
+        if name not in known:
+            raise InputError(f"unknown setting {name!r}{nearest(name, list(known))}")
+    sizes = {name for name in values if hasattr(architecture, name)}
     return (
-        _replace(architecture, {name: value for name, value in values.items() if name in sizes}),
-        _replace(training, {name: value for name, value in values.items() if name not in sizes}),
+        _replace(architecture, {name: values[name] for name in values if name in sizes}),
+        _replace(training, {name: values[name] for name in values if name not in sizes}),
     )
+
+
+def changeable() -> dict[str, Any]:
+    """Return the names that `override` takes, sizes and all of training, with their defaults."""
+    sizes = {name: value for name, value in dataclasses.asdict(Architecture()).items() if isinstance(value, int)}
+    return sizes | dataclasses.asdict(Training())
 
 
 def _replace(settings: Settings, values: dict[str, Any]) -> Settings:

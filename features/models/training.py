@@ -14,7 +14,7 @@ from torch import Tensor
 from features.models.batches import Pair, bucketed, pad
 from features.models.folder import ModelConfig, create_folder, save_weights
 from features.models.model import EncoderDecoder
-from features.models.vocabulary import PADDING, Vocabulary, build_vocabulary
+from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary
 from features.progress import Bar, note, progress_bar
 from moses_io.errors import InputError
 
@@ -65,6 +65,7 @@ def train(
         raise InputError(f"no sentence pair to train on: each has an empty side or more than {settings.length} words")
     source = build_vocabulary((pair[0] for pair in kept), settings.frequency)
     target = build_vocabulary((pair[1] for pair in kept), settings.frequency)
+    _tell_unknown(dev, source, target)
     create_folder(folder, config, source, target)
     torch.manual_seed(settings.seed)
     network = EncoderDecoder(config.architecture, len(source), len(target), settings.dropout).to(device)
@@ -149,6 +150,17 @@ def _finish_epoch(run: _Run, epoch: int, measured: dict[str, float], folder: Pat
         f"epoch {epoch}: perplexity train {row['train_perplexity']:.3f}, dev {dev:.3f}{' (best)' if better else ''}, "
         f"{row['tokens_per_second']:,.0f} tokens/s, {row['seconds']:.0f} s"
     )
+
+
+def _tell_unknown(dev: Sequence[TokenPair], source: Vocabulary, target: Vocabulary) -> None:
+    """Say how many words of dev the vocabularies do not know; most of them tells of languages mixed up."""
+    shares = []
+    for side, vocabulary in enumerate((source, target)):
+        numbers = [number for pair in dev for number in vocabulary.encode(pair[side])]
+        shares.append(numbers.count(UNKNOWN) / max(1, len(numbers)))
+    note(f"unknown words of dev: source {100 * shares[0]:.1f} %, target {100 * shares[1]:.1f} %")
+    if max(shares) > 0.5:
+        note("warning: most words of dev are unknown; are source and target the same way round in training and dev?")
 
 
 def _check_finite(value: float, run: _Run) -> None:

@@ -21,7 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dev-target", required=True, metavar="FILE", help="target side that decides when to stop")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to make")
     parser.add_argument("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
-    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings, such as hidden=512 seed=2")
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="such as hidden=512 seed=2; see `moses-rerank presets`",
+    )
     add_device(parser)
 
 

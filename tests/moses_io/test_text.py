@@ -19,7 +19,7 @@ def test_only_the_ascii_space_separates_tokens() -> None:
 
 def test_lines(tmp_path: Path) -> None:
     path = tmp_path / "text"
-    path.write_bytes("eins\r\nzw\u2028ei\n\ndrei".encode())
+    path.write_bytes("\ufeffeins\r\nzw\u2028ei\n\ndrei".encode())
     assert read_lines(str(path)) == ["eins", "zw\u2028ei", "", "drei"]
 
 

@@ -31,6 +31,7 @@ seed = 7
 def test_an_experiment_file(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     path.write_text(EXPERIMENT)
+    (tmp_path / "models" / "old").mkdir(parents=True)
     experiment = read_experiment(str(path))
     assert experiment.output == tmp_path / "work"
     assert experiment.dev == NbestSet(
@@ -58,6 +59,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ('"length"', '"lenght"', "unknown feature 'lenght'; did you mean 'length'?"),
         ("seed = 7", "sed = 7", "unknown key tuning.sed; did you mean 'seed'?"),
         ("seed = 7", 'seed = "x"', "tuning.seed: expected a whole number from 0, found 'x'"),
+        ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'; models: forward, back"),
         ("seed = 7", "seed = -1", "tuning.seed: expected a whole number from 0, found -1"),
         ("seed = 7", "iterations = 0", "tuning.iterations: expected a whole number from 1, found 0"),
         ("seed = 7", "step = 0", "tuning.step: expected a number above 0, found 0"),
@@ -73,6 +75,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message: str) -> None:
     path = tmp_path / "e.toml"
     path.write_text(EXPERIMENT.replace(before, after))
+    (tmp_path / "models" / "old").mkdir(parents=True)
     with pytest.raises(InputError) as caught:
         read_experiment(str(path))
     assert str(caught.value).startswith(f"{path}: ")

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.errors import InputError
-from rerank.stages import Stage, run_stages
+from rerank.stages import Stage, locked, run_stages
 
 
 def copy(name: str, source: Path, target: Path, settings: object = None) -> Stage:
@@ -28,7 +28,8 @@ def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
     assert run_stages(stages, record) == ["two"]
     assert run_stages([stages[0], copy("two", b, c, "other")], record) == ["two"]
     record.write_text("{")
-    assert run_stages(stages, record) == ["one", "two"]
+    with pytest.raises(InputError, match="this is there already and not of an earlier run"):
+        run_stages(stages, record)
 
 
 def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
@@ -44,23 +45,56 @@ def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
     assert run_stages([stages[0], copy("two", b, tmp_path / "c")], record) == ["two"]
 
 
-def test_a_folder_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
+def test_what_is_not_of_an_earlier_run_is_left_alone(tmp_path: Path) -> None:
     a, folder, record = tmp_path / "a", tmp_path / "model", tmp_path / "record"
     a.write_text("1")
     folder.mkdir()
-    (folder / "thesis.tex").write_text("")
-
-    def action() -> None:
-        folder.mkdir()
-        (folder / "weights").write_text("")
-
-    for settings in (1, 2):
-        with pytest.raises(InputError, match="the folder is not empty and not of an earlier run"):
-            run_stages([Stage("train", (a,), settings, (folder,), action)], record)
-    (folder / "thesis.tex").unlink()
+    for _ in range(2):
+        with pytest.raises(InputError, match="model: this is there already and not of an earlier run"):
+            run_stages([train(a, folder, 1)], record)
     folder.rmdir()
     for settings in (1, 2):
-        assert run_stages([Stage("train", (a,), settings, (folder,), action)], record) == ["train"]
+        assert run_stages([train(a, folder, settings)], record) == ["train"]
+    assert (folder / "weights").read_text() == "2"
+
+
+def test_a_folder_stays_until_its_successor_is_there(tmp_path: Path) -> None:
+    a, folder, record = tmp_path / "a", tmp_path / "model", tmp_path / "record"
+    a.write_text("1")
+    run_stages([train(a, folder, 1)], record)
+    with pytest.raises(KeyboardInterrupt):
+        run_stages([train(a, folder, 2, fails=True)], record)
+    assert (folder / "weights").read_text() == "1"
+    assert run_stages([train(a, folder, 1)], record) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "model", "record"}
+
+
+def test_a_folder_that_was_moved_is_up_to_date(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "a").write_text("1")
+    names = ("a", "model", "record")
+    a, folder, record = (tmp_path / "x" / name for name in names)
+    run_stages([train(a, folder, 1)], record)
+    (tmp_path / "x").rename(tmp_path / "y")
+    a, folder, record = (tmp_path / "y" / name for name in names)
+    assert run_stages([train(a, folder, 1)], record) == []
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(InputError, match="another run is at work here"), locked(tmp_path):
+        pass
+    with locked(tmp_path):
+        pass
+
+
+def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Stage:
+    def action() -> None:
+        folder.mkdir()
+        (folder / "weights").write_text(str(settings))
+        if fails:
+            raise KeyboardInterrupt
+
+    return Stage("train", (source,), settings, (folder,), action)
 
 
 def test_a_missing_input_is_told_before_anything_is_done(tmp_path: Path) -> None:

@@ -88,3 +88,8 @@ def test_an_empty_list(command: Command, write: Write) -> None:
     status, out, _ = command("validate", write("list", ""))
     assert status == 2
     assert "no line of the list can be read" in out.decode()
+
+
+def test_the_source_of_another_set_is_seen_by_the_alignment(command: Command, sample: Path) -> None:
+    out = command("validate", sample / "test.nbest.gz", "--source", sample / "dev.de")[1].decode()
+    assert "lines point beyond the end of the source; is it the one of this list?" in out
