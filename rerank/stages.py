@@ -43,11 +43,13 @@ def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
         The names of the stages that were done.
 
     Raises:
-        InputError: a file that no stage makes is not there, or one that a stage makes is there already and not of this
-            record; told before anything is done.
+        InputError: a file that no stage makes is not there, one that a stage makes is there already and not of this
+            record, or the record cannot be read; told before anything is done.
     """
     known = _read(record)
     _check_files(stages, known)
+    for stage in stages:
+        _recover(stage.outputs)
     done = []
     for number, stage in enumerate(stages, start=1):
         place = f"[{number}/{len(stages)}] {stage.name}"
@@ -93,19 +95,27 @@ def _digests(paths: Sequence[Path]) -> list[Any]:
 @contextlib.contextmanager
 def _set_aside(folders: Sequence[Path]) -> Iterator[None]:
     """Keep folders under another name while the block makes new ones; if it fails, they come back."""
-    kept = [(folder, folder.with_name(f".{folder.name}.before")) for folder in folders]
-    for folder, aside in kept:
-        shutil.rmtree(aside, ignore_errors=True)
-        folder.rename(aside)
+    for folder in folders:
+        folder.rename(_aside(folder))
     try:
         yield
     except BaseException:
-        for folder, aside in kept:
-            shutil.rmtree(folder, ignore_errors=True)
-            aside.rename(folder)
+        _recover(folders)
         raise
-    for _, aside in kept:
-        shutil.rmtree(aside)
+    for folder in folders:
+        shutil.rmtree(_aside(folder))
+
+
+def _recover(folders: Sequence[Path]) -> None:
+    """Bring back what was set aside for a stage that failed, or that was killed in an earlier run."""
+    for folder in folders:
+        if _aside(folder).is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+            _aside(folder).rename(folder)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.before")
 
 
 @contextlib.contextmanager
@@ -141,6 +151,5 @@ def _read(record: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError:
-        note(f"warning: {record} cannot be read; all stages are done again")
-        return {}
+        raise InputError(f"{record}: cannot be read; remove the folder of results to do everything again") from None
     return known

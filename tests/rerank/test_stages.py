@@ -28,7 +28,7 @@ def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
     assert run_stages(stages, record) == ["two"]
     assert run_stages([stages[0], copy("two", b, c, "other")], record) == ["two"]
     record.write_text("{")
-    with pytest.raises(InputError, match="this is there already and not of an earlier run"):
+    with pytest.raises(InputError, match="record: cannot be read; remove the folder of results"):
         run_stages(stages, record)
 
 
@@ -67,6 +67,17 @@ def test_a_folder_stays_until_its_successor_is_there(tmp_path: Path) -> None:
     assert (folder / "weights").read_text() == "1"
     assert run_stages([train(a, folder, 1)], record) == []
     assert {path.name for path in tmp_path.iterdir()} == {"a", "model", "record"}
+
+
+def test_a_folder_comes_back_after_a_run_that_was_killed(tmp_path: Path) -> None:
+    a, folder, record = tmp_path / "a", tmp_path / "model", tmp_path / "record"
+    a.write_text("1")
+    run_stages([train(a, folder, 1)], record)
+    folder.rename(tmp_path / ".model.before")
+    folder.mkdir()
+    (folder / "weights").write_text("half")
+    assert run_stages([train(a, folder, 1)], record) == []
+    assert (folder / "weights").read_text() == "1"
 
 
 def test_a_folder_that_was_moved_is_up_to_date(tmp_path: Path) -> None:
