@@ -48,16 +48,25 @@ class Kind:
         label: start of the name in a list when the user gives none.
         argument: what stands behind the colon, empty for nothing.
         description: a line for `moses-rerank features`.
+        models: the argument names folders of models, separated by commas.
     """
 
     target: str
     label: str
     argument: str
     description: str
+    models: bool = False
 
 
 FEATURES: dict[str, Kind] = {
-    "neural": Kind("features.neural:Neural", "Neural", "DIR", "log-probability of a model, </s> included"),
+    "neural": Kind("features.neural:Neural", "Neural", "DIR", "log-probability of a model, </s> included", True),
+    "ensemble": Kind(
+        "features.neural:Ensemble",
+        "Ensemble",
+        "DIR,DIR,…",
+        "log-probability of the mean of models' distributions",
+        True,
+    ),
     "kenlm": Kind(
         "features.language_model:KenLM", "KenLM", "ARPA", "log-probability of an n-gram model; number of unknown words"
     ),
@@ -72,6 +81,11 @@ class FeatureRequest:
     label: str
     kind: str
     argument: str
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts of the argument: one, or the folders of several models."""
+        return self.argument.split(",") if FEATURES[self.kind].models else [self.argument]
 
     def load(self, device: str) -> Feature:
         """Make the feature: read its files, put its model on the device."""

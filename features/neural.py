@@ -1,4 +1,4 @@
-"""The log-probability of a trained model."""
+"""Log-probabilities of trained models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,9 @@ import numpy as np
 
 from features.feature import Array, Candidates
 from features.models.device import find_device
-from features.models.folder import load_model
+from features.models.folder import Model, load_model
 from features.models.scoring import score_pairs
+from moses_io.errors import InputError
 
 
 class Neural:
@@ -19,14 +20,44 @@ class Neural:
     """
 
     def __init__(self, argument: str, device: str) -> None:
-        self._model = load_model(Path(argument), find_device(device))
-        self.signature = f"neural|{self._model.signature}"
+        self._models = [load_model(Path(folder), find_device(device)) for folder in argument.split(",")]
+        self.signature = f"neural|{self._models[0].signature}"
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 1)."""
         pairs = [(candidates.source, hypothesis) for candidates in sentences for hypothesis in candidates.hypotheses]
         distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
         sums = np.empty(len(distinct))
-        for numbers, scores in score_pairs(self._model, list(distinct)):
+        for numbers, scores in score_pairs(self._models, list(distinct)):
             sums[numbers] = scores.log_probs.double().sum(dim=1).cpu().numpy()
         return sums[[distinct[pair] for pair in pairs]][:, None]
+
+
+class Ensemble(Neural):
+    """The same for several models: log of the mean of their distributions of the next word.
+
+    The mean is that of the probabilities, word by word. Neither Luong et al. 2015 nor Cohn et al. 2016 say how they
+    combine; the other way is one feature `neural` a model.
+
+    Raises:
+        InputError: a single model, or models that do not say the same words in the same order.
+    """
+
+    def __init__(self, argument: str, device: str) -> None:
+        super().__init__(argument, device)
+        first, *others = self._models
+        if not others:
+            raise InputError(f"feature 'ensemble:{argument}': expected several models, separated by commas")
+        for folder, model in zip(argument.split(",")[1:], others, strict=True):
+            reason = _difference(first, model)
+            if reason:
+                raise InputError(f"{folder}: {reason} than {argument.split(',')[0]}; use one feature 'neural' a model")
+        self.signature = "ensemble|" + "|".join(model.signature for model in self._models)
+
+
+def _difference(first: Model, other: Model) -> str:
+    if other.config.direction != first.config.direction:
+        return "another direction"
+    if other.config.right_to_left != first.config.right_to_left:
+        return "another order of words"
+    return "" if other.target == first.target else "another target vocabulary"

@@ -5,9 +5,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from features.feature import parse_requests
+from features.feature import FEATURES, parse_requests
 from features.language_model import require_kenlm
-from features.models.settings import Training, find_preset, override
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
@@ -17,7 +16,7 @@ from moses_io.weights import read_weights
 from rerank.changes import find_changes
 from rerank.evaluation import best_candidates, evaluate
 from rerank.experiment import Experiment, ModelEntry, NbestSet
-from rerank.models import TrainingRequest, train_model
+from rerank.models import Texts, train_model
 from rerank.page import page
 from rerank.report import side_by_side, summary, table
 from rerank.scoring import add_features, check_labels
@@ -81,22 +80,27 @@ def check_experiment(experiment: Experiment) -> None:
 def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
     corpus, dev = experiment.train, experiment.dev
     target = dev.reference[0]
-    request = TrainingRequest(
-        entry.preset,
-        (str(corpus.source), str(corpus.target)),
-        (str(dev.source), str(target)),
-        entry.backward,
-        entry.settings,
-    )
-    folder = experiment.output / "models" / name
-    settings = override(find_preset(entry.preset).architecture, Training(), entry.settings)
+    texts = Texts((str(corpus.source), str(corpus.target)), (str(dev.source), str(target)))
+    folder, start = experiment.output / "models" / name, _model_path(experiment, entry.start) if entry.start else ""
+    told = {
+        "preset": entry.request.preset,
+        "backward": entry.request.backward,
+        "right-to-left": entry.request.right_to_left,
+        "settings": [asdict(part) for part in entry.request.settle()],
+    }
     return Stage(
         f"train {name}",
-        (corpus.source, corpus.target, dev.source, target),
-        {"backward": entry.backward, "settings": [asdict(part) for part in settings]},
+        (corpus.source, corpus.target, dev.source, target, *([Path(start)] if start else [])),
+        told,
         (folder,),
-        partial(train_model, request, str(folder), device),
+        partial(train_model, entry.request, texts, str(folder), device, start),
     )
+
+
+def _model_path(experiment: Experiment, name: str) -> str:
+    """Return the folder of a model of the experiment, or another one as it is."""
+    known = name.partition("/")[0] in experiment.models
+    return str(experiment.output / "models" / name) if known else name
 
 
 def _score(experiment: Experiment, name: str, test_set: NbestSet, device: str) -> list[Stage]:
@@ -105,11 +109,13 @@ def _score(experiment: Experiment, name: str, test_set: NbestSet, device: str) -
     nbest = test_set.nbest
     for label, text in experiment.features.items():
         (request,) = parse_requests([f"{label}={text}"])
-        if request.kind == "neural" and request.argument in experiment.models:
-            request = replace(request, argument=str(experiment.output / "models" / request.argument))
+        parts = request.parts
+        if FEATURES[request.kind].models:
+            parts = [_model_path(experiment, part) for part in parts]
+            request = replace(request, argument=",".join(parts))
         output = experiment.output / f"{name}.{label}.nbest.gz"
         action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), device)
-        inputs = (nbest, test_set.source, *([Path(request.argument)] if request.argument else []))
+        inputs = (nbest, test_set.source, *(Path(part) for part in parts if part))
         stages.append(Stage(f"score {name} {label}", inputs, request.kind, (output,), action))
         nbest = output
     return stages

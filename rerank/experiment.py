@@ -2,14 +2,14 @@
 
 import dataclasses
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from features.feature import parse_requests
-from features.models.settings import Training, find_preset, override
+from features.feature import FEATURES, parse_requests
 from moses_io.errors import InputError, nearest
 from rerank.kbmira import KbmiraSettings
+from rerank.models import TrainingRequest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,11 +36,10 @@ class NbestSet:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model to train; `settings` holds what differs from the preset."""
+    """A model, or a pair of them, to train; `start` is what it starts from: another entry, a folder, or nothing."""
 
-    preset: str
-    backward: bool = False
-    settings: dict[str, Any] = field(default_factory=dict)
+    request: TrainingRequest
+    start: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Experiment:
         test: set that is reranked and evaluated.
         start: weights to start from, those that Moses decoded with.
         output: folder for all results.
-        models: by name; a feature `neural:NAME` uses them.
+        models: by name; a feature `neural:NAME` uses them, `neural:NAME/forward` one of a pair.
         features: label to KIND[:ARG].
         tuning: settings of the tuner.
     """
@@ -98,13 +97,15 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
     features = {str(label): str(text) for label, text in _table(values, "features").items()}
     models = {name: _model(entry, f"models.{name}") for name, entry in _table(values, "models").items()}
     for request in parse_requests([f"{label}={text}" for label, text in features.items()]):
-        if request.kind != "neural":
+        if FEATURES[request.kind].models:
+            parts = [_model_folder(part, models, folder, f"features.{request.label}") for part in request.parts]
+            features[request.label] = f"{request.kind}:{','.join(parts)}"
+        else:
             features[request.label] = _feature_with_path(request.kind, request.argument, folder)
-        elif request.argument not in models:
-            if not (folder / request.argument).is_dir():
-                known = f"; models: {', '.join(models)}" if models else ""
-                raise InputError(f"features.{request.label}: no model and no folder {request.argument!r}{known}")
-            features[request.label] = f"neural:{folder / request.argument}"
+    for name, entry in models.items():
+        if entry.start:
+            start = _model_folder(entry.start, models, folder, f"models.{name}.start-from")
+            models[name] = dataclasses.replace(entry, start=start)
     tuning = _table(values, "tuning")
     _check_keys(tuning, KbmiraSettings, "tuning.")
     return Experiment(
@@ -130,17 +131,36 @@ def _feature_with_path(kind: str, argument: str, folder: Path) -> str:
     return f"{kind}:{folder / argument}" if argument else kind
 
 
+def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path, place: str) -> str:
+    """Return a model's name as it is, or the path of a folder that is there."""
+    entry, _, part = name.partition("/")
+    if entry in models:
+        known = ["", *models[entry].request.folders]
+        if part not in known or (place.startswith("features") and not part and len(known) > 2):
+            raise InputError(f"{place}: {entry!r} is trained in both directions: {entry}/forward, {entry}/backward")
+        return name
+    if not (folder / name).is_dir():
+        known_models = f"; models: {', '.join(models)}" if models else ""
+        raise InputError(f"{place}: no model and no folder {name!r}{known_models}")
+    return str(folder / name)
+
+
 def _model(entry: Any, place: str) -> ModelEntry:
     if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
         raise InputError(f"{place}: expected a table with a preset")
-    if not isinstance(entry.get("backward", False), bool):
-        raise InputError(f"{place}.backward: expected true or false, found {entry['backward']!r}")
-    settings = {name: value for name, value in entry.items() if name not in ("preset", "backward")}
+    given = dict(entry)
+    preset, start = given.pop("preset"), str(given.pop("start-from", ""))
+    switches = {}
+    for key in ("backward", "right-to-left", "paper-sizes"):
+        switches[key.replace("-", "_")] = given.pop(key, False)
+        if not isinstance(switches[key.replace("-", "_")], bool):
+            raise InputError(f"{place}.{key}: expected true or false, found {entry[key]!r}")
+    request = TrainingRequest(preset, **switches, settings=given)
     try:
-        override(find_preset(entry["preset"]).architecture, Training(), settings)
+        request.check(start)
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
-    return ModelEntry(entry["preset"], entry.get("backward", False), settings)
+    return ModelEntry(request, start)
 
 
 def _paths(values: dict[str, Any], name: str, kind: type, folder: Path) -> dict[str, Any]:

@@ -1,46 +1,87 @@
-"""Training a model on files of parallel text."""
+"""Training models on files of parallel text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from features.models.settings import Training, find_preset, override
-from features.progress import note
+from features.models.presets import find_preset, settle
+from features.models.settings import Architecture, Training
+from moses_io.errors import InputError
 from moses_io.text import read_parallel, tokens
 
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What to train, and on what.
+    """What to train.
 
     Attributes:
-        preset: name of the architecture.
-        corpus: files of the two sides, source first.
-        dev: the same, for early stopping.
+        preset: name of the system.
         backward: train p(source|target).
-        settings: what differs from the preset and from the defaults of training.
+        right_to_left: read the target from its last word to its first.
+        paper_sizes: take the settings of the paper, not the small ones.
+        settings: what differs from the preset.
     """
 
     preset: str
-    corpus: tuple[str, str]
-    dev: tuple[str, str]
     backward: bool = False
+    right_to_left: bool = False
+    paper_sizes: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def settle(self) -> tuple[Architecture, Training]:
+        """Return all settings.
 
-def train_model(request: TrainingRequest, output: str, device: str) -> None:
-    """Train a model into the folder `output`; settings and files are checked before torch is loaded."""
-    architecture, training = override(find_preset(request.preset).architecture, Training(), dict(request.settings))
-    corpus, dev = _read(request.corpus, request.backward), _read(request.dev, request.backward)
+        Raises:
+            InputError: an unknown name, a value out of range, or parts that do not go together.
+        """
+        preset = find_preset(self.preset)
+        if preset.symmetric and (self.backward or self.right_to_left):
+            raise InputError(f"preset {self.preset!r} trains both directions, from left to right")
+        return settle(preset, self.paper_sizes, self.settings)
+
+    def check(self, start: str) -> None:
+        """Refuse what cannot be trained, as `settle` does; `start` is where it starts from, or nothing."""
+        self.settle()
+        if find_preset(self.preset).pretrained and not start:
+            raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Folders of the models inside the folder of the training; one with an empty name, or two."""
+        return ("forward", "backward") if find_preset(self.preset).symmetric else ("",)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Parallel files, source first: a corpus to train on, and a set that decides when to stop."""
+
+    corpus: tuple[str, str]
+    dev: tuple[str, str]
+
+
+def train_model(
+    request: TrainingRequest, texts: Texts, output: str, device: str, start: str = "", resume: bool = False
+) -> None:
+    """Train into the folder `output`; settings and files are checked before torch is loaded.
+
+    `start` is a folder of a trained model, or nothing; `resume` goes on with a training that was killed.
+    """
+    request.check(start)
+    architecture, training = request.settle()
+    corpus, dev = _read(texts.corpus, request.backward), _read(texts.dev, request.backward)
     from features.models.device import find_device
     from features.models.folder import ModelConfig
     from features.models.training import train
 
-    direction = "backward" if request.backward else "forward"
-    config = ModelConfig(request.preset, direction, architecture, training)
-    best = train(config, corpus, dev, Path(output), find_device(device))
-    note(f"{output}: perplexity on dev {best:.3f} a word with </s>")
+    names = request.folders
+    directions = names if len(names) > 1 else ("backward" if request.backward else "forward",)
+    partners = [f"../{name}" for name in reversed(names)] if len(names) > 1 else [""]
+    configs = [
+        ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
+        for direction, partner in zip(directions, partners, strict=True)
+    ]
+    train(configs, corpus, dev, Path(output), find_device(device), Path(start) if start else None, resume)
 
 
 def _read(paths: tuple[str, str], backward: bool) -> list[tuple[list[str], list[str]]]:

@@ -136,7 +136,7 @@ def locked(folder: Path) -> Iterator[None]:
 def _digest(path: Path) -> Any:
     """Digest of a file, of each file of a folder, or None where there is neither."""
     if path.is_dir():
-        return {child.name: digest(child) for child in sorted(path.iterdir()) if child.is_file()}
+        return {str(child.relative_to(path)): digest(child) for child in sorted(path.rglob("*")) if child.is_file()}
     return digest(path) if path.exists() else None
 
 

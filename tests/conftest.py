@@ -48,7 +48,7 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, Path]:
     """A forward and a backward model that learnt a little."""
-    from rerank.models import TrainingRequest, train_model
+    from rerank.models import Texts, TrainingRequest, train_model
 
     folder = tmp_path_factory.mktemp("models")
     for side in ("de", "en"):
@@ -57,6 +57,7 @@ def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, 
     settings = {"embedding": 16, "hidden": 16, "attention": 16, "epochs": 3, "rate": 0.01}
     corpus = (str(folder / "train.de"), str(folder / "train.en"))
     dev = (str(sample / "dev.de"), str(sample / "dev.en"))
-    train_model(TrainingRequest("cohn-align", corpus, dev, False, settings), str(folder / "forward"), "cpu")
-    train_model(TrainingRequest("rnnsearch", corpus, dev, True, settings), str(folder / "backward"), "cpu")
+    texts = Texts(corpus, dev)
+    train_model(TrainingRequest("cohn-align", settings=settings), texts, str(folder / "forward"), "cpu")
+    train_model(TrainingRequest("rnnsearch", backward=True, settings=settings), texts, str(folder / "backward"), "cpu")
     return {"forward": folder / "forward", "backward": folder / "backward"}

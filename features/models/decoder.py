@@ -5,119 +5,231 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from features.models.attention import Attention, History, Source
+from features.models.attention import Attention, History, Query
+from features.models.cells import Layer, Recurrence
+from features.models.encoder import Annotations
 from features.models.settings import Architecture
+from features.models.source import Source
 
 
 class State(NamedTuple):
     """What a step hands to the next. Rows can be gathered: batches, beams and children of a prefix all do.
 
     Attributes:
-        hidden: (B, H) output of each layer.
-        cell: (B, H) memory of each layer.
+        step: (B, 1) number of the next step, from 1.
+        layers: state of each recurrent layer.
+        feed: (B, …) what the step before feeds in, empty if nothing.
         history: what the attention terms remember.
     """
 
-    hidden: tuple[Tensor, ...]
-    cell: tuple[Tensor, ...]
+    step: Tensor
+    layers: tuple[Layer, ...]
+    feed: tuple[Tensor, ...]
     history: History
-
-    def gather(self, rows: Tensor) -> "State":
-        """Return the state with row `rows[n]` at n."""
-        return State(*(tuple(tensor.index_select(0, rows) for tensor in part) for part in self))
 
 
 class Words(NamedTuple):
-    """Vectors of the previous words y_{j-1}, projected for all steps at once.
+    """Previous words y_{j-1} of one step, or of all with an axis T in front.
 
     Attributes:
-        gates: (T, B, 4H) their part of the first layer's gates.
-        output: (T, B, H) their part of the output layer.
+        vectors: (B, E) with dropout.
+        gates: (B, gates·H) their part of the first layer's gates.
     """
 
+    vectors: Tensor
     gates: Tensor
-    output: Tensor
-
-    def at(self, step: int) -> "Words":
-        """Return the words of one step, without the T axis."""
-        return Words(self.gates[step], self.output[step])
 
 
-class AttendFirst(nn.Module):
-    """Attention asked by the state before the step, its context read by the step.
+class Seen(NamedTuple):
+    """What a step leaves for the softmax, or all steps with an axis T in front.
 
-    c_j = attend(g_{j-1}); g_j = LSTM([y_{j-1}; c_j], g_{j-1}); u_j = tanh(g_j + W_uc c_j + W_ui y_{j-1})
-    (Bahdanau et al. 2015; the output layer as Cohn et al. 2016, eq. 3). The first state is tanh(W_0 backward_1).
+    Attributes:
+        top: (B, H) state of the top layer, or with feed `output` what is made of it.
+        context: (B, K) what attention saw; empty without attention.
+        row: (B, S) weights of the source positions; zeros without attention.
     """
 
-    def __init__(self, architecture: Architecture, dropout: float) -> None:
+    top: Tensor
+    context: Tensor
+    row: Tensor
+
+
+class Decoder(nn.Module):
+    """What the wirings share: the first state, the words, and running all steps one after the other.
+
+    After a bidirectional encoder the first state is tanh(W_0 backward_1) (Bahdanau et al. 2015); a unidirectional one
+    hands over its last state layer by layer (Sutskever et al. 2014).
+    """
+
+    attends = True
+
+    def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
         super().__init__()
-        embedding, hidden = architecture.embedding, architecture.hidden
-        self.attention = Attention(architecture)
-        self.bridge = nn.Linear(hidden, architecture.layers * hidden)
-        self.word_gates = nn.Linear(embedding, 4 * hidden)
-        self.gates = nn.ModuleList(
-            nn.Linear((3 if layer == 0 else 2) * hidden, 4 * hidden, bias=layer > 0)
-            for layer in range(architecture.layers)
-        )
-        self.word_output = nn.Linear(embedding, hidden)
-        self.context_output = nn.Linear(2 * hidden, hidden, bias=False)
+        hidden, layers = architecture.hidden, architecture.layers
+        self.attention = Attention(architecture) if self.attends else None
+        self.recurrence = Recurrence(architecture, beside, dropout)
+        self.bridge = nn.Linear(hidden, layers * hidden) if architecture.encoder == "bidirectional" else None
+        self.layers = layers
         self.dropout = nn.Dropout(dropout)
+
+    def keys(self, annotations: Annotations, words: Tensor) -> Tensor:
+        """(B, S, …) what attention makes of the annotations once for all steps."""
+        return self.attention.keys(annotations, words) if self.attention else annotations.states[:, :, :0]
 
     def start(self, source: Source) -> State:
         """Return the state before the first step."""
-        hidden = torch.tanh(self.bridge(source.first)).chunk(len(self.gates), dim=1)
-        cell = tuple(torch.zeros_like(layer) for layer in hidden)
-        return State(tuple(hidden), cell, self.attention.start(source))
+        layers = source.last
+        if self.bridge is not None:
+            outputs = torch.tanh(self.bridge(source.last[0][0])).chunk(self.layers, dim=1)
+            zeros = (torch.zeros_like(outputs[0]),) * (self.recurrence.cell.kept - 1)
+            layers = tuple((output, *zeros) for output in outputs)
+        history = self.attention.start(source) if self.attention else ()
+        return State(torch.ones_like(source.words), layers, self.first_feed(layers), history)
+
+    def first_feed(self, layers: tuple[Layer, ...]) -> tuple[Tensor, ...]:
+        """Return what is fed to the first step: nothing, unless the wiring feeds."""
+        return ()
 
     def words(self, embedded: Tensor) -> Words:
-        """Project the vectors of previous words, (T, B, E)."""
-        embedded = self.dropout(embedded)
-        return Words(self.word_gates(embedded), self.word_output(embedded))
+        """Prepare the vectors (T, B, E) of previous words."""
+        vectors = self.dropout(embedded)
+        return Words(vectors, self.recurrence.words(vectors))
 
-    def step(self, words: Words, state: State, source: Source) -> tuple[Tensor, Tensor, Tensor, State]:
-        """Take one step.
+    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+        """Take one step."""
+        raise NotImplementedError
 
-        Returns:
-            (B, H) top state g_j, (B, 2H) context c_j, (B, S) row of attention, and the next state.
-        """
-        context, row, history = self.attention(state.hidden[-1], source, state.history)
-        hidden, cell = [], []
-        below = self.dropout(context)
-        for layer, gates in enumerate(self.gates):
-            total = gates(torch.cat([below, state.hidden[layer]], dim=1))
-            above, memory = _lstm(total + words.gates if layer == 0 else total, state.cell[layer])
-            below = self.dropout(above)
-            hidden.append(above)
-            cell.append(memory)
-        return hidden[-1], context, row, State(tuple(hidden), tuple(cell), history)
-
-    def output(self, top: Tensor, context: Tensor, words: Words) -> Tensor:
-        """(…, H) what the softmax reads, u_j, for one step or for all of them."""
-        combined: Tensor = self.dropout(torch.tanh(top + self.context_output(context) + words.output))
-        return combined
+    def output(self, seen: Seen, words: Words) -> Tensor:
+        """(…, H) what the softmax reads, for one step or for all."""
+        raise NotImplementedError
 
     def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
         """Run all steps over given previous words (T, B, E).
 
         Returns:
-            (T, B, H) output of every step, and (T, B, S) its row of attention.
+            (T, B, H) what the softmax reads at every step, and (T, B, S) its row of attention.
         """
-        words, state = self.words(embedded), self.start(source)
-        tops, contexts, rows = [], [], []
-        for step in range(embedded.shape[0]):
-            top, context, row, state = self.step(words.at(step), state, source)
-            tops.append(top)
-            contexts.append(context)
-            rows.append(row)
-        return self.output(torch.stack(tops), torch.stack(contexts), words), torch.stack(rows)
+        words = self.words(embedded)
+        seen = self.run(words, source)
+        return self.output(seen, words), seen.row
+
+    def run(self, words: Words, source: Source) -> Seen:
+        """Take all steps."""
+        state, steps = self.start(source), []
+        for vectors, gates in zip(words.vectors.unbind(0), words.gates.unbind(0), strict=True):
+            seen, state = self.step(Words(vectors, gates), state, source)
+            steps.append(seen)
+        return Seen(*(torch.stack(part) for part in zip(*steps, strict=True)))
+
+    def attend(self, query: Query, source: Source, history: History) -> tuple[Tensor, Tensor, History]:
+        """Attend once; see `Attention`."""
+        assert self.attention is not None
+        context, row, after = self.attention(query, source, history)
+        return context, row, after
 
 
-def _lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """LSTM (Hochreiter & Schmidhuber 1997) from summed gates (B, 4H) in the order input, forget, new, output."""
-    enter, forget, new, leave = gates.chunk(4, dim=1)
-    memory = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
-    return torch.sigmoid(leave) * torch.tanh(memory), memory
+class Unattended(Decoder):
+    """h_j = LSTM(y_{j-1}, h_{j-1}), the softmax on h_j: the encoder-decoder of Sutskever et al. 2014."""
+
+    attends = False
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__(architecture, 0, dropout)
+
+    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+        """Take one step."""
+        layers = self.recurrence.step(words.gates, None, state.layers)
+        top = layers[-1][0]
+        return Seen(top, top[:, :0], torch.zeros_like(source.bias)), State(state.step + 1, layers, (), ())
+
+    def output(self, seen: Seen, words: Words) -> Tensor:
+        """Return the top state."""
+        top: Tensor = self.dropout(seen.top)
+        return top
+
+    def run(self, words: Words, source: Source) -> Seen:
+        """Take all steps with the fused kernel."""
+        tops = self.recurrence.run(words.vectors, self.start(source).layers)
+        return Seen(tops, tops[..., :0], source.bias.new_zeros(len(tops), *source.bias.shape))
 
 
-WIRINGS = {"attend-first": AttendFirst}
+class AttendFirst(Decoder):
+    """Attention asked by the state before the step, its context read by the step.
+
+    c_j = attend(g_{j-1}); g_j = LSTM([y_{j-1}; c_j], g_{j-1}); u_j = tanh(g_j + W_uc c_j + W_ui y_{j-1})
+    (Bahdanau et al. 2015; the output layer as Cohn et al. 2016, eq. 3). With output `state` the softmax reads g_j.
+    """
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__(architecture, architecture.annotation, dropout)
+        hidden = architecture.hidden
+        self.combines = architecture.output == "tanh"
+        if self.combines:
+            self.word_output = nn.Linear(architecture.embedding, hidden, bias=architecture.bias)
+            self.context_output = nn.Linear(architecture.annotation, hidden, bias=False)
+
+    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+        """Take one step."""
+        query = Query(state.layers[-1][0], words.vectors, state.step)
+        context, row, history = self.attend(query, source, state.history)
+        layers = self.recurrence.step(words.gates, context, state.layers)
+        return Seen(layers[-1][0], context, row), State(state.step + 1, layers, (), history)
+
+    def output(self, seen: Seen, words: Words) -> Tensor:
+        """Return u_j, or g_j."""
+        top = seen.top
+        if self.combines:
+            top = torch.tanh(top + self.context_output(seen.context) + self.word_output(words.vectors))
+        dropped: Tensor = self.dropout(top)
+        return dropped
+
+
+class AttendAfter(Decoder):
+    """Attention asked by the state after the step.
+
+    h_j = LSTM([y_{j-1}; feed_{j-1}], h_{j-1}); c_j = attend(h_j); h~_j = tanh(W_c [c_j; h_j]), which the softmax reads
+    (Luong et al. 2015; Yang et al. 2017). The feed is nothing, `output` h~_{j-1} (Luong's input feeding), or `context`
+    c_{j-1} (Yang eq. 4); it starts at 0. Content-based rows tell the alignment of the word that step j read, y_{j-1}
+    (Luong footnote 14).
+    """
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        hidden, annotation = architecture.hidden, architecture.annotation
+        feed_size = {"none": 0, "output": hidden, "context": annotation}[architecture.feed]
+        super().__init__(architecture, feed_size, dropout)
+        self.feed, self.feed_size = architecture.feed, feed_size
+        self.combine = nn.Linear(annotation + hidden, hidden, bias=architecture.bias)
+
+    def first_feed(self, layers: tuple[Layer, ...]) -> tuple[Tensor, ...]:
+        """(B, feed) zeros."""
+        return (layers[0][0].new_zeros(layers[0][0].shape[0], self.feed_size),) if self.feed_size else ()
+
+    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+        """Take one step."""
+        layers = self.recurrence.step(words.gates, state.feed[0] if state.feed else None, state.layers)
+        top = layers[-1][0]
+        context, row, history = self.attend(Query(top, words.vectors, state.step), source, state.history)
+        top = self._combined(top, context) if self.feed == "output" else top
+        feed = {"none": (), "output": (top,), "context": (context,)}[self.feed]
+        return Seen(top, context, row), State(state.step + 1, layers, feed, history)
+
+    def output(self, seen: Seen, words: Words) -> Tensor:
+        """Return h~_j."""
+        combined = seen.top if self.feed == "output" else self._combined(seen.top, seen.context)
+        dropped: Tensor = self.dropout(combined)
+        return dropped
+
+    def run(self, words: Words, source: Source) -> Seen:
+        """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""
+        if self.feed_size:
+            return super().run(words, source)
+        state = self.start(source)
+        tops, number, history, seen = self.recurrence.run(words.vectors, state.layers), state.step, state.history, []
+        for top, vectors in zip(tops.unbind(0), words.vectors.unbind(0), strict=True):
+            context, row, history = self.attend(Query(top, vectors, number), source, history)
+            number = number + 1
+            seen.append(Seen(top, context, row))
+        return Seen(*(torch.stack(part) for part in zip(*seen, strict=True)))
+
+    def _combined(self, top: Tensor, context: Tensor) -> Tensor:
+        return torch.tanh(self.combine(torch.cat([context, top], dim=-1)))

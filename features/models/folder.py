@@ -1,7 +1,8 @@
 """A model as a folder: `config.json`, `source.vocabulary`, `target.vocabulary`, `model.safetensors`.
 
-Nothing is pickled, and scoring needs nothing else. While a model trains, the weights in its folder are those of the
-best epoch so far.
+Models on pieces of words also have `source.bpe` and `target.bpe`, of sentencepiece. Nothing is pickled, and scoring
+needs nothing else. While a model trains, the weights in its folder are those of the best epoch so far, and
+`training.safetensors` holds what `--resume` needs.
 """
 
 import dataclasses
@@ -17,10 +18,12 @@ import torch
 from features.models.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.vocabulary import Vocabulary, load_vocabulary
+from features.progress import note
 from moses_io.errors import InputError
 from moses_io.streams import digest, open_output
 
-FORMAT = 1
+FORMAT = 2
+CHECKPOINT = "training.safetensors"
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
 
 
@@ -33,6 +36,8 @@ class ModelConfig:
         direction: `forward` for p(target|source), `backward` for p(source|target).
         architecture: parts and sizes.
         training: settings of the training.
+        right_to_left: the network reads its target from the last word to the first.
+        partner: folder, seen from this one, of the model that was trained together with it; empty if alone.
         format: version of the folder's format.
     """
 
@@ -40,6 +45,8 @@ class ModelConfig:
     direction: str
     architecture: Architecture
     training: Training
+    right_to_left: bool = False
+    partner: str = ""
     format: int = FORMAT
 
 
@@ -60,25 +67,30 @@ class Model:
     @property
     def signature(self) -> str:
         """What made the scores of this model."""
-        return f"preset:{self.config.preset}|direction:{self.config.direction}|sha256:{self.digest}"
+        order = "|order:right-to-left" if self.config.right_to_left else ""
+        return f"preset:{self.config.preset}|direction:{self.config.direction}{order}|sha256:{self.digest}"
 
 
 def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target: Vocabulary) -> None:
-    """Make the folder of a model that is about to train.
-
-    Raises:
-        InputError: something else is there already, or the folder cannot be made.
-    """
+    """Make the folder of a model that is about to train; see `check_free`."""
+    check_free(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise InputError(f"{folder}: the folder is not empty; name another one, or remove it")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
-    source.save(folder / "source.vocabulary")
-    target.save(folder / "target.vocabulary")
+    source.save(folder, "source")
+    target.save(folder, "target")
     with open_output(str(folder / _CONFIG)) as stream:
         stream.write(json.dumps(asdict(config), indent=2).encode() + b"\n")
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds something, with an `InputError`."""
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise InputError(f"{folder}: the folder is not empty; name another one, remove it, or go on with --resume")
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None
 
 
 def save_weights(folder: Path, network: EncoderDecoder) -> None:
@@ -94,10 +106,10 @@ def load_model(folder: Path, device: torch.device) -> Model:
     Raises:
         InputError: the folder is not one, is damaged, or is of a format that this version does not know.
     """
-    config = _read_config(folder)
+    config = read_config(folder)
     if not (folder / _WEIGHTS).is_file():
         raise InputError(f"{folder}: no {_WEIGHTS}; the training of this model did not get to its first epoch's end")
-    source, target = (load_vocabulary(folder / f"{side}.vocabulary") for side in ("source", "target"))
+    source, target = (load_vocabulary(folder, side) for side in ("source", "target"))
     network = EncoderDecoder(config.architecture, len(source), len(target))
     try:
         network.load_state_dict(safetensors.torch.load_file(folder / _WEIGHTS))
@@ -105,10 +117,13 @@ def load_model(folder: Path, device: torch.device) -> Model:
         reason = str(error).splitlines()[0].rstrip(":")
         raise InputError(f"{folder / _WEIGHTS}: damaged, or of another model ({reason})") from None
     network.to(device).eval()
+    if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
+        note(f"{folder}: the training of this model has not ended; these are its best weights so far")
     return Model(config, network, source, target, device, digest(folder / _WEIGHTS))
 
 
-def _read_config(folder: Path) -> ModelConfig:
+def read_config(folder: Path) -> ModelConfig:
+    """Read what a model folder is."""
     path = folder / _CONFIG
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

@@ -5,15 +5,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from features.models.attention import Source
-from features.models.decoder import WIRINGS
-from features.models.encoder import ENCODERS
 from features.models.settings import Architecture
+from features.models.softmax import Softmax
+from features.models.source import Source
+from features.models.tables import find
 from features.models.vocabulary import PADDING, UNKNOWN
 
 
 class TokenScores(NamedTuple):
-    """What a model says of a batch of targets, word by word; J counts `</s>`. Features are reductions of these.
+    """What a model says of a batch of targets, token by token; J counts `</s>`. Features are reductions of these.
 
     Attributes:
         log_probs: (B, J) natural log of p(t_j | s, t_<j), 0 on padding.
@@ -26,6 +26,41 @@ class TokenScores(NamedTuple):
     attention: Tensor
 
 
+class Objective(NamedTuple):
+    """What training looks at, of a batch of pairs.
+
+    Attributes:
+        loss: sum of -log p over the target tokens, with label smoothing if asked for.
+        bonus: sum of what is added to the log-likelihood.
+        rows: (J, B, S) attention, 0 on padding.
+    """
+
+    loss: Tensor
+    bonus: Tensor
+    rows: Tensor
+
+
+class Contextualization(nn.Module):
+    """Masks on the word vectors of both sides, made of the whole source (Choi et al. 2018, 4.3).
+
+    c_x = 1/I sum_i NN(x_i); the masks are sigmoid(W_x c_x + b_x) and sigmoid(W_y c_x + b_y). The paper leaves NN open;
+    here it is one tanh layer, since a linear layer on top would melt into W_x and W_y.
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        size = architecture.embedding
+        self.word = nn.Linear(size, size)
+        self.source = nn.Linear(size, size)
+        self.target = nn.Linear(size, size)
+
+    def forward(self, embedded: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, E) masks for source and target, from vectors (B, S, E); `real` (B, S) is true on words."""
+        total = (torch.tanh(self.word(embedded)) * real.unsqueeze(-1)).sum(dim=1)
+        mean = total / real.sum(dim=1, keepdim=True).clamp(min=1)
+        return torch.sigmoid(self.source(mean)), torch.sigmoid(self.target(mean))
+
+
 class EncoderDecoder(nn.Module):
     """p(t|s) with an encoder and a decoder of the tables."""
 
@@ -33,9 +68,14 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.source_embedding = nn.Embedding(source_words, architecture.embedding, padding_idx=PADDING)
         self.target_embedding = nn.Embedding(target_words, architecture.embedding, padding_idx=PADDING)
-        self.encoder = ENCODERS[architecture.encoder](architecture, dropout)
-        self.decoder = WIRINGS[architecture.wiring](architecture, dropout)
-        self.softmax = nn.Linear(architecture.hidden, target_words)
+        self.context = Contextualization(architecture) if architecture.contextual else None
+        self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
+        self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
+        self.softmax = Softmax(architecture.hidden, target_words, bias=architecture.bias)
+        self.objectives = nn.ModuleDict(
+            {name: find("objectives", name)(architecture) for name in architecture.objectives}
+        )
+        self.sentinels = architecture.sentinels
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.uniform_(embedding.weight, -0.1, 0.1)
             with torch.no_grad():
@@ -44,29 +84,47 @@ class EncoderDecoder(nn.Module):
     def encode(self, source: Tensor) -> Source:
         """Encode sources (B, S), which begin with `<s>`, end with `</s>`, and are padded behind."""
         mask = source != PADDING
-        return self.decoder.attention.source(self.encoder(self.source_embedding(source), mask), mask)
+        words = mask.sum(dim=1, keepdim=True) - 2
+        positions = torch.arange(mask.shape[1], device=mask.device)
+        real = (positions > 0) & (positions <= words)
+        embedded, gate = self.source_embedding(source), ()
+        if self.context is not None:
+            here, *there = self.context(embedded, real)
+            embedded, gate = embedded * here.unsqueeze(1), tuple(there)
+        annotations = self.encoder(embedded, mask)
+        seen = mask if self.sentinels else torch.where(words > 0, real, mask)
+        bias = embedded.new_zeros(mask.shape).masked_fill(~seen, float("-inf"))
+        count = words.to(embedded.dtype)
+        return Source(annotations.states, self.decoder.keys(annotations, count), bias, count, annotations.last, gate)
+
+    def embed(self, target: Tensor, source: Source) -> Tensor:
+        """(…, B, E) vectors of previous target words (…, B)."""
+        embedded: Tensor = self.target_embedding(target)
+        return embedded * source.gate[0] if source.gate else embedded
 
     def decode(self, source: Source, target: Tensor) -> tuple[Tensor, Tensor]:
         """Run the decoder over targets (B, J+1), which begin with `<s>` and end with `</s>`.
 
         Returns:
-            (J, B, V) logits of t_1 … t_J, and (J, B, S) rows of attention.
+            (J, B, H) what the softmax reads for t_1 … t_J, and (J, B, S) rows of attention, 0 where t_j is padding.
         """
-        outputs, rows = self.decoder(self.target_embedding(target[:, :-1].t()), source)
-        return self.softmax(outputs), rows
+        outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)
+        return outputs, rows * (target[:, 1:].t() != PADDING).unsqueeze(-1)
 
-    def loss(self, source: Tensor, target: Tensor) -> Tensor:
-        """Sum of -log p over the words of the batch, `</s>` included, padding not."""
-        logits, _ = self.decode(self.encode(source), target)
-        wanted = target[:, 1:].t().reshape(-1)
-        return nn.functional.cross_entropy(logits.flatten(0, 1), wanted, ignore_index=PADDING, reduction="sum")
+    def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0) -> Objective:
+        """Return what training looks at, of sources (B, S) and targets (B, J+1)."""
+        encoded = self.encode(source)
+        outputs, rows = self.decode(encoded, target)
+        loss = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)
+        bonus = loss.new_zeros(())
+        for objective in self.objectives.values():
+            bonus = bonus + objective(encoded, rows).sum()
+        return Objective(loss, bonus, rows)
 
     @torch.inference_mode()
     def score(self, source: Source, target: Tensor) -> TokenScores:
         """Score targets (B, J+1) against encoded sources with as many rows."""
-        logits, rows = self.decode(source, target)
+        outputs, rows = self.decode(source, target)
         wanted = target[:, 1:].t()  # (J, B)
-        real = wanted != PADDING
-        chosen = logits.gather(-1, wanted.unsqueeze(-1)).squeeze(-1)
-        log_probs = (chosen - logits.logsumexp(dim=-1)) * real
-        return TokenScores(log_probs.t(), (wanted == UNKNOWN).t(), (rows * real.unsqueeze(-1)).transpose(0, 1))
+        log_probs = self.softmax.log_probs(outputs, wanted) * (wanted != PADDING)
+        return TokenScores(log_probs.t(), (wanted == UNKNOWN).t(), rows.transpose(0, 1))

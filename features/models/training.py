@@ -1,184 +1,170 @@
-"""Training: Adam on the likelihood, early stopping on dev perplexity, the best model kept."""
+"""Training: the likelihood and what is added to it, early stopping on dev perplexity, the best model kept."""
 
-import json
 import math
-import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
-from features.models.batches import Pair, bucketed, pad
-from features.models.folder import ModelConfig, create_folder, save_weights
-from features.models.model import EncoderDecoder
-from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary
+from features.models.batches import bucketed
+from features.models.folder import CHECKPOINT, ModelConfig, save_weights
+from features.models.learner import TokenPair, exp, loss_of
+from features.models.objectives import trace
+from features.models.preparation import prepare
+from features.models.run import Run, restore, save, weights_of
+from features.models.tables import find
 from features.progress import Bar, note, progress_bar
 from moses_io.errors import InputError
 
-TokenPair = tuple[list[str], list[str]]
-"""Tokens of a source sentence and of its translation, as the network sees them."""
-
-
-@dataclass
-class _Run:
-    """One training under way."""
-
-    config: ModelConfig
-    network: EncoderDecoder
-    corpus: list[Pair]
-    dev: list[Pair]
-    device: torch.device
-    rng: random.Random
-    updates: int = 0
-    best: float = math.inf
-    stale: int = 0
-    planned: int = field(init=False)
-    optimizer: torch.optim.Adam = field(init=False)
-
-    def __post_init__(self) -> None:
-        settings = self.config.training
-        self.planned = settings.epochs * math.ceil(len(self.corpus) / settings.batch)
-        if settings.updates:
-            self.planned = min(self.planned, settings.updates)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.rate)
-
 
 def train(
-    config: ModelConfig, corpus: Sequence[TokenPair], dev: Sequence[TokenPair], folder: Path, device: torch.device
-) -> float:
-    """Train a model into `folder`; each epoch adds a line to its `metrics.jsonl`.
+    configs: Sequence[ModelConfig],
+    corpus: Sequence[TokenPair],
+    dev: Sequence[TokenPair],
+    folder: Path,
+    device: torch.device,
+    start: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Train a model into `folder`, or a pair of them into `folder/forward` and `folder/backward`.
 
     Pairs with an empty or an over-long side are left out of training, not of dev.
 
-    Returns:
-        The best perplexity on dev, per word with `</s>`.
+    Args:
+        configs: one model, or the forward and the backward one that train together.
+        corpus: token pairs in the direction of the first config.
+        dev: the same, to stop by.
+        folder: must be empty or not there, unless `resume`.
+        device: where to train.
+        start: model folder, or folder of a pair, whose weights and vocabularies the training starts from.
+        resume: go on with a training that was killed, from the end of its last epoch.
 
     Raises:
-        InputError: nothing is left to train on, the folder is in use, or the loss grows out of all bounds.
+        InputError: nothing is left to train on, a folder does not fit, or the loss grows out of all bounds.
     """
-    settings = config.training
-    kept = [pair for pair in corpus if min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length]
-    if not kept:
-        raise InputError(f"no sentence pair to train on: each has an empty side or more than {settings.length} words")
-    source = build_vocabulary((pair[0] for pair in kept), settings.frequency)
-    target = build_vocabulary((pair[1] for pair in kept), settings.frequency)
-    _tell_unknown(dev, source, target)
-    create_folder(folder, config, source, target)
-    torch.manual_seed(settings.seed)
-    network = EncoderDecoder(config.architecture, len(source), len(target), settings.dropout).to(device)
-    note(
-        f"{config.preset}, {config.direction}: {len(kept)} of {len(corpus)} pairs, vocabularies of {len(source)} and "
-        f"{len(target)}, {sum(weight.numel() for weight in network.parameters()):,} parameters, on {device}"
-    )
-    run = _Run(
-        config,
-        network,
-        _encode(kept, source, target),
-        _encode(dev, source, target),
-        device,
-        random.Random(settings.seed),
-    )
-    started = time.monotonic()
+    run = prepare(configs, corpus, dev, folder, device, start, resume)
+    checkpoint = folder / CHECKPOINT
+    if checkpoint.exists():
+        restore(run, checkpoint)
+        note(f"{folder}: going on after epoch {run.progress.epoch}")
+    elif all(learner.rows for learner in run.learners):
+        note(f"{folder}: this training has ended already")
+        return
     with progress_bar(f"train {folder.name}", run.planned) as bar:
-        for epoch in range(1, settings.epochs + 1):
-            _finish_epoch(run, epoch, _train_epoch(run, bar), folder, started)
-            if run.updates >= run.planned or run.stale >= settings.patience:
-                break
-    return run.best
+        bar.advance(run.progress.updates, "")
+        while not _ended(run):
+            _finish_epoch(run, _train_epoch(run, bar))
+            save(run, checkpoint)
+    _try_average(run)
+    checkpoint.unlink(missing_ok=True)
+    note(f"{folder}: perplexity on dev {run.progress.best:.3f} a word with </s>")
 
 
-def perplexity(network: EncoderDecoder, pairs: Sequence[Pair], device: torch.device) -> float:
-    """Return exp of the mean -log p of a target word, `</s>` included."""
-    network.eval()
-    loss, words = 0.0, 0
-    with torch.inference_mode():
-        for numbers in bucketed(pairs, 64):
-            source, target = _tensors(pairs, numbers, device)
-            loss += float(network.loss(source, target))
-            words += _words(target)
-    return _exp(loss / words)
+def _ended(run: Run) -> bool:
+    settings, progress = run.settings, run.progress
+    spent = progress.epoch >= settings.epochs or 0 < settings.updates <= progress.updates
+    return spent or progress.stale >= settings.patience
 
 
-def _train_epoch(run: _Run, bar: Bar) -> dict[str, float]:
+def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     """Pass once over the corpus, or up to the last update; return what the epoch measured."""
-    run.network.train()
-    settings, started = run.config.training, time.monotonic()
-    loss, words, rate = 0.0, 0, settings.rate
-    for numbers in bucketed(run.corpus, settings.batch, run.rng):
-        rate = settings.rate * (1 - 0.9 * run.updates / run.planned)
-        batch_loss, batch_words = _update(run, numbers, rate)
-        loss, words = loss + batch_loss, words + batch_words
-        _check_finite(batch_loss, run)
-        speed = words / (time.monotonic() - started)
-        bar.advance(1, f"{speed:,.0f} tokens/s, loss {batch_loss / batch_words:.3f}")
-        if run.updates >= run.planned:
+    for learner in run.learners:
+        learner.network.train()
+    settings, progress, started = run.settings, run.progress, time.monotonic()
+    progress.epoch += 1
+    schedule = find("schedule", settings.schedule)
+    batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
+    loss, tokens, words, rate = 0.0, 0, 0, settings.rate
+    for first in range(0, len(batches), settings.accumulate):
+        group = batches[first : first + settings.accumulate]
+        rate = settings.rate * schedule(settings, progress.epoch, progress.updates / run.planned)
+        step_loss, step_tokens = _update(run, group, rate)
+        _check_finite(step_loss, run)
+        loss, tokens = loss + step_loss, tokens + step_tokens
+        words += sum(corpus.words[number] for corpus in run.corpus for batch in group for number in batch)
+        speed = tokens / (time.monotonic() - started)
+        bar.advance(1, f"{speed:,.0f} tokens/s, loss {step_loss / step_tokens:.3f}")
+        if progress.updates == settings.updates:
             break
-    return {"train_perplexity": _exp(loss / words), "tokens_per_second": speed, "rate": rate}
+    progress.seconds += time.monotonic() - started
+    return {"train_perplexity": exp(loss / words), "tokens_per_second": speed, "rate": rate}
 
 
-def _update(run: _Run, numbers: list[int], rate: float) -> tuple[float, int]:
-    """Take one step on a batch; return its summed loss and its words."""
-    source, target = _tensors(run.corpus, numbers, run.device)
-    words = _words(target)
-    loss = run.network.loss(source, target)
+def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
+    """Take one step of the optimizer on some batches; return their summed loss and their tokens.
+
+    As in the papers, SGD divides the loss by the sentences; Adam, which does not mind the scale, by the tokens.
+    """
+    tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
+    share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
+    total = 0.0
     run.optimizer.zero_grad()
-    (loss / words).backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_(run.network.parameters(), run.config.training.clip)
+    for batch in batches:
+        outcomes = [
+            learner.forward(corpus.pairs, batch, run.device)
+            for learner, corpus in zip(run.learners, run.corpus, strict=True)
+        ]
+        loss = torch.stack([outcome.loss for outcome in outcomes]).sum()
+        gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()
+        if len(outcomes) > 1:
+            gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()
+        ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
+        total += float(loss.detach())
+    torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     run.optimizer.step()
-    run.updates += 1
-    return float(loss.detach()), words
+    run.progress.updates += 1
+    return total, tokens
 
 
-def _finish_epoch(run: _Run, epoch: int, measured: dict[str, float], folder: Path, started: float) -> None:
-    """Measure dev, keep the model if it is the best, and write the epoch down."""
-    dev = perplexity(run.network, run.dev, run.device)
-    _check_finite(dev, run)
-    better = dev < run.best
-    run.best, run.stale = (dev, 0) if better else (run.best, run.stale + 1)
-    if better:
-        save_weights(folder, run.network)
-    row = {"epoch": epoch, "updates": run.updates, "dev_perplexity": dev, **measured}
-    row["seconds"] = time.monotonic() - started
-    with open(folder / "metrics.jsonl", "a", encoding="utf-8") as stream:
-        stream.write(json.dumps({**row, "best": better}) + "\n")
+def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
+    """Measure dev, keep the weights if they are the best, and write the epoch down."""
+    progress = run.progress
+    perplexities = _measure(run)
+    joint = perplexities[0]
+    _check_finite(joint, run)
+    better = joint < progress.best
+    progress.best, progress.stale = (joint, 0) if better else (progress.best, progress.stale + 1)
+    if run.settings.average:
+        recent = [*run.recent, [weights_of(learner) for learner in run.learners]]
+        run.recent = recent[-run.settings.average :]
+    for learner, dev in zip(run.learners, perplexities[1:], strict=True):
+        if better:
+            save_weights(learner.folder, learner.network)
+        row = {"epoch": progress.epoch, "updates": progress.updates, "dev_perplexity": dev, **measured}
+        learner.add_row({**row, "seconds": progress.seconds, "best": better})
     note(
-        f"epoch {epoch}: perplexity train {row['train_perplexity']:.3f}, dev {dev:.3f}{' (best)' if better else ''}, "
-        f"{row['tokens_per_second']:,.0f} tokens/s, {row['seconds']:.0f} s"
+        f"epoch {progress.epoch}: perplexity train {measured['train_perplexity']:.3f}, dev {joint:.3f}"
+        f"{' (best)' if better else ''}, {measured['tokens_per_second']:,.0f} tokens/s, {progress.seconds:.0f} s"
     )
 
 
-def _tell_unknown(dev: Sequence[TokenPair], source: Vocabulary, target: Vocabulary) -> None:
-    """Say how many words of dev the vocabularies do not know; most of them tells of languages mixed up."""
-    shares = []
-    for side, vocabulary in enumerate((source, target)):
-        numbers = [number for pair in dev for number in vocabulary.encode(pair[side])]
-        shares.append(numbers.count(UNKNOWN) / max(1, len(numbers)))
-    note(f"unknown words of dev: source {100 * shares[0]:.1f} %, target {100 * shares[1]:.1f} %")
-    if max(shares) > 0.5:
-        note("warning: most words of dev are unknown; are source and target the same way round in training and dev?")
+def _measure(run: Run) -> list[float]:
+    """Return perplexities a word on dev: of all learners together, then of each."""
+    losses = [loss_of(learner, dev, run.device) for learner, dev in zip(run.learners, run.dev, strict=True)]
+    words = [sum(dev.words) for dev in run.dev]
+    return [exp(sum(losses) / sum(words)), *(exp(loss / count) for loss, count in zip(losses, words, strict=True))]
 
 
-def _check_finite(value: float, run: _Run) -> None:
+def _try_average(run: Run) -> None:
+    """Keep the average of the last checkpoints if it is better on dev than the best of them."""
+    if len(run.recent) < 2:
+        return
+    for number, learner in enumerate(run.learners):
+        of_learner = [weights[number] for weights in run.recent]
+        mean = {name: torch.stack([weights[name] for weights in of_learner]).mean(dim=0) for name in of_learner[0]}
+        learner.network.load_state_dict(mean)
+    joint = _measure(run)[0]
+    better = joint < run.progress.best
+    note(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")
+    if better:
+        run.progress.best = joint
+        for learner in run.learners:
+            save_weights(learner.folder, learner.network)
+
+
+def _check_finite(value: float, run: Run) -> None:
     if not math.isfinite(value):
-        raise InputError(f"the loss grew out of all bounds within {run.updates} updates; try a smaller rate")
-
-
-def _encode(pairs: Sequence[TokenPair], source: Vocabulary, target: Vocabulary) -> list[Pair]:
-    return [(source.encode(left), target.encode(right)) for left, right in pairs]
-
-
-def _tensors(pairs: Sequence[Pair], numbers: list[int], device: torch.device) -> tuple[Tensor, Tensor]:
-    return pad([pairs[n][0] for n in numbers], device), pad([pairs[n][1] for n in numbers], device)
-
-
-def _words(target: Tensor) -> int:
-    return int((target[:, 1:] != PADDING).sum())
-
-
-def _exp(mean: float) -> float:
-    return math.exp(mean) if mean < 700 else math.inf
+        raise InputError(f"the loss grew out of all bounds within {run.progress.updates} updates; try a smaller rate")

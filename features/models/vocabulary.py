@@ -1,9 +1,11 @@
-"""Words to numbers."""
+"""Tokens to numbers, as whole words or as pieces."""
 
 import collections
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from features.models.settings import Training
+from features.models.subwords import Subwords, learn
 from moses_io.errors import InputError
 from moses_io.streams import numbered_lines, open_output
 from moses_io.text import decode, encode
@@ -13,35 +15,71 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Vocabulary:
-    """The words that a model knows, in the order of their numbers; the first four are not words."""
+    """The words, or pieces of words, that a model knows, in the order of their numbers; the first four are neither."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], subwords: Subwords | None = None) -> None:
         self.words = (*SPECIAL, *words)
         self._numbers = {word: number for number, word in enumerate(words, start=len(SPECIAL))}
+        self._subwords = subwords
 
     def __len__(self) -> int:
         return len(self.words)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and (self.words, self._model) == (other.words, other._model)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the number of each token, `UNKNOWN` for those that are not known."""
-        return [self._numbers.get(token, UNKNOWN) for token in tokens]
+        """Return the numbers of the tokens or of their pieces, `UNKNOWN` for those that are not known."""
+        units = _pieces(tokens, self._subwords) if self._subwords else tokens
+        return [self._numbers.get(unit, UNKNOWN) for unit in units]
 
-    def save(self, path: Path) -> None:
-        """Write the words, one a line, without the special ones."""
-        with open_output(str(path)) as stream:
+    def spans(self, tokens: Sequence[str]) -> list[int]:
+        """Return how many numbers each token has in `encode`."""
+        return [len(self._subwords.cut(token)) if self._subwords else 1 for token in tokens]
+
+    def save(self, folder: Path, side: str) -> None:
+        """Write `SIDE.vocabulary`, a line a word, without the special ones, and `SIDE.bpe` if there are pieces."""
+        with open_output(str(folder / f"{side}.vocabulary")) as stream:
             stream.writelines(encode(f"{word}\n") for word in self.words[len(SPECIAL) :])
+        if self._subwords:
+            with open_output(str(folder / f"{side}.bpe")) as stream:
+                stream.write(self._subwords.model)
+
+    @property
+    def _model(self) -> bytes:
+        return self._subwords.model if self._subwords else b""
 
 
-def build_vocabulary(sentences: Iterable[Sequence[str]], frequency: int) -> Vocabulary:
-    """Keep words seen `frequency` times or more, the most frequent first, equals in the order of their bytes."""
-    counts = collections.Counter(token for tokens in sentences for token in tokens)
-    kept = (word for word, count in counts.items() if count >= frequency and word not in SPECIAL)
-    return Vocabulary(sorted(kept, key=lambda word: (-counts[word], word)))
+def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> Vocabulary:
+    """Keep the most frequent words, equals in the order of their bytes; of pieces, all that occur."""
+    if training.bpe:
+        subwords = learn(sentences, training.bpe)
+        return Vocabulary(_frequent((_pieces(tokens, subwords) for tokens in sentences), 1, 0), subwords)
+    return Vocabulary(_frequent(sentences, training.frequency, training.words))
 
 
-def load_vocabulary(path: Path) -> Vocabulary:
+def load_vocabulary(folder: Path, side: str) -> Vocabulary:
     """Read what `Vocabulary.save` wrote."""
+    path, pieces = folder / f"{side}.vocabulary", folder / f"{side}.bpe"
     words = [decode(line.removesuffix(b"\n")) for _, line in numbered_lines(str(path))]
     if len(set(words)) != len(words):
         raise InputError(f"{path}: a word stands there twice")
-    return Vocabulary(words)
+    if not pieces.exists():
+        return Vocabulary(words)
+    try:
+        return Vocabulary(words, Subwords(pieces.read_bytes()))
+    except InputError as error:
+        raise InputError(f"{pieces}: {error}") from None
+
+
+def _pieces(tokens: Iterable[str], subwords: Subwords) -> list[str]:
+    return [piece for token in tokens for piece in subwords.cut(token)]
+
+
+def _frequent(sentences: Iterable[Sequence[str]], frequency: int, size: int) -> list[str]:
+    counts = collections.Counter(token for tokens in sentences for token in tokens)
+    kept = (word for word, count in counts.items() if count >= frequency and word not in SPECIAL)
+    words = sorted(kept, key=lambda word: (-counts[word], word))
+    return words[:size] if size else words

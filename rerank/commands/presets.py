@@ -12,10 +12,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List."""
-    from features.models.settings import PRESETS, changeable
+    from dataclasses import asdict
+
+    from features.models.presets import PRESETS
+    from features.models.settings import CHOICES, Architecture, Training
 
     for name, preset in PRESETS.items():
-        print(f"{name:<14}{preset.description}")
-    print("\nSettings and their defaults (--set, or keys beside the preset in an experiment file):")
-    print("  " + " ".join(f"{name}={value}" for name, value in changeable().items()))
+        print(f"{name:<27}{preset.description}")
+    for title, defaults in (("Parts and sizes", Architecture()), ("Training", Training())):
+        print(f"\n{title}, with their defaults (--set, or keys beside the preset in an experiment file):")
+        for name, value in asdict(defaults).items():
+            text = str(value).lower() if isinstance(value, bool) else ",".join(value) if value == () else value
+            print(f"  {name + '=' + str(text):<24}{' | '.join(CHOICES.get(name, ()))}".rstrip())
     return 0

@@ -9,7 +9,8 @@ EXAMPLES = """\
   moses-rerank train --preset rnnsearch --source train.de --target train.en \\
       --dev-source dev.de --dev-target dev.en --output models/forward
   moses-rerank train --preset cohn-align --backward --set hidden=512 dropout=0.2 epochs=20 \\
-      --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward"""
+      --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward
+  moses-rerank train --preset cohn-align-glofer-pre --start-from models/align --output models/glofer …"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,11 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to make")
     parser.add_argument("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
     parser.add_argument(
+        "--right-to-left", action="store_true", help="read each target sentence from its last word to its first"
+    )
+    parser.add_argument("--paper-sizes", action="store_true", help="sizes and training of the preset's paper")
+    parser.add_argument("--start-from", default="", metavar="DIR", help="trained model to start from")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the training in --output, if it was killed; else begin it"
+    )
+    parser.add_argument(
         "--set",
         nargs="+",
         default=[],
         metavar="KEY=VALUE",
-        help="such as hidden=512 seed=2; see `moses-rerank presets`",
+        help="such as hidden=512 terms=markov,fertility; see `moses-rerank presets`",
     )
     add_device(parser)
 
@@ -34,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
     from moses_io.errors import InputError
-    from rerank.models import TrainingRequest, train_model
+    from rerank.models import Texts, TrainingRequest, train_model
 
     settings = {}
     for item in arguments.set:
@@ -43,11 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(f"--set {item}: expected KEY=VALUE")
         settings[key] = value
     request = TrainingRequest(
-        arguments.preset,
-        (arguments.source, arguments.target),
-        (arguments.dev_source, arguments.dev_target),
-        arguments.backward,
-        settings,
+        arguments.preset, arguments.backward, arguments.right_to_left, arguments.paper_sizes, settings
     )
-    train_model(request, arguments.output, arguments.device)
+    texts = Texts((arguments.source, arguments.target), (arguments.dev_source, arguments.dev_target))
+    train_model(request, texts, arguments.output, arguments.device, arguments.start_from, arguments.resume)
     return 0

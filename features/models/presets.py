@@ -1,0 +1,134 @@
+"""The named systems of the papers."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from features.models.settings import Architecture, Training, override
+from moses_io.errors import InputError, nearest
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named system: small settings for 5-50 thousand pairs, and what the paper had.
+
+    Attributes:
+        description: a line for `moses-rerank presets`.
+        architecture: its parts.
+        training: how it is trained.
+        paper: settings that differ in the paper, for `--paper-sizes`.
+        symmetric: both directions are trained together.
+        pretrained: training starts from a trained model.
+    """
+
+    description: str
+    architecture: Architecture = field(default_factory=Architecture)
+    training: Training = field(default_factory=Training)
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    symmetric: bool = False
+    pretrained: bool = False
+
+
+_COHN = {
+    "embedding": 512, "hidden": 512, "attention": 256, "layers": 2, "frequency": 5,
+    "optimizer": "sgd", "rate": 0.1, "schedule": "constant", "epochs": 20, "clip": 5, "dropout": 0,
+}  # fmt: skip
+"""Cohn et al. 2016, section 4. The paper names no rate and no clipping; mantis starts at 0.1."""
+_LUONG = {
+    "embedding": 1000, "hidden": 1000, "attention": 1000, "layers": 4, "encoder_layers": 4, "positions": 50,
+    "words": 50000, "frequency": 1, "length": 50, "batch": 128, "init": 0.1, "clip": 5,
+    "optimizer": "sgd", "rate": 1, "schedule": "halving", "epochs": 12, "hold": 8, "dropout": 0.2,
+}  # fmt: skip
+"""Luong et al. 2015, section 4.1, with dropout."""
+_LUONG_PLAIN = _LUONG | {"epochs": 10, "hold": 5, "dropout": 0}
+_CHOI = {
+    "embedding": 620, "hidden": 1000, "attention": 2000, "bpe": 30000, "length": 50, "schedule": "constant",
+    "rate": 0.001, "epochs": 20,
+}  # fmt: skip
+"""Choi et al. 2018, section 4. The paper stops on BLEU of greedy search and names no rate; here perplexity stops."""
+_YANG = {
+    "embedding": 1000, "hidden": 1000, "attention": 1000, "memory": 500, "words": 50000, "frequency": 1,
+    "length": 50, "batch": 128, "init": 0.1, "clip": 3,
+    "optimizer": "sgd", "rate": 0.7, "schedule": "halving", "epochs": 12, "hold": 8, "dropout": 0,
+}  # fmt: skip
+"""Yang et al. 2017, section 4.1, English to German."""
+
+_ENCDEC = Architecture(encoder="unidirectional", wiring="none")
+_ALIGN = Architecture(terms=("position", "markov", "fertility"))
+_FERTILE = dataclasses.replace(_ALIGN, objectives=("fertility",))
+_YANG_PARTS = Architecture(wiring="attend-after", feed="context")
+_BPE = Training(bpe=4000)
+
+
+def _luong(score: str, window: str = "global") -> Preset:
+    feed = "none" if score == "location" else "output"
+    parts = Architecture(
+        encoder="unidirectional", reverse=True, sentinels=False, wiring="attend-after", feed=feed, score=score,
+        window=window, bias=False,
+    )  # fmt: skip
+    return Preset(f"{window} attention, score {score} (Luong et al. 2015)", parts, paper=_LUONG)
+
+
+def _choi(description: str, terms: tuple[str, ...], granularity: str = "word", contextual: bool = False) -> Preset:
+    parts = Architecture(output="state", terms=terms, granularity=granularity, contextual=contextual)
+    return Preset(f"{description}, pieces (Choi et al. 2018)", parts, _BPE, _CHOI)
+
+
+def _yang(description: str, terms: tuple[str, ...] = (), neighbours: int = 0) -> Preset:
+    parts = dataclasses.replace(_YANG_PARTS, terms=terms, neighbours=neighbours)
+    return Preset(f"{description} (Yang et al. 2017)", parts, paper=_YANG)
+
+
+PRESETS: dict[str, Preset] = {
+    "encdec": Preset("no attention (Sutskever et al. 2014; Luong's base)", _ENCDEC, paper=_LUONG_PLAIN),
+    "encdec-reverse": Preset(
+        "no attention, source reversed (Sutskever et al. 2014; Luong's base + reverse + dropout)",
+        dataclasses.replace(_ENCDEC, reverse=True),
+        paper=_LUONG,
+    ),
+    "rnnsearch": Preset("additive attention (Bahdanau et al. 2015, with the output layer of Cohn)", paper=_COHN),
+    "luong-global-location": _luong("location"),
+    "luong-global-dot": _luong("dot"),
+    "luong-global-general": _luong("general"),
+    "luong-global-concat": _luong("concat"),
+    "luong-local-m-dot": _luong("dot", "local-m"),
+    "luong-local-m-general": _luong("general", "local-m"),
+    "luong-local-p-dot": _luong("dot", "local-p"),
+    "luong-local-p-general": _luong("general", "local-p"),
+    "cohn-align": Preset(
+        "additive attention with position, Markov and local fertility terms (Cohn et al. 2016)", _ALIGN, paper=_COHN
+    ),
+    "cohn-align-glofer": Preset("cohn-align and global fertility from scratch", _FERTILE, paper=_COHN),
+    "cohn-align-glofer-pre": Preset(
+        "cohn-align and global fertility, from a trained cohn-align", _FERTILE, paper=_COHN, pretrained=True
+    ),
+    "cohn-align-sym": Preset("cohn-align, both directions together with a bonus for agreement", _ALIGN, paper=_COHN,
+                             symmetric=True),
+    "cohn-align-sym-glofer-pre": Preset(
+        "cohn-align-sym and global fertility, from a trained cohn-align-sym", _FERTILE, paper=_COHN, symmetric=True,
+        pretrained=True,
+    ),
+    "choi-baseline": _choi("additive attention", ()),
+    "choi-atty": _choi("attention that sees the word before", ("previous-word",)),
+    "choi-atty2d": _choi("fine-grained attention that sees the word before", ("previous-word",), "fine"),
+    "choi-context": _choi("contextual word vectors", (), contextual=True),
+    "choi-context-atty": _choi("choi-atty with contextual word vectors", ("previous-word",), contextual=True),
+    "choi-context-atty2d": _choi("choi-atty2d with contextual word vectors", ("previous-word",), "fine", True),
+    "yang-rnnsearch": _yang("additive attention after the step, context fed"),
+    "yang-window1": _yang("and a memory of attention, window 1", ("memory",)),
+    "yang-window11": _yang("and a memory of attention, window 11", ("memory",), 5),
+}  # fmt: skip
+
+
+def find_preset(name: str) -> Preset:
+    """Return the preset of that name; an unknown one is an `InputError`."""
+    if name not in PRESETS:
+        raise InputError(f"unknown preset {name!r}{nearest(name, list(PRESETS))}")
+    return PRESETS[name]
+
+
+def settle(preset: Preset, paper_sizes: bool, values: Mapping[str, Any]) -> tuple[Architecture, Training]:
+    """Return the settings of a preset, with the paper's where asked for, and `values` on top."""
+    paper = preset.paper if paper_sizes else {}
+    return override(preset.architecture, preset.training, {**paper, **values})

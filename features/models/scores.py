@@ -1,0 +1,90 @@
+"""Scores: how well a query (B, H) fits each annotation. Annotations are projected once for all steps."""
+
+import torch
+from torch import Tensor, nn
+
+from features.models.settings import Architecture
+
+
+class Additive(nn.Module):
+    """f = v' tanh(W_e e_i + W_h q + terms) (Bahdanau et al. 2015; Cohn eq. 5).
+
+    With granularity `fine`, v is a matrix with a row for each dimension of the annotation (Choi et al. 2018, AttY2D).
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.key = nn.Linear(architecture.annotation, architecture.attention, bias=False)
+        self.query = nn.Linear(architecture.hidden, architecture.attention, bias=False)
+        self.fine = architecture.granularity == "fine"
+        self.out = nn.Linear(architecture.attention, architecture.annotation if self.fine else 1, bias=False)
+
+    def keys(self, states: Tensor) -> Tensor:
+        """(B, S, A)."""
+        projected: Tensor = self.key(states)
+        return projected
+
+    def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
+        """(B, S), or (B, S, K) where fine; terms broadcast to the keys."""
+        hidden = self.query(query).unsqueeze(1)
+        for term in terms:
+            hidden = hidden + term
+        scores: Tensor = self.out(torch.tanh(keys + hidden))
+        return scores if self.fine else scores.squeeze(-1)
+
+
+class Concat(Additive):
+    """f = v' tanh(W [q; e_i]) (Luong et al. 2015, eq. 7): the additive score, W cut in two, without terms.
+
+    Luong held the half of W on e_i at the identity (footnote 15), which did badly; here it is learned.
+    """
+
+
+class Dot(nn.Module):
+    """f = q' e_i (Luong eq. 7)."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+
+    def keys(self, states: Tensor) -> Tensor:
+        """(B, S, H)."""
+        return states
+
+    def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
+        """(B, S)."""
+        return torch.bmm(keys, query.unsqueeze(-1)).squeeze(-1)
+
+
+class General(Dot):
+    """f = q' W e_i (Luong eq. 7)."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__(architecture)
+        self.key = nn.Linear(architecture.annotation, architecture.hidden, bias=False)
+
+    def keys(self, states: Tensor) -> Tensor:
+        """(B, S, H)."""
+        projected: Tensor = self.key(states)
+        return projected
+
+
+class Location(nn.Module):
+    """f = W_a q, a row of W_a for `<s>` and for each of the next L positions (Luong eq. 8, footnote 6).
+
+    Positions past L get none. Luong's early code took the softmax over all L, so that rows of short sentences summed
+    below 1; here it runs over the sentence.
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.position = nn.Linear(architecture.hidden, architecture.positions + 1, bias=False)
+
+    def keys(self, states: Tensor) -> Tensor:
+        """(B, S, 0) nothing: the score does not look at annotations."""
+        return states[:, :, :0]
+
+    def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
+        """(B, S)."""
+        scores: Tensor = self.position(query)
+        missing = keys.shape[1] - scores.shape[1]
+        return nn.functional.pad(scores, (0, missing), value=float("-inf"))

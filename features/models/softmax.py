@@ -1,0 +1,81 @@
+"""The output softmax and its loss, a few rows at a time, so that logits of a whole batch never stand in memory.
+
+On a CPU this is also faster: a block of logits stays in the cache from the product to the gradient.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from features.models.vocabulary import PADDING
+
+BLOCK = 2**21
+"""Logits held at once, about."""
+
+
+class Softmax(nn.Linear):
+    """p(word | output): a linear layer from H to the V words of the vocabulary, and the softmax over them."""
+
+    def loss(self, outputs: Tensor, wanted: Tensor, smoothing: float = 0.0) -> Tensor:
+        """Return the sum of -log p(wanted) over all rows but padding, from outputs (…, H) and words (…).
+
+        With label smoothing, a share of the probability is wanted of all words alike (Szegedy et al. 2016).
+        """
+        real = wanted != PADDING
+        total: Tensor = _Loss.apply(outputs[real], self.weight, self.bias, wanted[real], smoothing)
+        return total
+
+    def log_probs(self, outputs: Tensor, wanted: Tensor) -> Tensor:
+        """(…) natural log of p(wanted), from outputs (…, H) and words (…)."""
+        rows, words = outputs.flatten(0, -2), wanted.flatten()
+        parts = []
+        for block in _blocks(len(rows), len(self.weight)):
+            logits = functional.linear(rows[block], self.weight, self.bias)
+            parts.append(logits.gather(1, words[block, None]).squeeze(1) - logits.logsumexp(dim=1))
+        return torch.cat(parts).view(wanted.shape)
+
+
+class _Loss(torch.autograd.Function):
+    """Loss and gradients in one pass over the logits."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, wanted: Tensor, smoothing: float
+    ) -> Tensor:
+        """Return the loss; keep the gradients if they will be asked for."""
+        learns = ctx.needs_input_grad[0]
+        total = outputs.new_zeros((), dtype=torch.float64 if outputs.dtype == torch.float64 else torch.float32)
+        gradients = [torch.empty_like(outputs), torch.zeros_like(weight)] if learns else []
+        if learns and bias is not None:
+            gradients.append(torch.zeros_like(bias))
+        for block in _blocks(len(outputs), len(weight)):
+            logits = functional.linear(outputs[block], weight, bias).to(total.dtype)
+            norm, words = logits.logsumexp(dim=1, keepdim=True), wanted[block, None]
+            total += norm.sum() - (1 - smoothing) * logits.gather(1, words).sum()
+            if smoothing:
+                total -= smoothing * logits.mean(dim=1).sum()
+            if learns:
+                slope = logits.sub_(norm).exp_()
+                slope.scatter_add_(1, words, slope.new_full(words.shape, smoothing - 1))
+                if smoothing:
+                    slope -= smoothing / slope.shape[1]
+                slope = slope.to(weight.dtype)
+                torch.mm(slope, weight, out=gradients[0][block])
+                gradients[1].addmm_(slope.t(), outputs[block])
+                if bias is not None:
+                    gradients[2] += slope.sum(dim=0)
+        ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradients."""
+        outputs, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
+        return outputs, weight, bias[0] if bias else None, None, None
+
+
+def _blocks(rows: int, words: int) -> list[slice]:
+    size = max(1, BLOCK // words)
+    return [slice(start, start + size) for start in range(0, rows, size)]

@@ -1,0 +1,52 @@
+"""Pieces of words, learned and cut by sentencepiece (byte pair encoding) on the tokens of Moses.
+
+A token is cut by itself, so that pieces map back to tokens. Text is taken as it is, without normalization.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+
+import sentencepiece
+
+from moses_io.errors import InputError
+
+
+class Subwords:
+    """A trained sentencepiece model; `model` is its file's content."""
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError:
+            raise InputError("damaged, or not a sentencepiece model") from None
+        self._known: dict[str, list[str]] = {}
+
+    def cut(self, token: str) -> list[str]:
+        """Return the pieces of a token, at least one."""
+        if token not in self._known:
+            text = token.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            self._known[token] = self._processor.encode(text, out_type=str) or [token]
+        return self._known[token]
+
+
+def learn(sentences: Iterable[Sequence[str]], pieces: int) -> Subwords:
+    """Learn `pieces` pieces, the single letters and sentencepiece's three marks among them."""
+    model = io.BytesIO()
+    lines = (" ".join(tokens).encode("utf-8", "surrogateescape").decode("utf-8", "replace") for tokens in sentences)
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=lines,
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=pieces,
+            character_coverage=1.0,
+            normalization_rule_name="identity",
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        reason = re.sub(r"^\w+: .*\] ", "", str(error))
+        raise InputError(f"setting 'bpe': sentencepiece cannot learn {pieces} pieces here: {reason}") from None
+    return Subwords(model.getvalue())

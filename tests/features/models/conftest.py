@@ -1,0 +1,58 @@
+"""Every row of every table, as small networks in float64."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from features.models.model import EncoderDecoder
+from features.models.presets import PRESETS
+from features.models.settings import Architecture, Training, override
+
+SMALL = {"embedding": 4, "hidden": 5, "attention": 6, "memory": 3, "reach": 2, "positions": 4}
+STACKED = {"layers": 2, "encoder_layers": 2}
+
+BESIDE_PRESETS: dict[str, dict[str, Any]] = {
+    "gru": {"cell": "gru", **STACKED},
+    "rnn": {"cell": "rnn", "terms": ["position", "markov", "fertility", "memory"], "neighbours": 2, **STACKED},
+    "gru-encdec": {"cell": "gru", "encoder": "unidirectional", "wiring": "none", **STACKED},
+    "rnn-encdec": {"cell": "rnn", "encoder": "unidirectional", "wiring": "none", "reverse": True},
+    "encdec-bidirectional": {"wiring": "none", "layers": 2},
+    "after-with-terms": {
+        "wiring": "attend-after", "terms": ["position", "fertility", "memory", "previous-word"], "cell": "gru",
+    },
+    "after-stacked": {"wiring": "attend-after", "encoder": "unidirectional", "feed": "output", **STACKED},
+    "first-location-words": {"score": "location", "sentinels": False},
+    "first-general-local-p": {"score": "general", "window": "local-p", "encoder": "unidirectional", "reverse": True},
+    "fine-local-m": {"granularity": "fine", "window": "local-m", "terms": ["markov", "memory"], "neighbours": 0},
+    "fine-local-p": {"granularity": "fine", "window": "local-p", "sentinels": False},
+    "coverage": {"objectives": ["coverage", "fertility"], "encoder": "unidirectional"},
+}  # fmt: skip
+
+
+def _architectures() -> dict[str, Architecture]:
+    named: dict[str, Architecture] = {}
+    for name, preset in PRESETS.items():
+        architecture, _ = override(preset.architecture, Training(), dict(SMALL))
+        if architecture not in named.values():
+            named[name] = architecture
+    for name, values in BESIDE_PRESETS.items():
+        named[name] = override(Architecture(), Training(), SMALL | values)[0]
+    return named
+
+
+ARCHITECTURES = _architectures()
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def architecture(request: pytest.FixtureRequest) -> Architecture:
+    return ARCHITECTURES[request.param]
+
+
+@pytest.fixture
+def network(architecture: Architecture) -> EncoderDecoder:
+    torch.manual_seed(3)
+    network = EncoderDecoder(architecture, 10, 11).double().eval()
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    return network
