@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from features.models.settings import Architecture
 from features.models.tables import find
@@ -55,6 +54,24 @@ RNN = Cell(1, 1, nn.RNN, _rnn)
 """Elman 1990."""
 
 
+def columns(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """(…, out) W x + b for rows (…, in): what `functional.linear` gives, laid out in memory by columns.
+
+    On a CPU this product is up to twice as fast, and the gates of a cell become blocks without gaps.
+    """
+    flat = rows.flatten(0, -2).t()
+    product = torch.mm(weight, flat) if bias is None else torch.addmm(bias.unsqueeze(1), weight, flat)
+    return product.t().view(*rows.shape[:-1], -1)
+
+
+class Columns(nn.Linear):
+    """A linear layer whose result is laid out by columns."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(…, out)."""
+        return columns(rows, self.weight, self.bias)
+
+
 class Recurrence(nn.Module):
     """A stack of layers that reads word vectors (…, E) and, beside them, `beside` values that arise while it runs."""
 
@@ -64,12 +81,12 @@ class Recurrence(nn.Module):
         hidden, layers = architecture.hidden, architecture.layers
         between = dropout if layers > 1 else 0.0
         self.stack = self.cell.layers(architecture.embedding, hidden, layers, dropout=between)
-        self.beside = nn.Linear(beside, self.cell.gates * hidden, bias=False) if beside else None
+        self.beside = Columns(beside, self.cell.gates * hidden, bias=False) if beside else None
         self.dropout = nn.Dropout(dropout)
 
     def words(self, embedded: Tensor) -> Tensor:
         """(…, gates·H) part of the word vectors in the first layer's gates, for all steps at once."""
-        return functional.linear(embedded, self._weight("weight_ih", 0), self._weight("bias_ih", 0))
+        return columns(embedded, self._weight("weight_ih", 0), self._weight("bias_ih", 0))
 
     def step(self, words: Tensor, beside: Tensor | None, state: tuple[Layer, ...]) -> tuple[Layer, ...]:
         """Take one step of every layer, from `words` (B, gates·H) and `beside` (B, …)."""
@@ -80,8 +97,8 @@ class Recurrence(nn.Module):
         for layer, before in enumerate(state):
             if layer:
                 below = self.dropout(after[-1][0])
-                entering = functional.linear(below, self._weight("weight_ih", layer), self._weight("bias_ih", layer))
-            recurrent = functional.linear(before[0], self._weight("weight_hh", layer), self._weight("bias_hh", layer))
+                entering = columns(below, self._weight("weight_ih", layer), self._weight("bias_ih", layer))
+            recurrent = columns(before[0], self._weight("weight_hh", layer), self._weight("bias_hh", layer))
             after.append(self.cell.step(entering, recurrent, before))
         return tuple(after)
 

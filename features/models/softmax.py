@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from features.models.vocabulary import PADDING
 
-BLOCK = 2**21
-"""Logits held at once, about."""
+BLOCK = 128
+"""Rows of logits held at once."""
 
 
 class Softmax(nn.Linear):
@@ -24,16 +23,16 @@ class Softmax(nn.Linear):
         With label smoothing, a share of the probability is wanted of all words alike (Szegedy et al. 2016).
         """
         real = wanted != PADDING
-        total: Tensor = _Loss.apply(outputs[real], self.weight, self.bias, wanted[real], smoothing)
+        total: Tensor = _Loss.apply(outputs[real], self.weight, self.bias, wanted[real], smoothing)  # type: ignore[no-untyped-call]
         return total
 
     def log_probs(self, outputs: Tensor, wanted: Tensor) -> Tensor:
         """(…) natural log of p(wanted), from outputs (…, H) and words (…)."""
         rows, words = outputs.flatten(0, -2), wanted.flatten()
         parts = []
-        for block in _blocks(len(rows), len(self.weight)):
-            logits = functional.linear(rows[block], self.weight, self.bias)
-            parts.append(logits.gather(1, words[block, None]).squeeze(1) - logits.logsumexp(dim=1))
+        for block in _blocks(len(rows)):
+            logits = _logits(rows[block], self.weight, self.bias)
+            parts.append(logits.gather(0, words[None, block]).squeeze(0) - logits.logsumexp(dim=0))
         return torch.cat(parts).view(wanted.shape)
 
 
@@ -50,22 +49,25 @@ class _Loss(torch.autograd.Function):
         gradients = [torch.empty_like(outputs), torch.zeros_like(weight)] if learns else []
         if learns and bias is not None:
             gradients.append(torch.zeros_like(bias))
-        for block in _blocks(len(outputs), len(weight)):
-            logits = functional.linear(outputs[block], weight, bias).to(total.dtype)
-            norm, words = logits.logsumexp(dim=1, keepdim=True), wanted[block, None]
-            total += norm.sum() - (1 - smoothing) * logits.gather(1, words).sum()
+        for block in _blocks(len(outputs)):
+            logits, words = _logits(outputs[block], weight, bias).to(total.dtype), wanted[None, block]
+            highest = logits.amax(dim=0, keepdim=True)
+            total += highest.sum() - (1 - smoothing) * logits.gather(0, words).sum()
             if smoothing:
-                total -= smoothing * logits.mean(dim=1).sum()
+                total -= smoothing * logits.mean(dim=0).sum()
+            slope = logits.sub_(highest).exp_()
+            norm = slope.sum(dim=0, keepdim=True)
+            total += norm.log().sum()
             if learns:
-                slope = logits.sub_(norm).exp_()
-                slope.scatter_add_(1, words, slope.new_full(words.shape, smoothing - 1))
+                slope.div_(norm)
+                slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))
                 if smoothing:
-                    slope -= smoothing / slope.shape[1]
+                    slope -= smoothing / len(slope)
                 slope = slope.to(weight.dtype)
-                torch.mm(slope, weight, out=gradients[0][block])
-                gradients[1].addmm_(slope.t(), outputs[block])
+                torch.mm(slope.t(), weight, out=gradients[0][block])
+                gradients[1].addmm_(slope, outputs[block])
                 if bias is not None:
-                    gradients[2] += slope.sum(dim=0)
+                    gradients[2] += slope.sum(dim=1)
         ctx.save_for_backward(*gradients)
         return total
 
@@ -76,6 +78,10 @@ class _Loss(torch.autograd.Function):
         return outputs, weight, bias[0] if bias else None, None, None
 
 
-def _blocks(rows: int, words: int) -> list[slice]:
-    size = max(1, BLOCK // words)
-    return [slice(start, start + size) for start in range(0, rows, size)]
+def _logits(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """(V, rows): with words first the product and the sums over words are twice as fast on a CPU."""
+    return torch.mm(weight, rows.t()) if bias is None else torch.addmm(bias.unsqueeze(1), weight, rows.t())
+
+
+def _blocks(rows: int) -> list[slice]:
+    return [slice(start, start + BLOCK) for start in range(0, rows, BLOCK)]

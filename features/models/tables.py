@@ -42,13 +42,13 @@ TABLES: dict[str, dict[str, str]] = {
         "coverage": "features.models.objectives:Coverage",
     },
     "optimizer": {
-        "adam": "torch.optim:Adam",
+        "adam": "features.models.optimizers:adam",
         "sgd": "torch.optim:SGD",
     },
     "schedule": {
-        "linear": "features.models.schedules:linear",
-        "constant": "features.models.schedules:constant",
-        "halving": "features.models.schedules:halving",
+        "linear": "features.models.optimizers:linear",
+        "constant": "features.models.optimizers:constant",
+        "halving": "features.models.optimizers:halving",
     },
 }
 

@@ -22,7 +22,7 @@ def folder(models: dict[str, Path], tmp_path: Path) -> Path:
 def test_a_model_is_one_folder_without_pickles(folder: Path) -> None:
     names = {"config.json", "metrics.jsonl", "model.safetensors", "source.vocabulary", "target.vocabulary"}
     assert {path.name for path in folder.iterdir()} == names
-    assert json.loads((folder / "config.json").read_text())["format"] == 1
+    assert json.loads((folder / "config.json").read_text())["format"] == 2
     assert load_model(folder, CPU).signature.startswith("preset:cohn-align|direction:forward|sha256:")
 
 
@@ -31,9 +31,9 @@ def test_folders_that_are_no_model(folder: Path, tmp_path: Path) -> None:
         load_model(Path("nowhere"), CPU)
     config = json.loads((folder / "config.json").read_text())
     for change, message in (
-        ("[]", "format None, this version reads format 1"),
+        ("[]", "format None, this version reads format 2"),
         ("{", "cannot be read"),
-        (json.dumps(config | {"format": 2}), "format 2, this version reads format 1"),
+        (json.dumps(config | {"format": 1}), "format 1, this version reads format 2"),
         (json.dumps(config | {"colour": 2}), "not the settings of a model"),
         (json.dumps(config | {"training": {}}), "not the settings of a model"),
     ):
@@ -65,7 +65,7 @@ def test_scores_do_not_depend_on_order_or_company(models: dict[str, Path]) -> No
 
     def sums(chosen: list[int]) -> list[float]:
         found = np.zeros(len(chosen))
-        for numbers, scores in score_pairs(model, [pairs[n] for n in chosen]):
+        for numbers, scores in score_pairs([model], [pairs[n] for n in chosen]):
             found[numbers] = scores.log_probs.sum(dim=1)
         return [float(value) for value in found]
 
@@ -78,10 +78,10 @@ def test_scores_do_not_depend_on_order_or_company(models: dict[str, Path]) -> No
 def test_batches_are_bounded_in_logits(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model(models["forward"], CPU)
     pairs = [(("das", "Haus"), ("the",) * (n % 4)) for n in range(20)]
-    whole = [sorted(numbers) for numbers, _ in score_pairs(model, pairs)]
+    whole = [sorted(numbers) for numbers, _ in score_pairs([model], pairs)]
     assert whole == [list(range(20))]
     monkeypatch.setattr("features.models.scoring.LOGITS", 3 * 4 * len(model.target))
-    parts = [numbers for numbers, _ in score_pairs(model, pairs)]
+    parts = [numbers for numbers, _ in score_pairs([model], pairs)]
     assert sorted(number for part in parts for number in part) == list(range(20))
     assert max(map(len, parts)) <= 12
 
@@ -98,7 +98,7 @@ def test_devices() -> None:
 def test_a_gpu_gives_the_same_scores(models: dict[str, Path]) -> None:
     pairs = [(("das", "Haus"), ("the", "house")), (("das",), ("the", "old", "house"))]
     (here,), (there,) = (
-        [scores.log_probs.cpu() for _, scores in score_pairs(load_model(models["forward"], find_device(name)), pairs)]
+        [scores.log_probs.cpu() for _, scores in score_pairs([load_model(models["forward"], find_device(name))], pairs)]
         for name in ("cpu", "cuda")
     )
     np.testing.assert_allclose(there, here, atol=1e-4)

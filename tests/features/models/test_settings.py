@@ -1,6 +1,8 @@
 import pytest
 
-from features.models.settings import PRESETS, Architecture, Training, find_preset, override
+from features.models.presets import PRESETS, find_preset, settle
+from features.models.settings import CHOICES, Architecture, Training, check, override
+from features.models.tables import TABLES, find
 from moses_io.errors import InputError
 
 
@@ -16,7 +18,13 @@ def test_settings_go_where_they_belong() -> None:
     ("key", "value", "message"),
     [
         ("hiden", "3", "unknown setting 'hiden'; did you mean 'hidden'?"),
-        ("terms", "x", "unknown setting 'terms'"),
+        (
+            "terms",
+            "x",
+            "setting 'terms': unknown value 'x'; known are position, markov, fertility, previous-word, memory",
+        ),
+        ("terms", "markov,markov", "setting 'terms': 'markov' stands there twice"),
+        ("reverse", "yes", "setting 'reverse': unknown value 'yes'; known are false, true"),
         ("hidden", "3.5", "setting 'hidden': expected a whole number, found '3.5'"),
         ("rate", "fast", "setting 'rate': expected a number, found 'fast'"),
         ("rate", "nan", "setting 'rate': nan is out of range"),
@@ -31,8 +39,54 @@ def test_settings_that_are_refused(key: str, value: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"wiring": "none", "terms": "markov"}, "wiring 'none' has no attention for terms"),
+        ({"wiring": "none", "objectives": "fertility"}, "wiring 'none' has no attention"),
+        ({"score": "general", "terms": "markov"}, "terms are added inside the additive score, not inside 'general'"),
+        ({"score": "general", "granularity": "fine"}, "granularity 'fine' needs the additive score"),
+        ({"score": "dot"}, "score 'dot' needs queries and annotations of one size"),
+        ({"score": "location", "window": "local-m"}, "score 'location' chooses among all positions"),
+        ({"feed": "output"}, "only wiring 'attend-after' feeds"),
+        ({"wiring": "attend-after", "output": "state"}, "only wiring 'attend-first' can put the softmax on the state"),
+        ({"reverse": "true"}, "a bidirectional encoder reads both ways"),
+        ({"encoder": "unidirectional", "layers": "2"}, "layers and encoder_layers must be equal"),
+    ],
+)
+def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> None:
+    with pytest.raises(InputError) as caught:
+        override(Architecture(), Training(), values)
+    assert reason in str(caught.value)
+
+
+def test_lists_and_switches_from_text_and_from_toml() -> None:
+    for terms, sentinels in (("position,markov", "false"), (["position", "markov"], False)):
+        architecture, _ = override(Architecture(), Training(), {"terms": terms, "sentinels": sentinels})
+        assert architecture == Architecture(terms=("position", "markov"), sentinels=False)
+    assert override(Architecture(terms=("markov",)), Training(), {"terms": ""})[0].terms == ()
+
+
+def test_every_row_of_every_table_is_there() -> None:
+    for table, rows in TABLES.items():
+        assert CHOICES[table] == tuple(rows)
+        for name in rows:
+            assert find(table, name)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_hold_together(name: str) -> None:
+    preset = find_preset(name)
+    small, _ = settle(preset, False, {})
+    paper, training = settle(preset, True, {"seed": 3})
+    check(small)
+    assert training.seed == 3
+    assert paper.hidden >= 512
+    assert preset.pretrained <= bool(small.objectives)
+
+
 def test_presets() -> None:
     assert find_preset("cohn-align").architecture.terms == ("position", "markov", "fertility")
-    assert set(PRESETS) >= {"rnnsearch", "cohn-align"}
+    assert settle(find_preset("yang-window11"), True, {})[0].neighbours == 5
     with pytest.raises(InputError, match="unknown preset 'rnnserch'; did you mean 'rnnsearch'"):
         find_preset("rnnserch")

@@ -1,16 +1,22 @@
 import json
 import math
 import random
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from features.models import training
 from features.models.batches import bucketed
-from features.models.folder import ModelConfig, load_model
+from features.models.folder import CHECKPOINT, ModelConfig, load_model
+from features.models.optimizers import constant, halving, linear
+from features.models.preparation import prepare
 from features.models.scoring import score_pairs
 from features.models.settings import Architecture, Training
-from features.models.training import perplexity, train
+from features.models.training import train
 from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from moses_io.errors import InputError
 
@@ -27,23 +33,31 @@ def corpus(pairs: int) -> list[tuple[list[str], list[str]]]:
     return [(source, [word.upper() for word in source]) for source in (words(rng) for _ in range(pairs))]
 
 
-def fit(folder: Path, **settings: float) -> float:
-    training = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)  # type: ignore[arg-type]
-    return train(ModelConfig("rnnsearch", "forward", ARCHITECTURE, training), corpus(400), corpus(40), folder, CPU)
+def fit(folder: Path, resume: bool = False, **settings: Any) -> list[dict[str, Any]]:
+    wanted = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, wanted)
+    train([config], corpus(400), corpus(40), folder, CPU, resume=resume)
+    return metrics(folder)
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_training_learns_and_keeps_the_best_model(tmp_path: Path) -> None:
-    best = fit(tmp_path / "model")
-    rows = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
+    rows = fit(tmp_path / "model")
     assert [row["epoch"] for row in rows] == list(range(1, len(rows) + 1))
-    assert best == min(row["dev_perplexity"] for row in rows) < 2.5 < rows[0]["dev_perplexity"]
+    best = min(row["dev_perplexity"] for row in rows)
+    assert best < 2.5 < rows[0]["dev_perplexity"]
     assert {"train_perplexity", "tokens_per_second", "rate", "updates", "seconds", "best"} <= set(rows[0])
-    model = load_model(tmp_path / "model", CPU)
-    dev = [(model.source.encode(source), model.target.encode(target)) for source, target in corpus(40)]
-    assert math.isclose(perplexity(model.network, dev, CPU), best, rel_tol=1e-6)
+    assert math.isclose(perplexity(tmp_path / "model"), best, rel_tol=1e-5)
+
+
+def perplexity(folder: Path) -> float:
+    """Perplexity a word on dev by the scores of the saved model."""
     pairs = [(tuple(source), tuple(target)) for source, target in corpus(40)]
-    total = sum(float(scores.log_probs.sum()) for _, scores in score_pairs(model, pairs))
-    assert math.isclose(math.exp(-total / sum(len(target) + 1 for _, target in pairs)), best, rel_tol=1e-5)
+    total = sum(float(scores.log_probs.sum()) for _, scores in score_pairs([load_model(folder, CPU)], pairs))
+    return math.exp(-total / sum(len(target) + 1 for _, target in pairs))
 
 
 def test_the_seed_sets_the_weights(tmp_path: Path) -> None:
@@ -54,18 +68,96 @@ def test_the_seed_sets_the_weights(tmp_path: Path) -> None:
 
 
 def test_updates_and_patience_stop_training(tmp_path: Path) -> None:
-    fit(tmp_path / "updates", updates=7)
-    rows = (tmp_path / "updates" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(row)["updates"] for row in rows] == [7]
-    fit(tmp_path / "patience", rate=0.0, patience=2, epochs=9)
-    rows = (tmp_path / "patience" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(row)["best"] for row in rows] == [True, False, False]
+    assert [row["updates"] for row in fit(tmp_path / "updates", updates=7)] == [7]
+    rows = fit(tmp_path / "patience", rate=0.0, patience=2, epochs=9)
+    assert [row["best"] for row in rows] == [True, False, False]
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("settings", [{"optimizer": "adam", "average": 2}, {"optimizer": "sgd", "rate": 0.5}])
+def test_a_killed_training_goes_on_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings |= {"dropout": 0.3, "epochs": 4}
+    whole = fit(tmp_path / "whole", **settings)
+    begin = training.bucketed
+    for killed_in in (1, 3):
+        epochs = iter(range(killed_in, 9))
+
+        def die(*arguments: Any, epochs: Iterator[int] = epochs) -> Any:
+            if next(epochs) == 3:
+                raise Killed
+            return begin(*arguments)
+
+        monkeypatch.setattr(training, "bucketed", die)
+        with pytest.raises(Killed):
+            fit(tmp_path / "killed", resume=True, **settings)
+    monkeypatch.setattr(training, "bucketed", begin)
+    load_model(tmp_path / "killed", CPU)
+    assert "the training of this model has not ended" in capsys.readouterr().err
+    parts = fit(tmp_path / "killed", resume=True, **settings)
+    for name in ("model.safetensors", "config.json", "source.vocabulary"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    times = {"seconds", "tokens_per_second"}
+    assert [{key: row[key] for key in row.keys() - times} for row in parts] == [
+        {key: row[key] for key in row.keys() - times} for row in whole
+    ]
+    assert not (tmp_path / "killed" / CHECKPOINT).exists()
+    fit(tmp_path / "killed", resume=True, **settings)
+    assert "this training has ended already" in capsys.readouterr().err
+
+
+def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Path) -> None:
+    fit(tmp_path / "model", epochs=1)
+    with pytest.raises(InputError, match=r"this model has rate 0\.02, asked for is 0\.5"):
+        fit(tmp_path / "model", resume=True, epochs=1, rate=0.5)
+    (tmp_path / "model" / CHECKPOINT).write_bytes(b"x")
+    with pytest.raises(InputError, match=r"training\.safetensors: damaged"):
+        fit(tmp_path / "model", resume=True, epochs=1)
+
+
+def test_the_average_of_checkpoints_is_kept_if_it_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = fit(tmp_path / "model", average=3, schedule="constant", epochs=5)
+    assert "average of the last 3 checkpoints: dev" in capsys.readouterr().err
+    assert perplexity(tmp_path / "model") <= min(row["dev_perplexity"] for row in rows) * (1 + 1e-6)
+
+
+def test_accumulated_batches_are_one_large_batch() -> None:
+    networks = []
+    for batch, accumulate in ((16, 1), (4, 4)):
+        config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(dropout=0.0, batch=batch, optimizer="sgd"))
+        pairs = corpus(16)
+        run = prepare([config], pairs, pairs, Path(tempfile.mkdtemp()) / "model", CPU, None, False)
+        batches = bucketed(run.corpus[0].pairs, batch)
+        assert len(batches) == accumulate
+        training._update(run, batches, 0.1)
+        networks.append(run.learners[0].network)
+    for one, other in zip(networks[0].parameters(), networks[1].parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_schedules() -> None:
+    settings = Training(hold=5, every=2)
+    assert [linear(settings, 1, progress) for progress in (0.0, 0.5, 1.0)] == pytest.approx([1, 0.55, 0.1])
+    assert [halving(settings, epoch, 0.5) for epoch in range(4, 10)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
+    assert constant(settings, 9, 0.9) == 1
+
+
+def test_batches_by_tokens() -> None:
+    pairs = [([1] * (n % 7), [1] * (n % 5)) for n in range(100)] + [([1], [1] * 40)]
+    batches = bucketed(pairs, 1, 12, random.Random(1))
+    assert sorted(number for batch in batches for number in batch) == list(range(101))
+    sizes = [len(batch) * max(len(pairs[number][1]) + 1 for number in batch) for batch in batches]
+    assert sorted(sizes)[-2:] == [12, 41]
 
 
 def test_pairs_that_cannot_be_trained_on(tmp_path: Path) -> None:
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(length=2))
     with pytest.raises(InputError, match="no sentence pair to train on"):
-        train(config, [([], ["a"]), (["a"] * 3, ["b"])], corpus(2), tmp_path / "model", CPU)
+        train([config], [([], ["a"]), (["a"] * 3, ["b"])], corpus(2), tmp_path / "model", CPU)
     assert not (tmp_path / "model").exists()
 
 
@@ -83,21 +175,42 @@ def test_a_rate_that_is_too_large(tmp_path: Path) -> None:
 
 def test_batches_hold_every_pair_once_and_similar_lengths() -> None:
     pairs = [([1] * (n % 7), [1] * (n % 5)) for n in range(100)]
-    batches = bucketed(pairs, 8, random.Random(1))
+    batches = bucketed(pairs, 8, rng=random.Random(1))
     assert sorted(number for batch in batches for number in batch) == list(range(100))
     assert max(map(len, batches)) == 8
     assert all(len({len(pairs[number][1]) for number in batch}) <= 2 for batch in batches)
-    assert bucketed(pairs, 8, random.Random(1)) == batches != bucketed(pairs, 8, random.Random(2))
+    assert bucketed(pairs, 8, rng=random.Random(1)) == batches != bucketed(pairs, 8, rng=random.Random(2))
 
 
 def test_vocabulary(tmp_path: Path) -> None:
-    vocabulary = build_vocabulary(
-        [["b", "a", "b", "<s>", "a\r", "a\r"], ["a", "c", "b\u00a0\udce9", "b\u00a0\udce9", "<s>"]], 2
-    )
+    sentences = [["b", "a", "b", "<s>", "a\r", "a\r"], ["a", "c", "b\u00a0\udce9", "b\u00a0\udce9", "<s>"]]
+    vocabulary = build_vocabulary(sentences, Training())
     assert vocabulary.words == (*SPECIAL, "a", "a\r", "b", "b\u00a0\udce9")
     assert vocabulary.encode(["b", "c", "<s>"]) == [6, UNKNOWN, UNKNOWN]
-    vocabulary.save(tmp_path / "vocabulary")
-    assert load_vocabulary(tmp_path / "vocabulary").words == vocabulary.words
-    Vocabulary(["x", "x"]).save(tmp_path / "twice")
+    vocabulary.save(tmp_path, "source")
+    assert load_vocabulary(tmp_path, "source") == vocabulary
+    assert build_vocabulary(sentences, Training(words=2)).words == (*SPECIAL, "a", "a\r")
+    Vocabulary(["x", "x"]).save(tmp_path, "twice")
     with pytest.raises(InputError, match="a word stands there twice"):
-        load_vocabulary(tmp_path / "twice")
+        load_vocabulary(tmp_path, "twice")
+
+
+def test_vocabulary_of_pieces(tmp_path: Path) -> None:
+    sentences = [["low", "lower", "lowest", "new", "newer", "\u00a0x", "<s>"]] * 5
+    vocabulary = build_vocabulary(sentences, Training(bpe=30))
+    tokens = ["newer", "low", "\udce9", "日", ""]
+    numbers, spans = vocabulary.encode(tokens), vocabulary.spans(tokens)
+    assert sum(spans) == len(numbers) and min(spans) == 1
+    start = 0
+    for token, span in zip(tokens[:2], spans, strict=False):
+        assert "".join(vocabulary.words[n] for n in numbers[start : start + span]) == f"▁{token}"
+        start += span
+    assert numbers.count(UNKNOWN) == 3
+    vocabulary.save(tmp_path, "source")
+    again = load_vocabulary(tmp_path, "source")
+    assert again == vocabulary and again.encode(tokens) == numbers
+    with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 4000 pieces here: Vocabulary size"):
+        build_vocabulary(sentences, Training(bpe=4000))
+    (tmp_path / "source.bpe").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"source\.bpe: damaged, or not a sentencepiece model"):
+        load_vocabulary(tmp_path, "source")

@@ -1,8 +1,17 @@
-"""Schedules: the step size as a share of the first one. `epoch` counts from 1, `progress` runs from 0 to 1."""
+"""Optimizers, and schedules of the step size as a share of the first: `epoch` counts from 1, `progress` goes to 1."""
 
 import math
+from collections.abc import Iterable
+
+import torch
+from torch import nn
 
 from features.models.settings import Training
+
+
+def adam(weights: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+    """Adam (Kingma & Ba 2015) in torch's fused kernel."""
+    return torch.optim.Adam(weights, lr=lr, fused=True)
 
 
 def linear(settings: Training, epoch: int, progress: float) -> float:
@@ -17,4 +26,4 @@ def constant(settings: Training, epoch: int, progress: float) -> float:
 
 def halving(settings: Training, epoch: int, progress: float) -> float:
     """Halve after `hold` epochs, and again every `every` epochs (Luong et al. 2015; Yang et al. 2017)."""
-    return 0.5 ** max(0, math.ceil((epoch - settings.hold) / settings.every))
+    return float(0.5 ** max(0, math.ceil((epoch - settings.hold) / settings.every)))
