@@ -183,9 +183,12 @@ def test_the_generator_writes_the_sample(tmp_path: Path, sample: Path) -> None:
 
 def test_the_version_and_what_can_be_named(command: Command) -> None:
     presets, features = command("presets")[1].decode(), command("features")[1].decode()
-    assert [line.split(" ")[0] for line in presets.splitlines()[:3]] == ["rnnsearch", "cohn-align", ""]
-    assert "hidden=256 attention=128" in presets
-    assert [line.split(" ")[0] for line in features.splitlines()] == ["neural:DIR", "kenlm:ARPA", "length"]
+    names = [line.split(" ")[0] for line in presets.partition("\n\n")[0].splitlines()]
+    assert len(names) == 25 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
+    for setting in ("hidden=256\n", "cell=lstm  ", "lstm | gru | rnn\n", "sentinels=true\n", "schedule=linear "):
+        assert f"  {setting}" in presets or f" {setting}" in presets
+    kinds = [line.split(" ")[0] for line in features.splitlines()]
+    assert kinds == ["neural:DIR", "ensemble:DIR,DIR,…", "kenlm:ARPA", "length"]
     with pytest.raises(SystemExit) as caught:
         command("--version")
     assert caught.value.code == 0

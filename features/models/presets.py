@@ -116,8 +116,8 @@ PRESETS: dict[str, Preset] = {
     "choi-context-atty": _choi("choi-atty with contextual word vectors", ("previous-word",), contextual=True),
     "choi-context-atty2d": _choi("choi-atty2d with contextual word vectors", ("previous-word",), "fine", True),
     "yang-rnnsearch": _yang("additive attention after the step, context fed"),
-    "yang-window1": _yang("and a memory of attention, window 1", ("memory",)),
-    "yang-window11": _yang("and a memory of attention, window 11", ("memory",), 5),
+    "yang-window1": _yang("yang-rnnsearch with a memory of attention, window 1", ("memory",)),
+    "yang-window11": _yang("yang-rnnsearch with a memory of attention, window 11", ("memory",), 5),
 }  # fmt: skip
 
 

@@ -15,5 +15,5 @@ def run(arguments: argparse.Namespace) -> int:
     from features.feature import FEATURES, usage
 
     for name, kind in FEATURES.items():
-        print(f"{usage(name):<14}{kind.description}")
+        print(f"{usage(name):<20}{kind.description}")
     return 0

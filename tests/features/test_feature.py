@@ -24,7 +24,8 @@ SENTENCES = [
 
 
 def arguments(sample: Path, models: dict[str, Path]) -> dict[str, str]:
-    return {"neural": str(models["forward"]), "kenlm": str(sample / "lm.5gram.arpa.gz")}
+    forward = str(models["forward"])
+    return {"neural": forward, "ensemble": f"{forward},{forward}", "kenlm": str(sample / "lm.5gram.arpa.gz")}
 
 
 @pytest.mark.parametrize(("kind", "row"), FEATURES.items(), ids=FEATURES)

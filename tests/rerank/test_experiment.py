@@ -5,6 +5,7 @@ import pytest
 from moses_io.errors import InputError
 from rerank.experiment import ModelEntry, NbestSet, read_experiment
 from rerank.kbmira import KbmiraSettings
+from rerank.models import TrainingRequest
 
 EXPERIMENT = """\
 output = "work"
@@ -14,12 +15,15 @@ dev = { source = "dev.de", reference = ["dev.en", "/abs/dev.en2"], nbest = "dev.
 test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }
 
 [models]
-forward = { preset = "cohn-align", hidden = 64, rate = 0.01 }
-back = { preset = "rnnsearch", backward = true }
+forward = { preset = "cohn-align", hidden = 64, rate = 0.01, terms = ["markov"], reverse = false }
+back = { preset = "rnnsearch", backward = true, right-to-left = true }
+pair = { preset = "cohn-align-sym" }
+fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair" }
 
 [features]
 NMT = "neural:forward"
 Old = "neural:models/old"
+Both = "ensemble:pair/forward,fertile/forward"
 LMbig = "kenlm:lm.arpa"
 Len = "length"
 
@@ -37,11 +41,14 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert experiment.dev == NbestSet(
         tmp_path / "dev.de", (tmp_path / "dev.en", Path("/abs/dev.en2")), tmp_path / "dev.nbest.gz"
     )
-    assert experiment.models["forward"] == ModelEntry("cohn-align", False, {"hidden": 64, "rate": 0.01})
-    assert experiment.models["back"].backward
+    forward = {"hidden": 64, "rate": 0.01, "terms": ["markov"], "reverse": False}
+    assert experiment.models["forward"] == ModelEntry(TrainingRequest("cohn-align", settings=forward))
+    assert experiment.models["back"] == ModelEntry(TrainingRequest("rnnsearch", True, True))
+    assert experiment.models["fertile"].start == "pair"
     assert experiment.features == {
         "NMT": "neural:forward",
         "Old": f"neural:{tmp_path / 'models/old'}",
+        "Both": "ensemble:pair/forward,fertile/forward",
         "LMbig": f"kenlm:{tmp_path / 'lm.arpa'}",
         "Len": "length",
     }
@@ -60,6 +67,14 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ("seed = 7", "sed = 7", "unknown key tuning.sed; did you mean 'seed'?"),
         ("seed = 7", 'seed = "x"', "tuning.seed: expected a whole number from 0, found 'x'"),
         ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'; models: forward, back"),
+        (
+            "neural:forward",
+            "neural:pair",
+            "features.NMT: 'pair' is trained in both directions: pair/forward, pair/back",
+        ),
+        (', start-from = "pair"', "", "models.fertile: preset 'cohn-align-sym-glofer-pre' starts from a trained model"),
+        ('start-from = "pair"', 'start-from = "par"', "models.fertile.start-from: no model and no folder 'par'"),
+        ("reverse = false", "reverse = true", "models.forward: a bidirectional encoder reads both ways"),
         ("seed = 7", "seed = -1", "tuning.seed: expected a whole number from 0, found -1"),
         ("seed = 7", "iterations = 0", "tuning.iterations: expected a whole number from 1, found 0"),
         ("seed = 7", "step = 0", "tuning.step: expected a number above 0, found 0"),
@@ -68,7 +83,11 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ('"rnnsearch"', "3", "models.back: expected a table with a preset"),
         ('"test.en"', "[]", "test.reference: expected a path, found []"),
         ("[tuning]", "[tuning", "Expected ']'"),
-        ('{ preset = "rnnsearch", backward = true }', "1", "models.back: expected a table with a preset"),
+        (
+            '{ preset = "rnnsearch", backward = true, right-to-left = true }',
+            "1",
+            "models.back: expected a table with a preset",
+        ),
         ('{ source = "train.de", target = "train.en" }', "1", "train: expected a table, found 1"),
     ],
 )
