@@ -1,6 +1,8 @@
 """The whole chain of an experiment: train, score, tune, rerank, evaluate."""
 
+import hashlib
 import json
+import shutil
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,7 @@ from moses_io.weights import read_weights
 from rerank.changes import find_changes
 from rerank.evaluation import best_candidates, evaluate
 from rerank.experiment import Experiment, ModelEntry, NbestSet
-from rerank.models import Texts, train_model
+from rerank.models import Texts, TrainingRequest, train_model
 from rerank.page import page
 from rerank.report import side_by_side, summary, table
 from rerank.scoring import add_features, check_labels
@@ -88,13 +90,26 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
         "right-to-left": entry.request.right_to_left,
         "settings": [asdict(part) for part in entry.request.settle()],
     }
-    return Stage(
+    stage = Stage(
         f"train {name}",
         (corpus.source, corpus.target, dev.source, target, *([Path(start)] if start else [])),
         told,
         (folder,),
-        partial(train_model, entry.request, texts, str(folder), device, start),
+        lambda: _train_or_go_on(stage, entry.request, texts, device, start),
     )
+    return stage
+
+
+def _train_or_go_on(stage: Stage, request: TrainingRequest, texts: Texts, device: str, start: str) -> None:
+    """Train beside the stage's folder and move the result there; what a killed run left of the same stage goes on."""
+    (folder,) = stage.outputs
+    key = hashlib.sha256(json.dumps(stage.wanted()).encode()).hexdigest()[:12]
+    place = folder.with_name(f".{folder.name}.training-{key}")
+    for other in folder.parent.glob(f".{folder.name}.training-*"):
+        if other != place:
+            shutil.rmtree(other)
+    train_model(request, texts, str(place), device, start, resume=True)
+    place.rename(folder)
 
 
 def _model_path(experiment: Experiment, name: str) -> str:

@@ -105,6 +105,8 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
     for name, entry in models.items():
         if entry.start:
             start = _model_folder(entry.start, models, folder, f"models.{name}.start-from")
+            if start in list(models)[list(models).index(name) :]:
+                raise InputError(f"models.{name}.start-from: put {start!r} before {name!r}")
             models[name] = dataclasses.replace(entry, start=start)
     tuning = _table(values, "tuning")
     _check_keys(tuning, KbmiraSettings, "tuning.")

@@ -33,6 +33,14 @@ class Stage:
     outputs: tuple[Path, ...]
     action: Callable[[], object]
 
+    def wanted(self) -> dict[str, Any]:
+        """Return, as JSON values, all that decides the result."""
+        return {
+            "version": __version__,
+            "settings": json.loads(json.dumps(self.settings)),
+            "inputs": _digests(self.inputs),
+        }
+
 
 def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
     """Do the stages whose inputs, settings or outputs are not those of the record, and keep the record.
@@ -53,7 +61,7 @@ def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
     done = []
     for number, stage in enumerate(stages, start=1):
         place = f"[{number}/{len(stages)}] {stage.name}"
-        wanted = _inputs(stage)
+        wanted = stage.wanted()
         if known.get(stage.name) == {**wanted, "outputs": _digests(stage.outputs)}:
             note(f"{place}: up to date")
             continue
@@ -77,14 +85,6 @@ def _check_files(stages: Sequence[Stage], known: dict[str, Any]) -> None:
         for path in stage.outputs:
             if stage.name not in known and path.exists():
                 raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
-
-
-def _inputs(stage: Stage) -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "settings": json.loads(json.dumps(stage.settings)),
-        "inputs": _digests(stage.inputs),
-    }
 
 
 def _digests(paths: Sequence[Path]) -> list[Any]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,31 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     assert done(command("run", experiment)[2])[:3] == ["score dev Words", "score test Words", "tune"]
     experiment.write_text(EXPERIMENT.replace("epochs = 2", "epochs = 1"))
     assert done(command("run", experiment)[2]) == ["train forward", *scoring, *ending]
+
+
+def test_a_killed_training_goes_on_and_another_one_begins_anew(
+    command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from features.models import training
+
+    begin, epochs = training.bucketed, iter(range(1, 9))
+
+    def die(*arguments: Any) -> Any:
+        if next(epochs) == 2:
+            raise KeyboardInterrupt
+        return begin(*arguments)
+
+    monkeypatch.setattr(training, "bucketed", die)
+    assert command("run", experiment)[0] == 130
+    models = experiment.parent / "work" / "models"
+    assert [path.name[:18] for path in models.iterdir()] == [".forward.training-"]
+    assert "going on after epoch 1" in command("run", experiment)[2]
+    assert [path.name for path in models.iterdir()] == ["forward"]
+    killed = next(iter(models.iterdir())).with_name(".forward.training-x")
+    killed.mkdir()
+    experiment.write_text(EXPERIMENT.replace("epochs = 2", "epochs = 1"))
+    assert "going on after" not in command("run", experiment)[2]
+    assert [path.name for path in models.iterdir()] == ["forward"]
 
 
 @pytest.mark.parametrize(

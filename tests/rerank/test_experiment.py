@@ -74,6 +74,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ),
         (', start-from = "pair"', "", "models.fertile: preset 'cohn-align-sym-glofer-pre' starts from a trained model"),
         ('start-from = "pair"', 'start-from = "par"', "models.fertile.start-from: no model and no folder 'par'"),
+        ('start-from = "pair"', 'start-from = "fertile"', "models.fertile.start-from: put 'fertile' before 'fertile'"),
         ("reverse = false", "reverse = true", "models.forward: a bidirectional encoder reads both ways"),
         ("seed = 7", "seed = -1", "tuning.seed: expected a whole number from 0, found -1"),
         ("seed = 7", "iterations = 0", "tuning.iterations: expected a whole number from 1, found 0"),
