@@ -5,18 +5,16 @@ needs nothing else. While a model trains, the weights in its folder are those of
 `training.safetensors` holds what `--resume` needs.
 """
 
-import dataclasses
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import safetensors
 import safetensors.torch
 import torch
 
 from features.models.model import EncoderDecoder
-from features.models.settings import Architecture, Training
+from features.models.settings import Architecture, Training, override
 from features.models.vocabulary import Vocabulary, load_vocabulary
 from features.progress import note
 from moses_io.errors import InputError
@@ -123,7 +121,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """Read what a model folder is."""
+    """Read what a model folder is; settings that are younger than the folder have their defaults."""
     path = folder / _CONFIG
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -135,16 +133,8 @@ def read_config(folder: Path) -> ModelConfig:
     if found != FORMAT:
         raise InputError(f"{path}: format {found}, this version reads format {FORMAT}")
     try:
-        architecture = _settings(Architecture, values.pop("architecture"))
-        training = _settings(Training, values.pop("training"))
+        parts, schooling = values.pop("architecture"), values.pop("training")
+        architecture, training = override(Architecture(), Training(), {**parts, **schooling})
         return ModelConfig(architecture=architecture, training=training, **values)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, InputError) as error:
         raise InputError(f"{path}: not the settings of a model ({error})") from None
-
-
-def _settings(kind: type, values: dict[str, Any]) -> Any:
-    """Build frozen settings from JSON, where a tuple is a list."""
-    names = {field.name for field in dataclasses.fields(kind)}
-    if set(values) != names:
-        raise TypeError(f"expected the keys {', '.join(sorted(names))}")
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})

@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -35,11 +36,23 @@ def test_folders_that_are_no_model(folder: Path, tmp_path: Path) -> None:
         ("{", "cannot be read"),
         (json.dumps(config | {"format": 1}), "format 1, this version reads format 2"),
         (json.dumps(config | {"colour": 2}), "not the settings of a model"),
-        (json.dumps(config | {"training": {}}), "not the settings of a model"),
+        (json.dumps(config | {"training": {"rat": 1}}), "unknown setting 'rat'; did you mean 'rate'?"),
+        (json.dumps(config | {"architecture": {"hidden": "x"}}), "setting 'hidden': expected a whole number"),
+        (json.dumps(config | {"architecture": 3}), "not the settings of a model"),
     ):
         (folder / "config.json").write_text(change)
         with pytest.raises(InputError, match=message):
             load_model(folder, CPU)
+
+
+def test_a_folder_of_the_first_day_loads_and_scores_as_then() -> None:
+    """Trained by version 0.1.0 on these pairs; its own metrics say what it gave on them."""
+    folder = Path(__file__).parent / "format2"
+    model = load_model(folder, CPU)
+    pairs = [((first, "Haus"), (second, "house")) for first, second in (("das", "the"), ("ein", "a"))] * 2
+    total = sum(float(scores.log_probs.sum()) for _, scores in score_pairs([model], pairs))
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert math.exp(-total / 12) == pytest.approx(min(row["dev_perplexity"] for row in rows), rel=1e-5)
 
 
 def test_weights_that_are_damaged_missing_or_of_another_model(folder: Path, models: dict[str, Path]) -> None:
