@@ -214,3 +214,12 @@ def test_vocabulary_of_pieces(tmp_path: Path) -> None:
     (tmp_path / "source.bpe").write_bytes(b"x")
     with pytest.raises(InputError, match=r"source\.bpe: damaged, or not a sentencepiece model"):
         load_vocabulary(tmp_path, "source")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_training_on_a_gpu(tmp_path: Path, bfloat16: bool) -> None:
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=6, rate=0.02, bfloat16=bfloat16))
+    train([config], corpus(400), corpus(40), tmp_path / "model", torch.device("cuda"))
+    assert min(row["dev_perplexity"] for row in metrics(tmp_path / "model")) < 4
