@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from features.models.vocabulary import PADDING
 
-BLOCK = 128
+BLOCK = 256
 """Rows of logits held at once."""
 
 
