@@ -13,8 +13,6 @@ from features.models.source import gather
 
 BATCH = 256
 """Candidates in a batch, at most."""
-LOGITS = 2**26
-"""Logits held at once, at most (256 MiB)."""
 
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
 """Tokens of source and translation, in the order of the corpus whatever the direction of the model."""
@@ -32,7 +30,8 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[Pair]) -> Iterator[tupl
     turned = [(right, left) if backward else (left, right) for left, right in pairs]
     targets = [_target(first, target) for _, target in turned]
     order = sorted(range(len(pairs)), key=lambda number: len(targets[number]))
-    for numbers in _batches(order, [len(target) + 1 for target in targets], len(first.target)):
+    for start in range(0, len(order), BATCH):
+        numbers = order[start : start + BATCH]
         target = pad([targets[number] for number in numbers], first.device)
         sources = [turned[number][0] for number in numbers]
         yield numbers, combine([_score(model, sources, target) for model in models])
@@ -68,16 +67,3 @@ def _score(model: Model, sources: Sequence[tuple[str, ...]], target: Tensor) -> 
         if len(rows) < len(chosen):
             encoded = gather(encoded, torch.tensor(chosen, device=model.device))
         return model.network.score(encoded, target)
-
-
-def _batches(order: list[int], lengths: list[int], vocabulary: int) -> Iterator[list[int]]:
-    """Cut numbers, which are in the order of their lengths, into batches within both limits."""
-    batch: list[int] = []
-    for number in order:
-        if len(batch) == BATCH or (len(batch) + 1) * lengths[number] * vocabulary > LOGITS:
-            if batch:
-                yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch

@@ -88,15 +88,13 @@ def test_scores_do_not_depend_on_order_or_company(models: dict[str, Path]) -> No
         np.testing.assert_allclose(sums([number]), [value], atol=1e-4)
 
 
-def test_batches_are_bounded_in_logits(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_bounded(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model(models["forward"], CPU)
     pairs = [(("das", "Haus"), ("the",) * (n % 4)) for n in range(20)]
-    whole = [sorted(numbers) for numbers, _ in score_pairs([model], pairs)]
-    assert whole == [list(range(20))]
-    monkeypatch.setattr("features.models.scoring.LOGITS", 3 * 4 * len(model.target))
+    monkeypatch.setattr("features.models.scoring.BATCH", 8)
     parts = [numbers for numbers, _ in score_pairs([model], pairs)]
+    assert [len(part) for part in parts] == [8, 8, 4]
     assert sorted(number for part in parts for number in part) == list(range(20))
-    assert max(map(len, parts)) <= 12
 
 
 def test_devices() -> None:
