@@ -8,8 +8,11 @@ import numpy as np
 from features.feature import Array, Candidates
 from features.models.device import find_device
 from features.models.folder import Model, load_model
-from features.models.scoring import score_pairs
+from features.models.scoring import log_probabilities, score_pairs
 from moses_io.errors import InputError
+
+GROUP = 4096
+"""Candidates that share a prefix tree's levels, at most."""
 
 
 class Neural:
@@ -25,12 +28,36 @@ class Neural:
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 1)."""
+        if self._models[0].config.direction == "backward":
+            return self._by_pairs(sentences)
+        starts = np.cumsum([0, *(len(candidates.hypotheses) for candidates in sentences)])
+        values = np.empty((starts[-1], 1))
+        for group in _groups(sentences):
+            rows = np.concatenate([np.arange(starts[number], starts[number + 1]) for number in group])
+            chosen = [(sentences[number].source, sentences[number].hypotheses) for number in group]
+            values[rows, 0] = log_probabilities(self._models, chosen)
+        return values
+
+    def _by_pairs(self, sentences: Sequence[Candidates]) -> Array:
         pairs = [(candidates.source, hypothesis) for candidates in sentences for hypothesis in candidates.hypotheses]
         distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
         sums = np.empty(len(distinct))
         for numbers, scores in score_pairs(self._models, list(distinct)):
             sums[numbers] = scores.log_probs.double().sum(dim=1).cpu().numpy()
         return sums[[distinct[pair] for pair in pairs]][:, None]
+
+
+def _groups(sentences: Sequence[Candidates]) -> list[list[int]]:
+    """Cut sentences into groups of sources of similar length; of several, with `GROUP` candidates at most."""
+    groups: list[list[int]] = []
+    held = 0
+    for number in sorted(range(len(sentences)), key=lambda number: len(sentences[number].source)):
+        held += len(sentences[number].hypotheses)
+        if not groups or held > GROUP:
+            groups.append([])
+            held = len(sentences[number].hypotheses)
+        groups[-1].append(number)
+    return groups
 
 
 class Ensemble(Neural):

@@ -13,7 +13,7 @@ from moses_io.streams import STANDARD, open_output
 from moses_io.text import read_lines, tokens
 from rerank import __version__
 
-BATCH = 2000
+BATCH = 10_000
 """Candidates that are scored together, rounded up to whole sentences."""
 
 

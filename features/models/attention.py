@@ -60,10 +60,7 @@ class Attention(nn.Module):
             (B, K) context, (B, S) row of attention (where fine, the mean over K), and the next history.
         """
         weights = self.weights(query, source, history)
-        if self.fine:
-            context, row = (weights * source.states).sum(dim=1), weights.mean(dim=-1)
-        else:
-            context, row = torch.bmm(weights.unsqueeze(1), source.states).squeeze(1), weights
+        context, row = source.context(weights), weights.mean(dim=-1) if self.fine else weights
         terms = self._terms()
         return context, row, tuple(term.update(part, row) for term, part in zip(terms, history, strict=True))
 

@@ -1,0 +1,65 @@
+"""A prefix tree of candidates, level by level, so that a decoder runs once for each different prefix.
+
+A node is a source with a prefix of target tokens; an edge leads from it to a next token. An edge whose token is `</s>`
+ends a candidate, every other one leads to a node of the next level. Nodes and edges are in the order of their sources.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from features.models.vocabulary import BEGIN, END
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Level:
+    """Nodes of one depth, and the edges that leave them.
+
+    Attributes:
+        sources: (N,) source of each node, ascending.
+        words: (N,) last token of its prefix, `<s>` at the root.
+        edge_in: (N,) edge of the level before that leads to it; at the root the source.
+        parents: (N,) node of the level before that this edge leaves; at the root the source.
+        nodes: (M,) node that each edge leaves, ascending.
+        next_words: (M,) its token.
+        ended: candidates that end in this level.
+        ends: the edge by which each of them does.
+    """
+
+    sources: Numbers
+    words: Numbers
+    edge_in: Numbers
+    parents: Numbers
+    nodes: Numbers
+    next_words: Numbers
+    ended: Numbers
+    ends: Numbers
+
+
+def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Iterator[Level]:
+    """Yield the levels of the tree of candidates, the root's first.
+
+    Args:
+        sources: number of each candidate's source; all of 0, 1, 2, … must occur.
+        targets: its tokens, without `</s>`.
+    """
+    longest = max(len(target) for target in targets)
+    tokens = np.array([[*target, END] + [END] * (longest - len(target)) for target in targets])
+    lengths = np.array([len(target) for target in targets])
+    place, living = np.array(sources), np.arange(len(targets))  # node of each living candidate
+    of_source = np.arange(place.max() + 1)
+    words, edge_in, parents = np.full_like(of_source, BEGIN), of_source, of_source
+    stride = int(tokens.max()) + 1
+    for depth in range(longest + 1):
+        edges, taken = np.unique(place * stride + tokens[living, depth], return_inverse=True)
+        nodes, next_words = np.divmod(edges, stride)
+        ends = lengths[living] == depth
+        yield Level(of_source, words, edge_in, parents, nodes, next_words, living[ends], taken[ends])
+        edge_in = np.flatnonzero(next_words != END)
+        parents, words = nodes[edge_in], next_words[edge_in]
+        of_source = of_source[parents]
+        place, living = np.searchsorted(edge_in, taken[~ends]), living[~ends]
