@@ -29,7 +29,7 @@ class Neural:
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 1)."""
         if self._models[0].config.direction == "backward":
-            return self._by_pairs(sentences)
+            return self.alone(sentences)
         starts = np.cumsum([0, *(len(candidates.hypotheses) for candidates in sentences)])
         values = np.empty((starts[-1], 1))
         for group in _groups(sentences):
@@ -38,7 +38,8 @@ class Neural:
             values[rows, 0] = log_probabilities(self._models, chosen)
         return values
 
-    def _by_pairs(self, sentences: Sequence[Candidates]) -> Array:
+    def alone(self, sentences: Sequence[Candidates]) -> Array:
+        """(N, 1), each candidate from its first word, without sharing prefixes."""
         pairs = [(candidates.source, hypothesis) for candidates in sentences for hypothesis in candidates.hypotheses]
         distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
         sums = np.empty(len(distinct))

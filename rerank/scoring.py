@@ -1,5 +1,7 @@
 """Scoring: features are computed for a list and appended to its lines, a few sentences at a time."""
 
+import random
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -12,13 +14,18 @@ from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
 from moses_io.streams import STANDARD, open_output
 from moses_io.text import read_lines, tokens
 from rerank import __version__
+from rerank.verification import Sample
 
 BATCH = 10_000
 """Candidates that are scored together, rounded up to whole sentences."""
 
 
-def add_features(nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, device: str) -> None:
+def add_features(
+    nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, device: str, verify: int = 0
+) -> None:
     """Write the list with a feature for each request at the end of its third field; all else stays byte for byte.
+
+    With `verify`, that many random candidates are scored again one by one, and the largest difference is told.
 
     Raises:
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
@@ -30,6 +37,7 @@ def add_features(nbest: str, source: str, requests: Sequence[FeatureRequest], ou
     for label, feature in features:
         note(f"{label} = {feature.signature}|version:{__version__}")
     lists = _with_new_labels(without_marks(read_nbest(nbest)), [label for label, _ in features])
+    sample, scored, started = Sample(verify, random.Random(1)), 0, time.monotonic()
     with open_output(output) as stream, progress_bar("score", len(sources)) as bar:
         for batch in _batches(lists):
             candidates = [_candidates(sentence_list, sources) for sentence_list in batch]
@@ -38,7 +46,12 @@ def add_features(nbest: str, source: str, requests: Sequence[FeatureRequest], ou
             for number, hypothesis in enumerate(hypotheses):
                 added = [(label, " ".join(f"{value:.9g}" for value in values[number])) for label, values in columns]
                 stream.write(with_features(hypothesis, added))
-            bar.advance(len(batch), "")
+            sample.add(candidates, [values for _, values in columns])
+            scored += sum(len(each.hypotheses) for each in candidates)
+            bar.advance(len(batch), f"{scored / (time.monotonic() - started):,.0f} candidates/s")
+    for number, (label, feature) in enumerate(features if verify else []):
+        size, difference = sample.largest_difference(number, feature)
+        note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
 
 
 def _values(label: str, feature: Feature, sentences: Sequence[Candidates]) -> Array:

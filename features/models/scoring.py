@@ -36,7 +36,7 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[Pair]) -> Iterator[tupl
     backward = first.config.direction == "backward"
     turned = [(right, left) if backward else (left, right) for left, right in pairs]
     targets = [_target(first, target) for _, target in turned]
-    order = sorted(range(len(pairs)), key=lambda number: len(targets[number]))
+    order = sorted(range(len(pairs)), key=lambda number: (len(targets[number]), len(turned[number][0])))
     for start in range(0, len(order), BATCH):
         numbers = order[start : start + BATCH]
         target = pad([targets[number] for number in numbers], first.device)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_device
+from rerank.commands.arguments import add_device, whole_number
 
 HELP = "append features to every line of an n-best list"
 EXAMPLES = """\
@@ -21,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--feature", action="append", required=True, metavar="[LABEL=]KIND[:ARG]", help="may be repeated"
     )
     parser.add_argument("--output", default="-", metavar="FILE", help="list to write; a name in .gz is packed")
+    parser.add_argument(
+        "--verify", type=whole_number, default=0, metavar="N", help="score N random candidates again, one by one"
+    )
     add_device(parser)
 
 
@@ -30,5 +33,5 @@ def run(arguments: argparse.Namespace) -> int:
     from rerank.scoring import add_features
 
     requests = parse_requests(arguments.feature)
-    add_features(arguments.nbest, arguments.source, requests, arguments.output, arguments.device)
+    add_features(arguments.nbest, arguments.source, requests, arguments.output, arguments.device, arguments.verify)
     return 0
