@@ -48,7 +48,7 @@ class Kind:
         label: start of the name in a list when the user gives none.
         argument: what stands behind the colon, empty for nothing.
         description: a line for `moses-rerank features`.
-        models: the argument names folders of models, separated by commas.
+        models: the argument names folders of models.
     """
 
     target: str
@@ -85,7 +85,7 @@ class FeatureRequest:
     @property
     def parts(self) -> list[str]:
         """The parts of the argument: one, or the folders of several models."""
-        return self.argument.split(",") if FEATURES[self.kind].models else [self.argument]
+        return self.argument.split(",") if "," in FEATURES[self.kind].argument else [self.argument]
 
     def load(self, device: str) -> Feature:
         """Make the feature: read its files, put its model on the device."""

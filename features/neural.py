@@ -23,7 +23,7 @@ class Neural:
     """
 
     def __init__(self, argument: str, device: str) -> None:
-        self._models = [load_model(Path(folder), find_device(device)) for folder in argument.split(",")]
+        self._models = [load_model(Path(argument), find_device(device))]
         self.signature = f"neural|{self._models[0].signature}"
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
@@ -72,14 +72,14 @@ class Ensemble(Neural):
     """
 
     def __init__(self, argument: str, device: str) -> None:
-        super().__init__(argument, device)
-        first, *others = self._models
-        if not others:
+        folders = argument.split(",")
+        if len(folders) < 2:
             raise InputError(f"feature 'ensemble:{argument}': expected several models, separated by commas")
-        for folder, model in zip(argument.split(",")[1:], others, strict=True):
-            reason = _difference(first, model)
+        self._models = [load_model(Path(folder), find_device(device)) for folder in folders]
+        for folder, model in zip(folders[1:], self._models[1:], strict=True):
+            reason = _difference(self._models[0], model)
             if reason:
-                raise InputError(f"{folder}: {reason} than {argument.split(',')[0]}; use one feature 'neural' a model")
+                raise InputError(f"{folder}: {reason} than {folders[0]}; use one feature 'neural' a model")
         self.signature = "ensemble|" + "|".join(model.signature for model in self._models)
 
 

@@ -108,8 +108,9 @@ def _train_or_go_on(stage: Stage, request: TrainingRequest, texts: Texts, device
     for other in folder.parent.glob(f".{folder.name}.training-*"):
         if other != place:
             shutil.rmtree(other)
-    train_model(request, texts, str(place), device, start, resume=True)
-    place.rename(folder)
+    train_model(request, texts, str(place / folder.name), device, start, resume=True)
+    (place / folder.name).rename(folder)
+    place.rmdir()
 
 
 def _model_path(experiment: Experiment, name: str) -> str:

@@ -104,10 +104,7 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
             features[request.label] = _feature_with_path(request.kind, request.argument, folder)
     for name, entry in models.items():
         if entry.start:
-            start = _model_folder(entry.start, models, folder, f"models.{name}.start-from")
-            if start in list(models)[list(models).index(name) :]:
-                raise InputError(f"models.{name}.start-from: put {start!r} before {name!r}")
-            models[name] = dataclasses.replace(entry, start=start)
+            models[name] = dataclasses.replace(entry, start=_start(name, models, folder))
     tuning = _table(values, "tuning")
     _check_keys(tuning, KbmiraSettings, "tuning.")
     return Experiment(
@@ -134,16 +131,34 @@ def _feature_with_path(kind: str, argument: str, folder: Path) -> str:
 
 
 def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path, place: str) -> str:
-    """Return a model's name as it is, or the path of a folder that is there."""
+    """Return the name of a model, or of one of a pair, as it is, or the path of a folder that is there."""
     entry, _, part = name.partition("/")
-    if entry in models:
-        known = ["", *models[entry].request.folders]
-        if part not in known or (place.startswith("features") and not part and len(known) > 2):
-            raise InputError(f"{place}: {entry!r} is trained in both directions: {entry}/forward, {entry}/backward")
-        return name
+    if entry not in models:
+        return _known_folder(name, models, folder, place)
+    if part not in models[entry].request.folders:
+        names = " and ".join(f"{entry}/{one}".rstrip("/") for one in models[entry].request.folders)
+        raise InputError(f"{place}: no model {name!r} here; there is {names}")
+    return name
+
+
+def _start(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
+    """Return what a model starts from, checked as far as it can be before anything is trained."""
+    place, start = f"models.{name}.start-from", models[name].start
+    if start not in models:
+        return _known_folder(start, models, folder, place)
+    if start in list(models)[list(models).index(name) :]:
+        raise InputError(f"{place}: put {start!r} before {name!r}")
+    try:
+        models[name].request.check_start(models[start].request)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+    return start
+
+
+def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path, place: str) -> str:
     if not (folder / name).is_dir():
-        known_models = f"; models: {', '.join(models)}" if models else ""
-        raise InputError(f"{place}: no model and no folder {name!r}{known_models}")
+        known = f"; models: {', '.join(models)}" if models else ""
+        raise InputError(f"{place}: no model and no folder {name!r}{known}")
     return str(folder / name)
 
 

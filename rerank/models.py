@@ -1,7 +1,7 @@
 """Training models on files of parallel text."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -36,20 +36,41 @@ class TrainingRequest:
             InputError: an unknown name, a value out of range, or parts that do not go together.
         """
         preset = find_preset(self.preset)
-        if preset.symmetric and (self.backward or self.right_to_left):
+        if self.symmetric and (self.backward or self.right_to_left):
             raise InputError(f"preset {self.preset!r} trains both directions, from left to right")
         return settle(preset, self.paper_sizes, self.settings)
 
     def check(self, start: str) -> None:
         """Refuse what cannot be trained, as `settle` does; `start` is where it starts from, or nothing."""
-        self.settle()
+        architecture, _ = self.settle()
+        if self.symmetric and architecture.wiring != "attend-first":
+            raise InputError("the trace of both directions needs wiring 'attend-first', whose rows belong to the words")
         if find_preset(self.preset).pretrained and not start:
             raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
+
+    def check_start(self, other: "TrainingRequest") -> None:
+        """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""
+        for name in ("symmetric", "backward", "right_to_left"):
+            found, wanted = getattr(other, name), getattr(self, name)
+            if found != wanted:
+                raise InputError(f"that model has {name.replace('_', '-')} {found}, this one {wanted}")
+        (there, schooled), (here, schooling) = other.settle(), self.settle()
+        for part in fields(here):
+            found, wanted = getattr(there, part.name), getattr(here, part.name)
+            if part.name != "objectives" and found != wanted:
+                raise InputError(f"that model has {part.name} {found!r}, this one {wanted!r}")
+        if (schooled.bpe, schooled.words, schooled.frequency) != (schooling.bpe, schooling.words, schooling.frequency):
+            raise InputError("that model has another vocabulary; bpe, words and frequency must be the same")
+
+    @property
+    def symmetric(self) -> bool:
+        """Both directions train together."""
+        return find_preset(self.preset).symmetric
 
     @property
     def folders(self) -> tuple[str, ...]:
         """Folders of the models inside the folder of the training; one with an empty name, or two."""
-        return ("forward", "backward") if find_preset(self.preset).symmetric else ("",)
+        return ("forward", "backward") if self.symmetric else ("",)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def _check_files(stages: Sequence[Stage], known: dict[str, Any]) -> None:
     made = {path for stage in stages for path in stage.outputs}
     for stage in stages:
         for path in stage.inputs:
-            if path not in made and not path.exists():
+            if made.isdisjoint({path, *path.parents}) and not path.exists():
                 raise InputError(f"{path}: No such file or directory")
         for path in stage.outputs:
             if stage.name not in known and path.exists():

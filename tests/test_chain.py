@@ -85,6 +85,22 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     assert done(command("run", experiment)[2]) == ["train forward", *scoring, *ending]
 
 
+def test_pairs_ensembles_and_starts(command: Command, experiment: Path) -> None:
+    models = """
+pair = { preset = "cohn-align-sym", SMALL }
+fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair", SMALL }
+""".replace("SMALL", "embedding = 12, hidden = 16, attention = 12, updates = 5")
+    features = 'Both = "ensemble:pair/forward,fertile/forward"\nBack = "neural:fertile/backward"'
+    text = EXPERIMENT.replace('[features]\nNMT = "neural:forward"', f"{models}\n[features]\n{features}")
+    experiment.write_text("\n".join(line for line in text.split("\n") if not line.startswith("forward")))
+    status, _, err = command("run", experiment, "--device", "cpu")
+    assert status == 0, err
+    assert done(err)[:3] == ["train pair", "train fertile", "score dev Both"]
+    assert {path.name for path in (experiment.parent / "work" / "models" / "pair").iterdir()} == {"forward", "backward"}
+    assert "up to date" in command("run", experiment)[2]
+    assert done(command("run", experiment)[2]) == []
+
+
 def test_a_killed_training_goes_on_and_another_one_begins_anew(
     command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

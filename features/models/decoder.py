@@ -29,7 +29,7 @@ class State(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Previous words y_{j-1} of one step, or of all with an axis T in front.
+    """Previous words y_{j-1} of a step.
 
     Attributes:
         vectors: (B, E) with dropout.
@@ -57,8 +57,8 @@ class Seen(NamedTuple):
 class Decoder(nn.Module):
     """What the wirings share: the first state, the words, and running all steps one after the other.
 
-    After a bidirectional encoder the first state is tanh(W_0 backward_1) (Bahdanau et al. 2015); a unidirectional one
-    hands over its last state layer by layer (Sutskever et al. 2014).
+    After a bidirectional encoder the first state is tanh(W_0 backward_1 + b_0) (Bahdanau et al. 2015, who have no b_0);
+    a unidirectional one hands over its last state layer by layer (Sutskever et al. 2014).
     """
 
     attends = True
@@ -91,7 +91,7 @@ class Decoder(nn.Module):
         return ()
 
     def words(self, embedded: Tensor) -> Words:
-        """Prepare the vectors (T, B, E) of previous words."""
+        """Prepare the vectors (B, E) of previous words for a step."""
         vectors = self.dropout(embedded)
         return Words(vectors, self.recurrence.words(vectors))
 
@@ -99,8 +99,8 @@ class Decoder(nn.Module):
         """Take one step."""
         raise NotImplementedError
 
-    def output(self, seen: Seen, words: Words) -> Tensor:
-        """(…, H) what the softmax reads, for one step or for all."""
+    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+        """(…, H) what the softmax reads, for one step or for all; `vectors` (…, E) are of the words before."""
         raise NotImplementedError
 
     def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
@@ -109,15 +109,15 @@ class Decoder(nn.Module):
         Returns:
             (T, B, H) what the softmax reads at every step, and (T, B, S) its row of attention.
         """
-        words = self.words(embedded)
-        seen = self.run(words, source)
-        return self.output(seen, words), seen.row
+        vectors = self.dropout(embedded)
+        seen = self.run(vectors, source)
+        return self.output(seen, vectors), seen.row
 
-    def run(self, words: Words, source: Source) -> Seen:
-        """Take all steps."""
+    def run(self, vectors: Tensor, source: Source) -> Seen:
+        """Take all steps over word vectors (T, B, E)."""
         state, steps = self.start(source), []
-        for vectors, gates in zip(words.vectors.unbind(0), words.gates.unbind(0), strict=True):
-            seen, state = self.step(Words(vectors, gates), state, source)
+        for words in map(Words, vectors.unbind(0), self.recurrence.words(vectors).unbind(0)):
+            seen, state = self.step(words, state, source)
             steps.append(seen)
         return Seen(*(torch.stack(part) for part in zip(*steps, strict=True)))
 
@@ -142,14 +142,14 @@ class Unattended(Decoder):
         top = layers[-1][0]
         return Seen(top, top[:, :0], torch.zeros_like(source.bias)), State(state.step + 1, layers, (), ())
 
-    def output(self, seen: Seen, words: Words) -> Tensor:
+    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
         """Return the top state."""
         top: Tensor = self.dropout(seen.top)
         return top
 
-    def run(self, words: Words, source: Source) -> Seen:
+    def run(self, vectors: Tensor, source: Source) -> Seen:
         """Take all steps with the fused kernel."""
-        tops = self.recurrence.run(words.vectors, self.start(source).layers)
+        tops = self.recurrence.run(vectors, self.start(source).layers)
         return Seen(tops, tops[..., :0], source.bias.new_zeros(len(tops), *source.bias.shape))
 
 
@@ -175,11 +175,11 @@ class AttendFirst(Decoder):
         layers = self.recurrence.step(words.gates, context, state.layers)
         return Seen(layers[-1][0], context, row), State(state.step + 1, layers, (), history)
 
-    def output(self, seen: Seen, words: Words) -> Tensor:
+    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
         """Return u_j, or g_j."""
         top = seen.top
         if self.combines:
-            top = torch.tanh(top + self.context_output(seen.context) + self.word_output(words.vectors))
+            top = torch.tanh(top + self.context_output(seen.context) + self.word_output(vectors))
         dropped: Tensor = self.dropout(top)
         return dropped
 
@@ -213,20 +213,20 @@ class AttendAfter(Decoder):
         feed = {"none": (), "output": (top,), "context": (context,)}[self.feed]
         return Seen(top, context, row), State(state.step + 1, layers, feed, history)
 
-    def output(self, seen: Seen, words: Words) -> Tensor:
+    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
         """Return h~_j."""
         combined = seen.top if self.feed == "output" else self._combined(seen.top, seen.context)
         dropped: Tensor = self.dropout(combined)
         return dropped
 
-    def run(self, words: Words, source: Source) -> Seen:
+    def run(self, vectors: Tensor, source: Source) -> Seen:
         """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""
         if self.feed_size:
-            return super().run(words, source)
+            return super().run(vectors, source)
         state = self.start(source)
-        tops, number, history, seen = self.recurrence.run(words.vectors, state.layers), state.step, state.history, []
-        for top, vectors in zip(tops.unbind(0), words.vectors.unbind(0), strict=True):
-            context, row, history = self.attend(Query(top, vectors, number), source, history)
+        tops, number, history, seen = self.recurrence.run(vectors, state.layers), state.step, state.history, []
+        for top, word in zip(tops.unbind(0), vectors.unbind(0), strict=True):
+            context, row, history = self.attend(Query(top, word, number), source, history)
             number = number + 1
             seen.append(Seen(top, context, row))
         return Seen(*(torch.stack(part) for part in zip(*seen, strict=True)))

@@ -22,7 +22,8 @@ from moses_io.streams import digest, open_output
 
 FORMAT = 2
 CHECKPOINT = "training.safetensors"
-_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+WEIGHTS = "model.safetensors"
+_CONFIG = "config.json"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class ModelConfig:
         training: settings of the training.
         right_to_left: the network reads its target from the last word to the first.
         partner: folder, seen from this one, of the model that was trained together with it; empty if alone.
+        corpus: digest of the text that it was trained on, and of dev.
         format: version of the folder's format.
     """
 
@@ -45,6 +47,7 @@ class ModelConfig:
     training: Training
     right_to_left: bool = False
     partner: str = ""
+    corpus: str = ""
     format: int = FORMAT
 
 
@@ -71,7 +74,6 @@ class Model:
 
 def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target: Vocabulary) -> None:
     """Make the folder of a model that is about to train; see `check_free`."""
-    check_free(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -82,19 +84,23 @@ def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target:
         stream.write(json.dumps(asdict(config), indent=2).encode() + b"\n")
 
 
-def check_free(folder: Path) -> None:
-    """Refuse a folder that holds something, with an `InputError`."""
+def check_free(folder: Path, resume: bool) -> None:
+    """Refuse a folder that holds something, with an `InputError`; `resume` overlooks what a killed training began."""
+    begun = {_CONFIG, *(f"{side}.{kind}" for side in ("source", "target") for kind in ("vocabulary", "bpe"))}
     try:
-        if folder.exists() and any(folder.iterdir()):
-            raise InputError(f"{folder}: the folder is not empty; name another one, remove it, or go on with --resume")
+        files = [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else []
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder}: not a folder")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
+    if [path for path in files if not (resume and (path.name in begun or path.name.startswith(".")))]:
+        raise InputError(f"{folder}: the folder is not empty; name another one, remove it, or go on with --resume")
 
 
 def save_weights(folder: Path, network: EncoderDecoder) -> None:
     """Put the network's weights into the folder, in place of those before."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    with open_output(str(folder / _WEIGHTS)) as stream:
+    with open_output(str(folder / WEIGHTS)) as stream:
         stream.write(safetensors.torch.save(tensors))
 
 
@@ -105,19 +111,19 @@ def load_model(folder: Path, device: torch.device) -> Model:
         InputError: the folder is not one, is damaged, or is of a format that this version does not know.
     """
     config = read_config(folder)
-    if not (folder / _WEIGHTS).is_file():
-        raise InputError(f"{folder}: no {_WEIGHTS}; the training of this model did not get to its first epoch's end")
-    source, target = (load_vocabulary(folder, side) for side in ("source", "target"))
+    if not (folder / WEIGHTS).is_file():
+        raise InputError(f"{folder}: no {WEIGHTS}; the training of this model did not get to its first epoch's end")
+    source, target = (load_vocabulary(folder, side, config.training.bpe > 0) for side in ("source", "target"))
     network = EncoderDecoder(config.architecture, len(source), len(target))
     try:
-        network.load_state_dict(safetensors.torch.load_file(folder / _WEIGHTS))
+        network.load_state_dict(safetensors.torch.load_file(folder / WEIGHTS))
     except (safetensors.SafetensorError, RuntimeError, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(":")
-        raise InputError(f"{folder / _WEIGHTS}: damaged, or of another model ({reason})") from None
+        raise InputError(f"{folder / WEIGHTS}: damaged, or of another model ({reason})") from None
     network.to(device).eval()
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
         note(f"{folder}: the training of this model has not ended; these are its best weights so far")
-    return Model(config, network, source, target, device, digest(folder / _WEIGHTS))
+    return Model(config, network, source, target, device, digest(folder / WEIGHTS))
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -133,8 +139,8 @@ def read_config(folder: Path) -> ModelConfig:
     if found != FORMAT:
         raise InputError(f"{path}: format {found}, this version reads format {FORMAT}")
     try:
-        parts, schooling = values.pop("architecture"), values.pop("training")
-        architecture, training = override(Architecture(), Training(), {**parts, **schooling})
+        settings = {**values.pop("architecture"), **values.pop("training")}
+        architecture, training = override(Architecture(), Training(), settings)
         return ModelConfig(architecture=architecture, training=training, **values)
     except (KeyError, TypeError, InputError) as error:
         raise InputError(f"{path}: not the settings of a model ({error})") from None

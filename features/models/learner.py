@@ -43,16 +43,9 @@ class Learner:
         """Run the network over a batch of pairs, in its own direction."""
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
-        smoothing = settings.smoothing if self.network.training else 0.0
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.bfloat16):
-            outcome: Objective = self.network(source, target, smoothing)
+            outcome: Objective = self.network(source, target, settings.smoothing)
         return outcome
-
-    def read_rows(self) -> None:
-        """Take over the epochs that the folder shows."""
-        path = self.folder / "metrics.jsonl"
-        if path.exists():
-            self.rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
     def add_row(self, row: dict[str, Any]) -> None:
         """Write an epoch down."""
@@ -91,9 +84,9 @@ def encode(pairs: Sequence[TokenPair], config: ModelConfig, source: Vocabulary, 
 def loss_of(learner: Learner, corpus: Corpus, device: torch.device) -> float:
     """Return the sum of -log p of the targets, `</s>` included, in nats."""
     learner.network.eval()
-    return sum(float(learner.forward(corpus.pairs, numbers, device).loss) for numbers in bucketed(corpus.pairs, 64))
+    return sum(float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in bucketed(corpus.pairs, 64))
 
 
-def exp(mean: float) -> float:
-    """Return the perplexity of a mean loss, infinite where it is too large for a number."""
+def perplexity(mean: float) -> float:
+    """Return exp of a mean loss, infinite where it is too large for a number."""
     return math.exp(mean) if mean < 700 else math.inf

@@ -31,11 +31,13 @@ class Objective(NamedTuple):
 
     Attributes:
         loss: sum of -log p over the target tokens, with label smoothing if asked for.
+        plain: the same without label smoothing, and without gradient.
         bonus: sum of what is added to the log-likelihood.
         rows: (J, B, S) attention, 0 on padding.
     """
 
     loss: Tensor
+    plain: Tensor
     bonus: Tensor
     rows: Tensor
 
@@ -115,11 +117,11 @@ class EncoderDecoder(nn.Module):
         """Return what training looks at, of sources (B, S) and targets (B, J+1)."""
         encoded = self.encode(source)
         outputs, rows = self.decode(encoded, target)
-        loss = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)
+        loss, plain = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)
         bonus = loss.new_zeros(())
         for objective in self.objectives.values():
             bonus = bonus + objective(encoded, rows).sum()
-        return Objective(loss, bonus, rows)
+        return Objective(loss, plain, bonus, rows)
 
     @torch.inference_mode()
     def score(self, source: Source, target: Tensor) -> TokenScores:

@@ -1,15 +1,17 @@
 """What happens before the first update: vocabularies, networks, folders, and the checks of all of them."""
 
 import dataclasses
+import hashlib
 import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from features.models.batches import bucketed
-from features.models.folder import Model, ModelConfig, check_free, create_folder, load_model, read_config
+from features.models.folder import WEIGHTS, Model, ModelConfig, check_free, create_folder, load_model, read_config
 from features.models.learner import Learner, TokenPair, encode
 from features.models.model import EncoderDecoder
 from features.models.run import Run
@@ -17,6 +19,10 @@ from features.models.tables import find
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.progress import note
 from moses_io.errors import InputError
+from moses_io.text import encode as encode_text
+
+_STARTED = ("direction", "right_to_left", "bpe", "words", "frequency")
+"""What a model shares with the one that it starts from, beside the architecture."""
 
 
 def prepare(
@@ -27,43 +33,65 @@ def prepare(
     device: torch.device,
     start: Path | None,
     resume: bool,
+    known: bool,
 ) -> Run:
-    """Make a run at its beginning, or, where `resume` finds the folder of one, with its vocabularies and metrics.
+    """Make a run at its beginning, and its folders; where they are `known`, take their vocabularies.
 
-    Arguments and errors are those of `train`.
+    Other arguments and errors are those of `train`.
     """
+    configs = [dataclasses.replace(config, corpus=_digest(corpus, dev)) for config in configs]
     settings = configs[0].training
     if settings.bfloat16 and device.type != "cuda":
         raise InputError("setting 'bfloat16' needs a GPU")
     kept = [pair for pair in corpus if min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length]
     if not kept:
         raise InputError(f"no sentence pair to train on: each has an empty side or more than {settings.length} words")
-    folders = [folder / config.direction for config in configs] if len(configs) > 1 else [folder]
-    known = resume and all((place / "config.json").exists() for place in folders)
+    folders = _folders(configs, folder)
     if known:
         _check_same(configs, folders)
     else:
-        check_free(folder)
+        check_free(folder, resume)
     started = _start_models(configs, start, device)
     if known:
-        sides = load_vocabulary(folders[0], "source"), load_vocabulary(folders[0], "target")
+        sides = tuple(load_vocabulary(folders[0], side, settings.bpe > 0) for side in ("source", "target"))
     elif started:
         sides = started[0].source, started[0].target
     else:
-        source, target = ([pair[side] for pair in kept] for side in (0, 1))
-        sides = build_vocabulary(source, settings), build_vocabulary(target, settings)
+        sides = tuple(build_vocabulary([pair[side] for pair in kept], settings) for side in (0, 1))
     torch.manual_seed(settings.seed)
     learners = []
     for number, (config, place) in enumerate(zip(configs, folders, strict=True)):
-        source_side, target_side = sides if number == 0 else sides[::-1]
-        network = _network(config, len(source_side), len(target_side), started[number] if started else None).to(device)
-        learners.append(Learner(config, place, network, source_side, target_side))
-        if known:
-            learners[-1].read_rows()
-        else:
-            create_folder(place, config, source_side, target_side)
+        source, target = sides if number == 0 else sides[::-1]
+        network = _network(config, len(source), len(target), started[number] if started else None).to(device)
+        learners.append(Learner(config, place, network, source, target))
+        if not known:
+            create_folder(place, config, source, target)
     _tell(learners, kept, corpus, dev, device)
     return _run(learners, kept, dev, device)
+
+
+def is_finished(
+    configs: Sequence[ModelConfig], corpus: Sequence[TokenPair], dev: Sequence[TokenPair], folder: Path
+) -> bool:
+    """Say whether this training ended in `folder`; one of other settings or text there is an `InputError`."""
+    folders = _folders(configs, folder)
+    if not all((place / WEIGHTS).exists() for place in folders):
+        return False
+    _check_same([dataclasses.replace(config, corpus=_digest(corpus, dev)) for config in configs], folders)
+    return True
+
+
+def _folders(configs: Sequence[ModelConfig], folder: Path) -> list[Path]:
+    return [folder / config.direction for config in configs] if len(configs) > 1 else [folder]
+
+
+def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair]) -> str:
+    total = hashlib.sha256()
+    for pairs in (corpus, dev):
+        for source, target in pairs:
+            total.update(encode_text("\t".join((" ".join(source), " ".join(target))) + "\n"))
+        total.update(b"\n")
+    return total.hexdigest()[:12]
 
 
 def _run(learners: list[Learner], kept: Sequence[TokenPair], dev: Sequence[TokenPair], device: torch.device) -> Run:
@@ -101,28 +129,31 @@ def _start_models(configs: Sequence[ModelConfig], start: Path | None, device: to
     """Load what the training starts from: models that differ in what training adds to the likelihood alone."""
     if start is None:
         return []
-    places = [start / config.direction for config in configs] if len(configs) > 1 else [start]
+    places = _folders(configs, start)
     models = [load_model(place, device) for place in places]
     for config, model, place in zip(configs, models, places, strict=True):
-        for name in ("direction", "right_to_left"):
-            _check_equal(place, name, getattr(model.config, name), getattr(config, name))
-        for field in dataclasses.fields(config.architecture):
-            if field.name != "objectives":
-                found, wanted = (getattr(which.architecture, field.name) for which in (model.config, config))
-                _check_equal(place, field.name, found, wanted)
+        found, wanted = _flat(model.config), _flat(config)
+        for name in (*_STARTED, *(field.name for field in dataclasses.fields(config.architecture))):
+            if name != "objectives":
+                _check_equal(place, name, found[name], wanted[name])
+    if len(models) > 1 and (models[0].source, models[0].target) != (models[1].target, models[1].source):
+        raise InputError(f"{start}: the two models have different vocabularies")
     return models
 
 
 def _check_same(configs: Sequence[ModelConfig], folders: Sequence[Path]) -> None:
     """Refuse to go on with a training of other settings."""
     for config, place in zip(configs, folders, strict=True):
-        found = dataclasses.asdict(read_config(place))
-        wanted = dataclasses.asdict(config)
-        for part in ("architecture", "training"):
-            found |= found.pop(part)
-            wanted |= wanted.pop(part)
-        for name, value in wanted.items():
+        found = _flat(read_config(place))
+        for name, value in _flat(config).items():
             _check_equal(place, name, found[name], value)
+
+
+def _flat(config: ModelConfig) -> dict[str, Any]:
+    """Return all settings by name."""
+    values = dataclasses.asdict(config)
+    parts: dict[str, Any] = values.pop("architecture") | values.pop("training")
+    return parts | values
 
 
 def _check_equal(place: Path, name: str, found: object, wanted: object) -> None:

@@ -32,13 +32,15 @@ class Preset:
 
 _COHN = {
     "embedding": 512, "hidden": 512, "attention": 256, "layers": 2, "frequency": 5,
-    "optimizer": "sgd", "rate": 0.1, "schedule": "constant", "epochs": 20, "clip": 5, "dropout": 0,
+    "optimizer": "sgd", "rate": 0.1, "schedule": "constant", "epochs": 20, "patience": 20, "clip": 5,
+    "dropout": 0,
 }  # fmt: skip
 """Cohn et al. 2016, section 4. The paper names no rate and no clipping; mantis starts at 0.1."""
 _LUONG = {
     "embedding": 1000, "hidden": 1000, "attention": 1000, "layers": 4, "encoder_layers": 4, "positions": 50,
     "words": 50000, "frequency": 1, "length": 50, "batch": 128, "init": 0.1, "clip": 5,
-    "optimizer": "sgd", "rate": 1, "schedule": "halving", "epochs": 12, "hold": 8, "dropout": 0.2,
+    "optimizer": "sgd", "rate": 1, "schedule": "halving", "epochs": 12, "patience": 12, "hold": 8, "dropout": 0.2,
+    "bias": False,
 }  # fmt: skip
 """Luong et al. 2015, section 4.1, with dropout."""
 _LUONG_PLAIN = _LUONG | {"epochs": 10, "hold": 5, "dropout": 0}
@@ -50,7 +52,7 @@ _CHOI = {
 _YANG = {
     "embedding": 1000, "hidden": 1000, "attention": 1000, "memory": 500, "words": 50000, "frequency": 1,
     "length": 50, "batch": 128, "init": 0.1, "clip": 3,
-    "optimizer": "sgd", "rate": 0.7, "schedule": "halving", "epochs": 12, "hold": 8, "dropout": 0,
+    "optimizer": "sgd", "rate": 0.7, "schedule": "halving", "epochs": 12, "patience": 12, "hold": 8, "dropout": 0,
 }  # fmt: skip
 """Yang et al. 2017, section 4.1, English to German."""
 

@@ -1,7 +1,6 @@
 """A training under way: all that it needs to go on, and the file from which a killed one does."""
 
 import dataclasses
-import hashlib
 import json
 import random
 from dataclasses import dataclass, field
@@ -90,7 +89,6 @@ def save(run: Run, path: Path) -> None:
     for number, kept in run.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": tensor.cpu().contiguous() for name, tensor in kept.items()}
     told = {
-        "corpus": _digest(run),
         "progress": dataclasses.asdict(run.progress),
         "random": run.rng.getstate(),
         "recent": len(run.recent),
@@ -101,15 +99,13 @@ def save(run: Run, path: Path) -> None:
 
 
 def restore(run: Run, path: Path) -> None:
-    """Put a run where the file left it; another corpus or a damaged file is an `InputError`."""
+    """Put a run where the file left it; a damaged file is an `InputError`."""
     try:
         with safetensors.safe_open(path, "pt") as stream:
             told = json.loads(stream.metadata()["run"])
         tensors = safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: damaged, or not of a training ({error})") from None
-    if told["corpus"] != _digest(run):
-        raise InputError(f"{path}: the training ran on another corpus, or on another dev set")
     run.progress = Progress(**told["progress"])
     version, numbers, gauss = told["random"]
     run.rng.setstate((version, tuple(numbers), gauss))
@@ -130,8 +126,3 @@ def restore(run: Run, path: Path) -> None:
 
 def _under(tensors: Weights, prefix: str) -> Weights:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def _digest(run: Run) -> str:
-    told = json.dumps([(corpus.pairs, corpus.words) for corpus in (*run.corpus, *run.dev)])
-    return hashlib.sha256(told.encode()).hexdigest()

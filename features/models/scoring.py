@@ -81,7 +81,9 @@ class _Walk:
         source = self._source.spread(_on(device, level.sources), tuple(counts.tolist()))
         words = decoder.words(self._network.embed(_on(device, level.words), source))
         seen, self._state = decoder.step(words, gather(self._state, _on(device, level.parents)), source)
-        return self._network.softmax.chosen(decoder.output(seen, words), level.nodes, _on(device, level.next_words))
+        return self._network.softmax.chosen(
+            decoder.output(seen, words.vectors), level.nodes, _on(device, level.next_words)
+        )
 
 
 def _on(device: torch.device, numbers: Numbers) -> Tensor:

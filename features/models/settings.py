@@ -124,7 +124,7 @@ class Training:
 
 
 _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "seed"}
-_BELOW_ONE = {"dropout", "smoothing"}
+_LIMITS = {"dropout": 1, "smoothing": 1, "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16}
 CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "output": ("tanh", "state"),
     "feed": ("none", "output", "context"),
@@ -154,9 +154,9 @@ def check(architecture: Architecture) -> None:
     """Refuse parts that do not go together, with the reason."""
     a = architecture
     attends, additive = a.wiring != "none", a.score == "additive"
-    asked = a.terms or a.objectives or a.window != "global" or a.granularity != "word"
+    asked = a.terms or a.objectives or a.window != "global" or a.granularity != "word" or not additive
     rules = (
-        (attends or not asked, "wiring 'none' has no attention for terms, objectives, windows or granularity"),
+        (attends or not asked, "wiring 'none' has no attention for scores, terms, objectives, windows or granularity"),
         (additive or not a.terms, f"terms are added inside the additive score, not inside {a.score!r}"),
         (additive or a.granularity == "word", "granularity 'fine' needs the additive score"),
         (
@@ -217,7 +217,6 @@ def _number(name: str, kind: type[int] | type[float], value: Any) -> int | float
         expected = "a whole number" if kind is int else "a number"
         raise InputError(f"setting {name!r}: expected {expected}, found {value!r}") from None
     smallest = 1 if kind is int and name not in _FROM_ZERO else 0
-    largest = 1 if name in _BELOW_ONE else float("inf")
-    if not smallest <= number < largest:
+    if not smallest <= number < _LIMITS.get(name, 2**31) or (name == "clip" and number == 0):
         raise InputError(f"setting {name!r}: {value} is out of range")
     return number

@@ -19,14 +19,17 @@ BLOCK = 256
 class Softmax(nn.Linear):
     """p(word | output): a linear layer from H to the V words of the vocabulary, and the softmax over them."""
 
-    def loss(self, outputs: Tensor, wanted: Tensor, smoothing: float = 0.0) -> Tensor:
-        """Return the sum of -log p(wanted) over all rows but padding, from outputs (…, H) and words (…).
+    def loss(self, outputs: Tensor, wanted: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        """Return the loss, and the sum of -log p(wanted), over all rows (…, H) but those where a word (…) is padding.
 
-        With label smoothing, a share of the probability is wanted of all words alike (Szegedy et al. 2016).
+        With label smoothing, the loss wants a share of the probability of all words alike (Szegedy et al. 2016);
+        without, the two are the same. Reckoned in the precision of the weights, also under autocast.
         """
         real = wanted != PADDING
-        total: Tensor = _Loss.apply(outputs[real], self.weight, self.bias, wanted[real], smoothing)  # type: ignore[no-untyped-call]
-        return total
+        rows = outputs[real].to(self.weight.dtype)
+        with torch.autocast(rows.device.type, enabled=False):
+            loss, plain = _Loss.apply(rows, self.weight, self.bias, wanted[real], smoothing)  # type: ignore[no-untyped-call]
+        return loss, plain
 
     def log_probs(self, outputs: Tensor, wanted: Tensor) -> Tensor:
         """(…) natural log of p(wanted), from outputs (…, H) and words (…)."""
@@ -50,34 +53,34 @@ class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, wanted: Tensor, smoothing: float
-    ) -> Tensor:
-        """Return the loss; keep the gradients if they will be asked for."""
+    ) -> tuple[Tensor, Tensor]:
+        """Return loss and sum of -log p; keep the gradients if they will be asked for."""
         learns = ctx.needs_input_grad[0]
-        total = outputs.new_zeros((), dtype=torch.float64 if outputs.dtype == torch.float64 else torch.float32)
+        plain, spread = outputs.new_zeros(()), outputs.new_zeros(())
         gradients = [torch.empty_like(outputs), torch.zeros_like(weight)] if learns else []
         if learns and bias is not None:
             gradients.append(torch.zeros_like(bias))
         for block in _blocks(len(outputs)):
-            logits, words = _logits(outputs[block], weight, bias).to(total.dtype), wanted[None, block]
+            logits, words = _logits(outputs[block], weight, bias), wanted[None, block]
             highest = logits.amax(dim=0, keepdim=True)
-            total += highest.sum() - (1 - smoothing) * logits.gather(0, words).sum()
-            if smoothing:
-                total -= smoothing * logits.mean(dim=0).sum()
+            at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0
             slope = logits.sub_(highest).exp_()
             norm = slope.sum(dim=0, keepdim=True)
-            total += norm.log().sum()
+            log_norm = norm.log().sum() + highest.sum()
+            plain += log_norm - at_words
+            spread += log_norm - mean
             if learns:
                 slope.div_(norm)
                 slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))
                 if smoothing:
                     slope -= smoothing / len(slope)
-                slope = slope.to(weight.dtype)
                 torch.mm(slope.t(), weight, out=gradients[0][block])
                 gradients[1].addmm_(slope, outputs[block])
                 if bias is not None:
                     gradients[2] += slope.sum(dim=1)
         ctx.save_for_backward(*gradients)
-        return total
+        ctx.mark_non_differentiable(plain)
+        return (1 - smoothing) * plain + smoothing * spread, plain
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:

@@ -5,10 +5,11 @@ A token is cut by itself, so that pieces map back to tokens. Text is taken as it
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import sentencepiece
 
+from features.progress import note
 from moses_io.errors import InputError
 
 
@@ -27,26 +28,37 @@ class Subwords:
     def cut(self, token: str) -> list[str]:
         """Return the pieces of a token, at least one."""
         if token not in self._known:
-            text = token.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            self._known[token] = self._processor.encode(text, out_type=str) or [token]
+            self._known[token] = self._processor.encode(_text(token), out_type=str) or [token]
         return self._known[token]
 
 
-def learn(sentences: Iterable[Sequence[str]], pieces: int) -> Subwords:
-    """Learn `pieces` pieces, the single letters and sentencepiece's three marks among them."""
-    model = io.BytesIO()
-    lines = (" ".join(tokens).encode("utf-8", "surrogateescape").decode("utf-8", "replace") for tokens in sentences)
+def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
+    """Learn `pieces` pieces, the single letters and sentencepiece's three marks among them, or all that there are."""
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines,
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=pieces,
-            character_coverage=1.0,
-            normalization_rule_name="identity",
-            minloglevel=2,
-        )
+        return _learn(sentences, pieces)
     except RuntimeError as error:
         reason = re.sub(r"^\w+: .*\] ", "", str(error))
-        raise InputError(f"setting 'bpe': sentencepiece cannot learn {pieces} pieces here: {reason}") from None
+        most = re.search(r"too high .*<= (\d+)", reason)
+        if not most:
+            raise InputError(f"setting 'bpe': sentencepiece cannot learn {pieces} pieces here: {reason}") from None
+    note(f"bpe: the text has {most[1]} pieces, not {pieces}")
+    return _learn(sentences, int(most[1]))
+
+
+def _learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(_text(" ".join(tokens)) for tokens in sentences),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=pieces,
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        minloglevel=2,
+    )
     return Subwords(model.getvalue())
+
+
+def _text(token: str) -> str:
+    """Put a mark for bytes that are no UTF-8, which sentencepiece does not take."""
+    return token.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -9,9 +9,9 @@ import torch
 
 from features.models.batches import bucketed
 from features.models.folder import CHECKPOINT, ModelConfig, save_weights
-from features.models.learner import TokenPair, exp, loss_of
+from features.models.learner import TokenPair, loss_of, perplexity
 from features.models.objectives import trace
-from features.models.preparation import prepare
+from features.models.preparation import is_finished, prepare
 from features.models.run import Run, restore, save, weights_of
 from features.models.tables import find
 from features.progress import Bar, note, progress_bar
@@ -43,21 +43,26 @@ def train(
     Raises:
         InputError: nothing is left to train on, a folder does not fit, or the loss grows out of all bounds.
     """
-    run = prepare(configs, corpus, dev, folder, device, start, resume)
     checkpoint = folder / CHECKPOINT
-    if checkpoint.exists():
-        restore(run, checkpoint)
-        note(f"{folder}: going on after epoch {run.progress.epoch}")
-    elif all(learner.rows for learner in run.learners):
+    known = resume and checkpoint.exists()
+    if resume and not known and is_finished(configs, corpus, dev, folder):
         note(f"{folder}: this training has ended already")
         return
+    run = prepare(configs, corpus, dev, folder, device, start, resume, known)
+    if known:
+        restore(run, checkpoint)
+        note(f"{folder}: going on after epoch {run.progress.epoch}")
+    else:
+        save(run, checkpoint)
     with progress_bar(f"train {folder.name}", run.planned) as bar:
         bar.advance(run.progress.updates, "")
         while not _ended(run):
             _finish_epoch(run, _train_epoch(run, bar))
             save(run, checkpoint)
     _try_average(run)
-    checkpoint.unlink(missing_ok=True)
+    for half in folder.rglob(".*"):
+        half.unlink()
+    checkpoint.unlink()
     note(f"{folder}: perplexity on dev {run.progress.best:.3f} a word with </s>")
 
 
@@ -88,11 +93,11 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
         if progress.updates == settings.updates:
             break
     progress.seconds += time.monotonic() - started
-    return {"train_perplexity": exp(loss / words), "tokens_per_second": speed, "rate": rate}
+    return {"train_perplexity": perplexity(loss / words), "tokens_per_second": speed, "rate": rate}
 
 
 def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
-    """Take one step of the optimizer on some batches; return their summed loss and their tokens.
+    """Take one step of the optimizer on some batches; return their sum of -log p and their tokens.
 
     As in the papers, SGD divides the loss by the sentences; Adam, which does not mind the scale, by the tokens.
     """
@@ -110,7 +115,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
         if len(outcomes) > 1:
             gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach())
+        total += sum(float(outcome.plain) for outcome in outcomes)
     torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
@@ -145,7 +150,8 @@ def _measure(run: Run) -> list[float]:
     """Return perplexities a word on dev: of all learners together, then of each."""
     losses = [loss_of(learner, dev, run.device) for learner, dev in zip(run.learners, run.dev, strict=True)]
     words = [sum(dev.words) for dev in run.dev]
-    return [exp(sum(losses) / sum(words)), *(exp(loss / count) for loss, count in zip(losses, words, strict=True))]
+    means = [sum(losses) / sum(words), *(loss / count for loss, count in zip(losses, words, strict=True))]
+    return [perplexity(mean) for mean in means]
 
 
 def _try_average(run: Run) -> None:

@@ -60,18 +60,20 @@ def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> 
     return Vocabulary(_frequent(sentences, training.frequency, training.words))
 
 
-def load_vocabulary(folder: Path, side: str) -> Vocabulary:
-    """Read what `Vocabulary.save` wrote."""
-    path, pieces = folder / f"{side}.vocabulary", folder / f"{side}.bpe"
+def load_vocabulary(folder: Path, side: str, pieces: bool) -> Vocabulary:
+    """Read what `Vocabulary.save` wrote, of whole words or of pieces."""
+    path, model = folder / f"{side}.vocabulary", folder / f"{side}.bpe"
     words = [decode(line.removesuffix(b"\n")) for _, line in numbered_lines(str(path))]
     if len(set(words)) != len(words):
         raise InputError(f"{path}: a word stands there twice")
-    if not pieces.exists():
+    if not pieces:
         return Vocabulary(words)
     try:
-        return Vocabulary(words, Subwords(pieces.read_bytes()))
+        return Vocabulary(words, Subwords(model.read_bytes()))
+    except OSError as error:
+        raise InputError(f"{model}: {error.strerror}") from None
     except InputError as error:
-        raise InputError(f"{pieces}: {error}") from None
+        raise InputError(f"{model}: {error}") from None
 
 
 def _pieces(tokens: Iterable[str], subwords: Subwords) -> list[str]:

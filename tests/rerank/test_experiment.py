@@ -70,7 +70,17 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         (
             "neural:forward",
             "neural:pair",
-            "features.NMT: 'pair' is trained in both directions: pair/forward, pair/back",
+            "features.NMT: no model 'pair' here; there is pair/forward and pair/backward",
+        ),
+        ("neural:forward", "neural:back/forward", "features.NMT: no model 'back/forward' here; there is back"),
+        ('"cohn-align-sym" }', '"cohn-align-sym", hidden = 9 }', "start-from: that model has hidden 9, this one 256"),
+        ('start-from = "pair"', 'start-from = "forward"', "start-from: that model has symmetric False, this one True"),
+        ('"cohn-align-sym" }', '"cohn-align-sym", words = 9 }', "start-from: that model has another vocabulary"),
+        ("reverse = false", 'wiring = "none"', "models.forward: wiring 'none' has no attention"),
+        (
+            '"cohn-align-sym" }',
+            '"cohn-align-sym", wiring = "attend-after" }',
+            "the trace of both directions needs wiring",
         ),
         (', start-from = "pair"', "", "models.fertile: preset 'cohn-align-sym-glofer-pre' starts from a trained model"),
         ('start-from = "pair"', 'start-from = "par"', "models.fertile.start-from: no model and no folder 'par'"),

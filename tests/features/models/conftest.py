@@ -1,4 +1,4 @@
-"""Every row of every table, as small networks in float64."""
+"""Every row of every table, as small networks in float64; a row that is new comes by itself."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from features.models.model import EncoderDecoder
 from features.models.presets import PRESETS
 from features.models.settings import Architecture, Training, override
+from features.models.tables import TABLES
 
 SMALL = {"embedding": 4, "hidden": 5, "attention": 6, "memory": 3, "reach": 2, "positions": 4}
 STACKED = {"layers": 2, "encoder_layers": 2}
@@ -38,7 +39,16 @@ def _architectures() -> dict[str, Architecture]:
             named[name] = architecture
     for name, values in BESIDE_PRESETS.items():
         named[name] = override(Architecture(), Training(), SMALL | values)[0]
+    for table, rows in TABLES.items():
+        for row in rows if hasattr(Architecture(), table) else ():
+            if not any(row in (getattr(one, table), *_several(one, table)) for one in named.values()):
+                named[row] = override(Architecture(), Training(), SMALL | {table: row})[0]
     return named
+
+
+def _several(architecture: Architecture, table: str) -> tuple[str, ...]:
+    value = getattr(architecture, table)
+    return value if isinstance(value, tuple) else ()
 
 
 ARCHITECTURES = _architectures()

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 
 from features.models.attention import Query
@@ -10,6 +11,7 @@ from features.models.batches import pad
 from features.models.decoder import Words
 from features.models.model import EncoderDecoder, TokenScores
 from features.models.settings import Architecture
+from features.models.softmax import Softmax
 from features.models.source import gather
 from features.models.vocabulary import UNKNOWN
 
@@ -41,9 +43,8 @@ def test_rows_of_attention(network: EncoderDecoder, architecture: Architecture) 
             np.testing.assert_allclose(rows.sum(dim=1), 1, atol=1e-12)
 
 
+@pytest.mark.parametrize("architecture", ["choi-atty2d", "choi-context-atty2d", "fine-local-m"], indirect=True)
 def test_weights_of_every_dimension_sum_to_one(network: EncoderDecoder, architecture: Architecture) -> None:
-    if architecture.granularity != "fine" or architecture.window == "local-p":
-        return
     source, attention = network.encode(pad(SOURCES, CPU)), network.decoder.attention
     query = Query(
         torch.randn(4, architecture.hidden).double(), torch.randn(4, architecture.embedding).double(), source.words
@@ -70,7 +71,7 @@ def test_one_pass_equals_step_by_step(network: EncoderDecoder) -> None:
             words = network.decoder.words(network.embed(target[:, j], source))
             seen, state = network.decoder.step(words, state, source)
             real = target[:, j + 1] != 0
-            np.testing.assert_allclose(network.decoder.output(seen, words), outputs[j], atol=1e-12)
+            np.testing.assert_allclose(network.decoder.output(seen, words.vectors), outputs[j], atol=1e-12)
             np.testing.assert_allclose(seen.row[real], rows[j][real], atol=1e-12)
 
 
@@ -99,13 +100,57 @@ def test_loss_is_the_sum_of_all_log_probabilities(network: EncoderDecoder) -> No
     assert math.isclose(float(loss.detach()), -float(score(network, SOURCES, TARGETS).log_probs.sum()), rel_tol=1e-12)
 
 
-def test_label_smoothing_mixes_in_the_mean_over_all_words(network: EncoderDecoder) -> None:
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_the_softmax_equals_torch_and_has_its_gradients(
+    bias: bool, smoothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("features.models.softmax.BLOCK", 3)
+    torch.manual_seed(1)
+    softmax = Softmax(4, 6, bias=bias).double()
+    outputs, wanted = torch.randn(5, 2, 4).double(), torch.tensor([[1, 2], [0, 5], [4, 4], [0, 3], [1, 0]])
+    loss, plain = softmax.loss(outputs, wanted, smoothing)
+    logits = softmax(outputs).flatten(0, 1)
+    for found, share in ((loss, smoothing), (plain, 0.0)):
+        known = torch.nn.functional.cross_entropy(
+            logits, wanted.flatten(), ignore_index=0, reduction="sum", label_smoothing=share
+        )
+        torch.testing.assert_close(found, known)
+    chosen = softmax.log_probs(outputs, wanted)
+    torch.testing.assert_close(chosen, softmax(outputs).log_softmax(-1).gather(-1, wanted.unsqueeze(-1)).squeeze(-1))
+    weights = tuple(softmax.parameters())
+
+    def run(rows: torch.Tensor, *values: torch.Tensor) -> torch.Tensor:
+        names = [name for name, _ in softmax.named_parameters()]
+        named = {f"softmax.{name}": value for name, value in zip(names, values, strict=True)}
+        total: torch.Tensor = torch.func.functional_call(Loss(softmax, wanted, smoothing), named, (rows,))
+        return total * 1.5
+
+    assert torch.autograd.gradcheck(run, (outputs.requires_grad_(), *weights))
+
+
+class Loss(torch.nn.Module):
+    def __init__(self, softmax: Softmax, wanted: torch.Tensor, smoothing: float) -> None:
+        super().__init__()
+        self.softmax, self.wanted, self.smoothing = softmax, wanted, smoothing
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.softmax.loss(rows, self.wanted, self.smoothing)[0]
+
+
+def test_a_step_in_bfloat16_is_near_one_in_float32(architecture: Architecture) -> None:
+    torch.manual_seed(3)
+    network = EncoderDecoder(architecture, 10, 11)
     source, target = pad(SOURCES, CPU), pad(TARGETS, CPU)
-    log_probs = torch.log_softmax(network.softmax(network.decode(network.encode(source), target)[0]), dim=-1)
-    real = target[:, 1:].t() != 0
-    spread = -float(log_probs.mean(dim=-1)[real].sum().detach())
-    plain, smoothed = (float(network(source, target, smoothing).loss.detach()) for smoothing in (0.0, 0.1))
-    assert math.isclose(smoothed, 0.9 * plain + 0.1 * spread, rel_tol=1e-12)
+    losses = []
+    for low in (False, True):
+        network.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            outcome = network(source, target, 0.1)
+        (outcome.loss - outcome.bonus).backward()
+        losses.append(float(outcome.plain))
+        assert all(weight.grad is None or weight.grad.isfinite().all() for weight in network.parameters())
+    assert math.isclose(*losses, rel_tol=0.02)
 
 
 def test_gradients(network: EncoderDecoder) -> None:

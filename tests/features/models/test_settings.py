@@ -42,7 +42,7 @@ def test_settings_that_are_refused(key: str, value: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"wiring": "none", "terms": "markov"}, "wiring 'none' has no attention for terms"),
+        ({"wiring": "none", "terms": "markov"}, "wiring 'none' has no attention for scores, terms"),
         ({"wiring": "none", "objectives": "fertility"}, "wiring 'none' has no attention"),
         ({"score": "general", "terms": "markov"}, "terms are added inside the additive score, not inside 'general'"),
         ({"score": "general", "granularity": "fine"}, "granularity 'fine' needs the additive score"),

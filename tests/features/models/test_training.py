@@ -1,19 +1,18 @@
 import json
 import math
 import random
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from features.models import training
+from features.models import learner, preparation, training, vocabulary
 from features.models.batches import bucketed
 from features.models.folder import CHECKPOINT, ModelConfig, load_model
 from features.models.optimizers import constant, halving, linear
 from features.models.preparation import prepare
+from features.models.run import Run
 from features.models.scoring import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.training import train
@@ -78,42 +77,68 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("settings", [{"optimizer": "adam", "average": 2}, {"optimizer": "sgd", "rate": 0.5}])
+@pytest.mark.parametrize(
+    ("place", "name", "last"),
+    [
+        (training, "bucketed", 1),
+        (training, "bucketed", 3),
+        (training, "save", 1),
+        (training, "save", 2),
+        (training, "save_weights", 1),
+        (training, "save_weights", 2),
+        (training, "_try_average", 1),
+        (preparation, "create_folder", 1),
+        (learner.Learner, "add_row", 1),
+        (vocabulary.Vocabulary, "save", 2),
+    ],
+)
 def test_a_killed_training_goes_on_to_the_same_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
 ) -> None:
-    settings |= {"dropout": 0.3, "epochs": 4}
+    """It dies at the beginning of call `last` of a function."""
+    settings = settings | {"dropout": 0.3, "epochs": 3}
     whole = fit(tmp_path / "whole", **settings)
-    begin = training.bucketed
-    for killed_in in (1, 3):
-        epochs = iter(range(killed_in, 9))
+    function, calls = getattr(place, name), iter(range(1, 99))
 
-        def die(*arguments: Any, epochs: Iterator[int] = epochs) -> Any:
-            if next(epochs) == 3:
-                raise Killed
-            return begin(*arguments)
+    def die(*arguments: Any) -> Any:
+        if next(calls) == last:
+            raise Killed
+        return function(*arguments)
 
-        monkeypatch.setattr(training, "bucketed", die)
-        with pytest.raises(Killed):
-            fit(tmp_path / "killed", resume=True, **settings)
-    monkeypatch.setattr(training, "bucketed", begin)
-    load_model(tmp_path / "killed", CPU)
-    assert "the training of this model has not ended" in capsys.readouterr().err
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(place, name, die)
+        fit(tmp_path / "killed", **settings)
     parts = fit(tmp_path / "killed", resume=True, **settings)
-    for name in ("model.safetensors", "config.json", "source.vocabulary"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    names = [sorted(path.name for path in (tmp_path / run).iterdir()) for run in ("killed", "whole")]
+    assert names[0] == names[1]
+    for path in ("model.safetensors", "config.json", "source.vocabulary"):
+        assert (tmp_path / "killed" / path).read_bytes() == (tmp_path / "whole" / path).read_bytes()
     times = {"seconds", "tokens_per_second"}
     assert [{key: row[key] for key in row.keys() - times} for row in parts] == [
         {key: row[key] for key in row.keys() - times} for row in whole
     ]
-    assert not (tmp_path / "killed" / CHECKPOINT).exists()
-    fit(tmp_path / "killed", resume=True, **settings)
+
+
+def test_a_folder_tells_whether_its_training_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fit(tmp_path / "model", epochs=1)
+    load_model(tmp_path / "model", CPU)
+    assert "has not ended" not in capsys.readouterr().err
+    fit(tmp_path / "model", resume=True, epochs=1)
     assert "this training has ended already" in capsys.readouterr().err
+    (tmp_path / "model" / CHECKPOINT).write_bytes(b"")
+    load_model(tmp_path / "model", CPU)
+    assert "the training of this model has not ended" in capsys.readouterr().err
 
 
 def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Path) -> None:
     fit(tmp_path / "model", epochs=1)
     with pytest.raises(InputError, match=r"this model has rate 0\.02, asked for is 0\.5"):
         fit(tmp_path / "model", resume=True, epochs=1, rate=0.5)
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, rate=0.02, batch=16, dropout=0.0))
+    with pytest.raises(InputError, match="this model has corpus"):
+        train([config], corpus(300), corpus(40), tmp_path / "model", CPU, resume=True)
+    with pytest.raises(InputError, match="the folder is not empty"):
+        fit(tmp_path / "model", epochs=1)
     (tmp_path / "model" / CHECKPOINT).write_bytes(b"x")
     with pytest.raises(InputError, match=r"training\.safetensors: damaged"):
         fit(tmp_path / "model", resume=True, epochs=1)
@@ -125,18 +150,56 @@ def test_the_average_of_checkpoints_is_kept_if_it_is_better(tmp_path: Path, caps
     assert perplexity(tmp_path / "model") <= min(row["dev_perplexity"] for row in rows) * (1 + 1e-6)
 
 
-def test_accumulated_batches_are_one_large_batch() -> None:
+def begin(folder: Path, configs: list[ModelConfig], pairs: list[tuple[list[str], list[str]]]) -> Run:
+    return prepare(configs, pairs, pairs, folder, CPU, None, False, False)
+
+
+def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
     networks = []
     for batch, accumulate in ((16, 1), (4, 4)):
-        config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(dropout=0.0, batch=batch, optimizer="sgd"))
-        pairs = corpus(16)
-        run = prepare([config], pairs, pairs, Path(tempfile.mkdtemp()) / "model", CPU, None, False)
+        settings = Training(dropout=0.0, batch=batch, optimizer="sgd")
+        config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, settings)
+        run = begin(tmp_path / str(batch), [config], corpus(16))
         batches = bucketed(run.corpus[0].pairs, batch)
         assert len(batches) == accumulate
         training._update(run, batches, 0.1)
         networks.append(run.learners[0].network)
     for one, other in zip(networks[0].parameters(), networks[1].parameters(), strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("clip", [1e9, 0.05])
+def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, clip: float) -> None:
+    """-log p(t|s) - log p(s|t) - gamma · trace - fertility, summed, over the sentences of the batch."""
+    architecture = Architecture(embedding=4, hidden=5, attention=4, terms=("markov",), objectives=("fertility",))
+    settings = Training(dropout=0.0, optimizer="sgd", gamma=3.0, clip=clip, init=0.3)
+    configs = [ModelConfig("x", side, architecture, settings) for side in ("forward", "backward")]
+    run = begin(tmp_path / "pair", configs, corpus(6))
+    weights = run.parameters
+    assert 0.25 < max(float(weight.detach().abs().max()) for weight in weights) <= 0.3
+    batch = list(range(6))
+    there, back = (one.forward(each.pairs, batch, CPU) for one, each in zip(run.learners, run.corpus, strict=True))
+    agreement = sum(
+        there.rows[j, n, i + 1] * back.rows[i, n, j + 1]
+        for n in batch
+        for j in range(len(there.rows))
+        for i in range(len(back.rows))
+    )
+    loss = (there.loss + back.loss - 3 * agreement - there.bonus - back.bonus) / 6
+    gradients = torch.autograd.grad(loss, weights)
+    norm = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
+    assert norm > 0.05
+    wanted = [w.detach() - 0.1 * min(1, clip / norm) * g for w, g in zip(weights, gradients, strict=True)]
+    total, tokens = training._update(run, [batch], 0.1)
+    assert total == pytest.approx(float(there.loss.detach() + back.loss.detach()))
+    assert tokens == sum(len(source) + len(target) + 2 for source, target in run.corpus[0].pairs)
+    for weight, target in zip(weights, wanted, strict=True):
+        torch.testing.assert_close(weight.detach(), target)
+
+
+def test_perplexity_in_training_leaves_smoothing_out(tmp_path: Path) -> None:
+    rows = [fit(tmp_path / str(s), epochs=1, updates=1, smoothing=s)[0]["train_perplexity"] for s in (0.0, 0.5)]
+    assert rows[0] == rows[1]
 
 
 def test_schedules() -> None:
@@ -184,36 +247,41 @@ def test_batches_hold_every_pair_once_and_similar_lengths() -> None:
 
 def test_vocabulary(tmp_path: Path) -> None:
     sentences = [["b", "a", "b", "<s>", "a\r", "a\r"], ["a", "c", "b\u00a0\udce9", "b\u00a0\udce9", "<s>"]]
-    vocabulary = build_vocabulary(sentences, Training())
-    assert vocabulary.words == (*SPECIAL, "a", "a\r", "b", "b\u00a0\udce9")
-    assert vocabulary.encode(["b", "c", "<s>"]) == [6, UNKNOWN, UNKNOWN]
-    vocabulary.save(tmp_path, "source")
-    assert load_vocabulary(tmp_path, "source") == vocabulary
+    built = build_vocabulary(sentences, Training())
+    assert built.words == (*SPECIAL, "a", "a\r", "b", "b\u00a0\udce9")
+    assert built.encode(["b", "c", "<s>"]) == [6, UNKNOWN, UNKNOWN]
+    built.save(tmp_path, "source")
+    assert load_vocabulary(tmp_path, "source", False) == built
     assert build_vocabulary(sentences, Training(words=2)).words == (*SPECIAL, "a", "a\r")
     Vocabulary(["x", "x"]).save(tmp_path, "twice")
     with pytest.raises(InputError, match="a word stands there twice"):
-        load_vocabulary(tmp_path, "twice")
+        load_vocabulary(tmp_path, "twice", False)
 
 
-def test_vocabulary_of_pieces(tmp_path: Path) -> None:
+def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sentences = [["low", "lower", "lowest", "new", "newer", "\u00a0x", "<s>"]] * 5
-    vocabulary = build_vocabulary(sentences, Training(bpe=30))
+    built = build_vocabulary(sentences, Training(bpe=30))
     tokens = ["newer", "low", "\udce9", "日", ""]
-    numbers, spans = vocabulary.encode(tokens), vocabulary.spans(tokens)
+    numbers, spans = built.encode(tokens), built.spans(tokens)
     assert sum(spans) == len(numbers) and min(spans) == 1
     start = 0
     for token, span in zip(tokens[:2], spans, strict=False):
-        assert "".join(vocabulary.words[n] for n in numbers[start : start + span]) == f"▁{token}"
+        assert "".join(built.words[n] for n in numbers[start : start + span]) == f"▁{token}"
         start += span
     assert numbers.count(UNKNOWN) == 3
-    vocabulary.save(tmp_path, "source")
-    again = load_vocabulary(tmp_path, "source")
-    assert again == vocabulary and again.encode(tokens) == numbers
-    with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 4000 pieces here: Vocabulary size"):
-        build_vocabulary(sentences, Training(bpe=4000))
+    built.save(tmp_path, "source")
+    again = load_vocabulary(tmp_path, "source", True)
+    assert again == built and again.encode(tokens) == numbers
+    most = build_vocabulary(sentences, Training(bpe=4000))
+    assert "the text has" in capsys.readouterr().err and len(most.encode(["lowest"])) == 1
+    with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 5 pieces here: Vocabulary size"):
+        build_vocabulary(sentences, Training(bpe=5))
     (tmp_path / "source.bpe").write_bytes(b"x")
     with pytest.raises(InputError, match=r"source\.bpe: damaged, or not a sentencepiece model"):
-        load_vocabulary(tmp_path, "source")
+        load_vocabulary(tmp_path, "source", True)
+    (tmp_path / "source.bpe").unlink()
+    with pytest.raises(InputError, match=r"source\.bpe: No such file"):
+        load_vocabulary(tmp_path, "source", True)
 
 
 @pytest.mark.gpu
