@@ -46,12 +46,12 @@ def train(
     checkpoint = folder / CHECKPOINT
     known = resume and checkpoint.exists()
     if resume and not known and is_finished(configs, corpus, dev, folder):
-        note(f"{folder}: this training has ended already")
+        note(f"{folder.name}: this training has ended already")
         return
     run = prepare(configs, corpus, dev, folder, device, start, resume, known)
     if known:
         restore(run, checkpoint)
-        note(f"{folder}: going on after epoch {run.progress.epoch}")
+        note(f"{folder.name}: going on after epoch {run.progress.epoch}")
     else:
         save(run, checkpoint)
     with progress_bar(f"train {folder.name}", run.planned) as bar:
@@ -63,7 +63,7 @@ def train(
     for half in folder.rglob(".*"):
         half.unlink()
     checkpoint.unlink()
-    note(f"{folder}: perplexity on dev {run.progress.best:.3f} a word with </s>")
+    note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
 
 
 def _ended(run: Run) -> bool:
