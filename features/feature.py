@@ -7,7 +7,7 @@ summed over the tokens and not divided by their number.
 import importlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +29,21 @@ class Candidates:
     hypotheses: tuple[tuple[str, ...], ...]
 
 
+@dataclass(frozen=True)
+class Resources:
+    """What a feature may use.
+
+    Attributes:
+        device: `auto`, `cpu` or `cuda`.
+        precision: of the products of models, `fp32` or `bf16`.
+        cache: folder of the scores that models gave before; empty for none.
+    """
+
+    device: str = "auto"
+    precision: str = "fp32"
+    cache: str = ""
+
+
 class Feature(Protocol):
     """A function of sentences and their candidates."""
 
@@ -44,7 +59,7 @@ class Kind:
     """A row of the table.
 
     Attributes:
-        target: `module:callable` that makes the feature from its argument and a device.
+        target: `module:callable` that makes the feature from its argument and `Resources`.
         label: start of the name in a list when the user gives none.
         argument: what stands behind the colon, empty for nothing.
         description: a line for `moses-rerank features`.
@@ -85,13 +100,35 @@ class FeatureRequest:
     @property
     def parts(self) -> list[str]:
         """The parts of the argument: one, or the folders of several models."""
-        return self.argument.split(",") if "," in FEATURES[self.kind].argument else [self.argument]
+        if not FEATURES[self.kind].models:
+            return [self.argument]
+        folders, _ = split_values(self.argument)
+        return folders.split(",") if self.kind == "ensemble" else [folders]
 
-    def load(self, device: str) -> Feature:
+    def with_parts(self, parts: Sequence[str]) -> "FeatureRequest":
+        """Return the request with other folders, and the same values of them."""
+        return replace(self, argument=",".join(parts) + self.values)
+
+    @property
+    def values(self) -> str:
+        """The names of values behind the folders, in their brackets; empty if none are named."""
+        return self.argument.removeprefix(",".join(self.parts))
+
+    def load(self, resources: Resources) -> Feature:
         """Make the feature: read its files, put its model on the device."""
         module, name = FEATURES[self.kind].target.split(":")
-        feature: Feature = getattr(importlib.import_module(module), name)(self.argument, device)
+        feature: Feature = getattr(importlib.import_module(module), name)(self.argument, resources)
+        if resources.cache and FEATURES[self.kind].models:
+            feature = importlib.import_module("features.cache").Cached(feature, resources.cache)
         return feature
+
+
+def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
+    """Split `DIR[NAME,…]` into the folders and the names of values."""
+    folders, bracket, names = argument.removesuffix("]").rpartition("[")
+    if not (bracket and argument.endswith("]")):
+        return argument, ()
+    return folders, tuple(names.split(","))
 
 
 def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:

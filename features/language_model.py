@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 
-from features.feature import Array, Candidates
+from features.feature import Array, Candidates, Resources
 from moses_io.errors import InputError
 from moses_io.streams import digest
 
@@ -30,7 +30,7 @@ class KenLM:
     KenLM itself counts in log10.
     """
 
-    def __init__(self, argument: str, device: str) -> None:
+    def __init__(self, argument: str, resources: Resources) -> None:
         kenlm = require_kenlm()
         if not Path(argument).is_file():
             raise InputError(f"{argument}: no such language model")

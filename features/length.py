@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import Array, Candidates
+from features.feature import Array, Candidates, Resources
 
 
 class Length:
     """One value: the number of tokens."""
 
-    def __init__(self, argument: str, device: str) -> None:
+    def __init__(self, argument: str, resources: Resources) -> None:
         self.signature = "length"
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:

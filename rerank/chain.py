@@ -3,11 +3,11 @@
 import hashlib
 import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from features.feature import FEATURES, parse_requests
+from features.feature import FEATURES, Resources, parse_requests
 from features.language_model import require_kenlm
 from features.progress import note
 from moses_io.errors import InputError
@@ -27,24 +27,24 @@ from rerank.stages import Stage, locked, run_stages
 from rerank.tuning import tune
 
 
-def run_experiment(experiment: Experiment, device: str) -> list[str]:
+def run_experiment(experiment: Experiment, resources: Resources) -> list[str]:
     """Do what is not done yet, and return the lines of the report.
 
     The folder of results holds the models, the scored lists, `weights.ini`, `test.moses`, `test.reranked`,
     `report.txt`, `report.html` (every changed sentence and why) and `report.json`.
     """
     check_experiment(experiment)
-    stages = _stages(experiment, device)
+    stages = _stages(experiment, resources)
     _make_folder(experiment, stages)
     with locked(experiment.output):
         run_stages(stages, experiment.output / "stages.json")
     return read_lines(str(experiment.output / "report.txt"))
 
 
-def _stages(experiment: Experiment, device: str) -> list[Stage]:
-    stages = [_train(experiment, name, entry, device) for name, entry in experiment.models.items()]
-    dev = _score(experiment, "dev", experiment.dev, device)
-    test = _score(experiment, "test", experiment.test, device)
+def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
+    stages = [_train(experiment, name, entry, resources.device) for name, entry in experiment.models.items()]
+    dev = _score(experiment, "dev", experiment.dev, resources)
+    test = _score(experiment, "test", experiment.test, resources)
     scored_dev = dev[-1].outputs[0] if dev else experiment.dev.nbest
     scored_test = test[-1].outputs[0] if test else experiment.test.nbest
     stages += [*dev, *test, _tune(experiment, scored_dev), *_choose(experiment, scored_test)]
@@ -119,20 +119,21 @@ def _model_path(experiment: Experiment, name: str) -> str:
     return str(experiment.output / "models" / name) if known else name
 
 
-def _score(experiment: Experiment, name: str, test_set: NbestSet, device: str) -> list[Stage]:
+def _score(experiment: Experiment, name: str, test_set: NbestSet, resources: Resources) -> list[Stage]:
     """One stage a feature, each reading the list that the one before wrote, so that a new last feature costs itself."""
     stages = []
     nbest = test_set.nbest
     for label, text in experiment.features.items():
         (request,) = parse_requests([f"{label}={text}"])
-        parts = request.parts
+        parts, settings = request.parts, [request.kind]
         if FEATURES[request.kind].models:
+            settings += [request.values, resources.precision]
             parts = [_model_path(experiment, part) for part in parts]
-            request = replace(request, argument=",".join(parts))
+            request = request.with_parts(parts)
         output = experiment.output / f"{name}.{label}.nbest.gz"
-        action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), device)
+        action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), resources)
         inputs = (nbest, test_set.source, *(Path(part) for part in parts if part))
-        stages.append(Stage(f"score {name} {label}", inputs, request.kind, (output,), action))
+        stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action))
         nbest = output
     return stages
 

@@ -99,7 +99,7 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
     for request in parse_requests([f"{label}={text}" for label, text in features.items()]):
         if FEATURES[request.kind].models:
             parts = [_model_folder(part, models, folder, f"features.{request.label}") for part in request.parts]
-            features[request.label] = f"{request.kind}:{','.join(parts)}"
+            features[request.label] = f"{request.kind}:{request.with_parts(parts).argument}"
         else:
             features[request.label] = _feature_with_path(request.kind, request.argument, folder)
     for name, entry in models.items():

@@ -3,10 +3,11 @@
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
 
 import numpy as np
 
-from features.feature import Array, Candidates, Feature, FeatureRequest
+from features.feature import Array, Candidates, Feature, FeatureRequest, Resources
 from features.progress import note, progress_bar
 from moses_io.errors import InputError
 from moses_io.hypothesis import with_features
@@ -21,7 +22,7 @@ BATCH = 10_000
 
 
 def add_features(
-    nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, device: str, verify: int = 0
+    nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, resources: Resources, verify: int = 0
 ) -> None:
     """Write the list with a feature for each request at the end of its third field; all else stays byte for byte.
 
@@ -33,7 +34,7 @@ def add_features(
     if nbest == source == STANDARD:
         raise InputError("list and source cannot both come from stdin")
     sources = read_lines(source)
-    features = [(request.label, request.load(device)) for request in requests]
+    features = [(request.label, request.load(resources)) for request in requests]
     for label, feature in features:
         note(f"{label} = {feature.signature}|version:{__version__}")
     lists = _with_new_labels(without_marks(read_nbest(nbest)), [label for label, _ in features])
@@ -42,16 +43,28 @@ def add_features(
         for batch in _batches(lists):
             candidates = [_candidates(sentence_list, sources) for sentence_list in batch]
             columns = [(label, _values(label, feature, candidates)) for label, feature in features]
-            hypotheses = (hypothesis for sentence_list in batch for hypothesis in sentence_list.hypotheses)
-            for number, hypothesis in enumerate(hypotheses):
-                added = [(label, " ".join(f"{value:.9g}" for value in values[number])) for label, values in columns]
-                stream.write(with_features(hypothesis, added))
+            _write(stream, batch, columns)
             sample.add(candidates, [values for _, values in columns])
             scored += sum(len(each.hypotheses) for each in candidates)
-            bar.advance(len(batch), f"{scored / (time.monotonic() - started):,.0f} candidates/s")
+            rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
+            bar.advance(len(batch), rate + _saved([feature for _, feature in features]))
     for number, (label, feature) in enumerate(features if verify else []):
         size, difference = sample.largest_difference(number, feature)
         note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
+
+
+def _write(stream: IO[bytes], batch: Sequence[SentenceList], columns: Sequence[tuple[str, Array]]) -> None:
+    hypotheses = (hypothesis for sentence_list in batch for hypothesis in sentence_list.hypotheses)
+    for number, hypothesis in enumerate(hypotheses):
+        added = [(label, " ".join(f"{value:.9g}" for value in values[number])) for label, values in columns]
+        stream.write(with_features(hypothesis, added))
+
+
+def _saved(features: Sequence[Feature]) -> str:
+    """Say which share of the decoders' steps the prefix trees saved."""
+    counts = [feature.steps for feature in features if hasattr(feature, "steps")]
+    taken, alone = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+    return f", {1 - taken / alone:.0%} of the steps saved" if alone else ""
 
 
 def _values(label: str, feature: Feature, sentences: Sequence[Candidates]) -> Array:

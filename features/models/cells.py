@@ -13,6 +13,11 @@ Layer = tuple[Tensor, ...]
 """State of a layer: (B, H) its output, then what else the cell keeps."""
 
 
+def tanh(values: Tensor) -> Tensor:
+    """Return tanh, on a CPU as 2 sigmoid(2x) - 1, which torch reckons in a third of the time."""
+    return torch.tanh(values) if values.is_cuda else torch.sigmoid(values + values).mul(2).sub(1)
+
+
 class Cell(NamedTuple):
     """A recurrent cell.
 
@@ -31,19 +36,19 @@ class Cell(NamedTuple):
 
 def _lstm(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
     enter, forget, new, leave = (entering + recurrent).chunk(4, dim=1)
-    memory = torch.sigmoid(forget) * state[1] + torch.sigmoid(enter) * torch.tanh(new)
-    return torch.sigmoid(leave) * torch.tanh(memory), memory
+    memory = torch.sigmoid(forget) * state[1] + torch.sigmoid(enter) * tanh(new)
+    return torch.sigmoid(leave) * tanh(memory), memory
 
 
 def _gru(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
     (reset, update, new), (was_reset, was_update, was_new) = entering.chunk(3, dim=1), recurrent.chunk(3, dim=1)
-    candidate = torch.tanh(new + torch.sigmoid(reset + was_reset) * was_new)
+    candidate = tanh(new + torch.sigmoid(reset + was_reset) * was_new)
     keep = torch.sigmoid(update + was_update)
     return ((1 - keep) * candidate + keep * state[0],)
 
 
 def _rnn(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
-    return (torch.tanh(entering + recurrent),)
+    return (tanh(entering + recurrent),)
 
 
 LSTM = Cell(4, 2, nn.LSTM, _lstm)
@@ -54,14 +59,21 @@ RNN = Cell(1, 1, nn.RNN, _rnn)
 """Elman 1990."""
 
 
+def product(weight: Tensor, rows: Tensor, bias: Tensor | None) -> Tensor:
+    """(out, N) W xᵀ + b for rows (N, in), multiplied in the precision of W, which may be lower than theirs.
+
+    On a CPU this is up to twice as fast as x Wᵀ.
+    """
+    wide = torch.mm(weight, rows.t().to(weight.dtype)).to(rows.dtype)
+    return wide if bias is None else wide.add_(bias.unsqueeze(1))
+
+
 def columns(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """(…, out) W x + b for rows (…, in): what `functional.linear` gives, laid out in memory by columns.
 
-    On a CPU this product is up to twice as fast, and the gates of a cell become blocks without gaps.
+    The gates of a cell are then blocks without gaps.
     """
-    flat = rows.flatten(0, -2).t()
-    product = torch.mm(weight, flat) if bias is None else torch.addmm(bias.unsqueeze(1), weight, flat)
-    return product.t().view(*rows.shape[:-1], -1)
+    return product(weight, rows.flatten(0, -2), bias).t().view(*rows.shape[:-1], -1)
 
 
 class Columns(nn.Linear):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from features.models.attention import Attention, History, Query
-from features.models.cells import Layer, Recurrence
+from features.models.cells import Layer, Recurrence, tanh
 from features.models.encoder import Annotations
 from features.models.settings import Architecture
 from features.models.source import Source
@@ -62,11 +62,14 @@ class Decoder(nn.Module):
     """
 
     attends = True
+    readers: tuple[str, ...] = ()
+    """Names of the linear layers whose input begins with the context."""
 
     def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
         super().__init__()
         hidden, layers = architecture.hidden, architecture.layers
         self.attention = Attention(architecture) if self.attends else None
+        self.values: nn.Module = nn.Identity()  # of the annotations: what contexts are sums of
         self.recurrence = Recurrence(architecture, beside, dropout)
         self.bridge = nn.Linear(hidden, layers * hidden) if architecture.encoder == "bidirectional" else None
         self.layers = layers
@@ -84,9 +87,9 @@ class Decoder(nn.Module):
             zeros = (torch.zeros_like(outputs[0]),) * (self.recurrence.cell.kept - 1)
             layers = tuple((output, *zeros) for output in outputs)
         history = self.attention.start(source) if self.attention else ()
-        return State(torch.ones_like(source.words), layers, self.first_feed(layers), history)
+        return State(torch.ones_like(source.words), layers, self.first_feed(source), history)
 
-    def first_feed(self, layers: tuple[Layer, ...]) -> tuple[Tensor, ...]:
+    def first_feed(self, source: Source) -> tuple[Tensor, ...]:
         """Return what is fed to the first step: nothing, unless the wiring feeds."""
         return ()
 
@@ -164,6 +167,7 @@ class AttendFirst(Decoder):
         super().__init__(architecture, architecture.annotation, dropout)
         hidden = architecture.hidden
         self.combines = architecture.output == "tanh"
+        self.readers = ("recurrence.beside", "context_output") if self.combines else ("recurrence.beside",)
         if self.combines:
             self.word_output = nn.Linear(architecture.embedding, hidden, bias=architecture.bias)
             self.context_output = nn.Linear(architecture.annotation, hidden, bias=False)
@@ -179,7 +183,7 @@ class AttendFirst(Decoder):
         """Return u_j, or g_j."""
         top = seen.top
         if self.combines:
-            top = torch.tanh(top + self.context_output(seen.context) + self.word_output(vectors))
+            top = tanh(top + self.context_output(seen.context) + self.word_output(vectors))
         dropped: Tensor = self.dropout(top)
         return dropped
 
@@ -198,11 +202,15 @@ class AttendAfter(Decoder):
         feed_size = {"none": 0, "output": hidden, "context": annotation}[architecture.feed]
         super().__init__(architecture, feed_size, dropout)
         self.feed, self.feed_size = architecture.feed, feed_size
+        self.readers = ("combine", "recurrence.beside") if self.feed == "context" else ("combine",)
         self.combine = nn.Linear(annotation + hidden, hidden, bias=architecture.bias)
 
-    def first_feed(self, layers: tuple[Layer, ...]) -> tuple[Tensor, ...]:
+    def first_feed(self, source: Source) -> tuple[Tensor, ...]:
         """(B, feed) zeros."""
-        return (layers[0][0].new_zeros(layers[0][0].shape[0], self.feed_size),) if self.feed_size else ()
+        if self.feed == "none":
+            return ()
+        size = self.feed_size if self.feed == "output" else source.states.shape[2]
+        return (source.states.new_zeros(len(source.words), size),)
 
     def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
         """Take one step."""
@@ -221,7 +229,7 @@ class AttendAfter(Decoder):
 
     def run(self, vectors: Tensor, source: Source) -> Seen:
         """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""
-        if self.feed_size:
+        if self.feed != "none":
             return super().run(vectors, source)
         state = self.start(source)
         tops, number, history, seen = self.recurrence.run(vectors, state.layers), state.step, state.history, []
@@ -232,4 +240,4 @@ class AttendAfter(Decoder):
         return Seen(*(torch.stack(part) for part in zip(*seen, strict=True)))
 
     def _combined(self, top: Tensor, context: Tensor) -> Tensor:
-        return torch.tanh(self.combine(torch.cat([context, top], dim=-1)))
+        return tanh(self.combine(torch.cat([context, top], dim=-1)))

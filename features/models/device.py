@@ -1,10 +1,15 @@
 """Where a model runs."""
 
+import ctypes
+import sys
+
 import torch
 
 from moses_io.errors import InputError
 
 DEVICES = ("auto", "cpu", "cuda")
+
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 
 
 def find_device(name: str) -> torch.device:
@@ -12,4 +17,19 @@ def find_device(name: str) -> torch.device:
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         raise InputError("--device cuda: torch sees no GPU here; use auto or cpu")
-    return torch.device("cuda" if name != "cpu" and available else "cpu")
+    if name != "cpu" and available:
+        return torch.device("cuda")
+    _keep_freed_memory()
+    return torch.device("cpu")
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep what is freed for the next tensor; otherwise each large one comes as new pages to be cleared.
+
+    torch frees and takes tensors of the same sizes at every step, so this takes no more memory at the peak.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt:
+            mallopt(_MMAP_MAX, 0)
+            mallopt(_TRIM_THRESHOLD, 2**31 - 1)

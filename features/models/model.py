@@ -19,11 +19,13 @@ class TokenScores(NamedTuple):
         log_probs: (B, J) natural log of p(t_j | s, t_<j), 0 on padding.
         unknown: (B, J) true where t_j is not in the vocabulary.
         attention: (B, J, S) row j is the attention of step j on the source, sentinels included; 0 on padding.
+        real: (B, S) true on the words of the source.
     """
 
     log_probs: Tensor
     unknown: Tensor
     attention: Tensor
+    real: Tensor
 
 
 class Objective(NamedTuple):
@@ -77,7 +79,7 @@ class EncoderDecoder(nn.Module):
         self.objectives = nn.ModuleDict(
             {name: find("objectives", name)(architecture) for name in architecture.objectives}
         )
-        self.sentinels = architecture.sentinels
+        self.sentinels, self.annotation = architecture.sentinels, architecture.annotation
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.uniform_(embedding.weight, -0.1, 0.1)
             with torch.no_grad():
@@ -97,7 +99,8 @@ class EncoderDecoder(nn.Module):
         seen = mask if self.sentinels else torch.where(words > 0, real, mask)
         bias = embedded.new_zeros(mask.shape).masked_fill(~seen, float("-inf"))
         count = words.to(embedded.dtype)
-        return Source(annotations.states, self.decoder.keys(annotations, count), bias, count, annotations.last, gate)
+        values = self.decoder.values(annotations.states)
+        return Source(values, self.decoder.keys(annotations, count), bias, count, annotations.last, gate)
 
     def embed(self, target: Tensor, source: Source) -> Tensor:
         """(…, B, E) vectors of previous target words (…, B)."""
@@ -129,4 +132,4 @@ class EncoderDecoder(nn.Module):
         outputs, rows = self.decode(source, target)
         wanted = target[:, 1:].t()  # (J, B)
         log_probs = self.softmax.log_probs(outputs, wanted) * (wanted != PADDING)
-        return TokenScores(log_probs.t(), (wanted == UNKNOWN).t(), rows.transpose(0, 1))
+        return TokenScores(log_probs.t(), (wanted == UNKNOWN).t(), rows.transpose(0, 1), source.real)

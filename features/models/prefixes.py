@@ -5,7 +5,7 @@ ends a candidate, every other one leads to a node of the next level. Nodes and e
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,20 @@ class Level:
     next_words: Numbers
     ended: Numbers
     ends: Numbers
+
+    def split(self, size: int) -> "Iterator[Level]":
+        """Yield stretches of `size` nodes with their edges, whose nodes count from the first of the stretch."""
+        for start in range(0, len(self.sources), size):
+            nodes = slice(start, start + size)
+            edges = slice(*np.searchsorted(self.nodes, (start, start + size)))
+            yield replace(
+                self,
+                sources=self.sources[nodes],
+                words=self.words[nodes],
+                parents=self.parents[nodes],
+                nodes=self.nodes[edges] - start,
+                next_words=self.next_words[edges],
+            )
 
 
 def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Iterator[Level]:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from features.models.cells import product
 from features.models.vocabulary import PADDING
 
 BLOCK = 256
@@ -41,9 +42,10 @@ class Softmax(nn.Linear):
         parts = []
         for block in _blocks(len(outputs)):
             first, last = np.searchsorted(rows, (block.start, block.stop))
-            logits = _logits(outputs[block], self.weight, self.bias)
+            logits = product(self.weight, outputs[block], self.bias)
             at = torch.from_numpy(rows[first:last] - block.start).to(words.device)
-            parts.append(logits[words[first:last], at] - logits.logsumexp(dim=0)[at])
+            found = logits[words[first:last], at]
+            parts.append(found - _log_norm(logits)[at])
         return torch.cat(parts)
 
 
@@ -61,7 +63,7 @@ class _Loss(torch.autograd.Function):
         if learns and bias is not None:
             gradients.append(torch.zeros_like(bias))
         for block in _blocks(len(outputs)):
-            logits, words = _logits(outputs[block], weight, bias), wanted[None, block]
+            logits, words = product(weight, outputs[block], bias), wanted[None, block]
             highest = logits.amax(dim=0, keepdim=True)
             at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0
             slope = logits.sub_(highest).exp_()
@@ -89,9 +91,13 @@ class _Loss(torch.autograd.Function):
         return outputs, weight, bias[0] if bias else None, None, None
 
 
-def _logits(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """(V, rows): with words first the product and the sums over words are twice as fast on a CPU."""
-    return torch.mm(weight, rows.t()) if bias is None else torch.addmm(bias.unsqueeze(1), weight, rows.t())
+def _log_norm(logits: Tensor) -> Tensor:
+    """(N,) log of the sum of exp over the words of logits (V, N), which are overwritten.
+
+    On a CPU less than half the time of torch's `logsumexp`.
+    """
+    highest = logits.amax(dim=0)
+    return logits.sub_(highest).exp_().sum(dim=0).log_() + highest
 
 
 def _blocks(rows: int) -> list[slice]:

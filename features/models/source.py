@@ -1,5 +1,6 @@
 """Encoded source sentences, and the one way in which rows of anything are gathered."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -12,14 +13,24 @@ Rows = TypeVar("Rows")
 
 def gather(value: Rows, rows: Tensor) -> Rows:
     """Return a tensor, or tuples of tensors however deep, with row `rows[n]` at n."""
-    taken: Any
-    if isinstance(value, Tensor):
-        taken = value.index_select(0, rows)
+    return _each([value], lambda tensors: tensors[0].index_select(0, rows))
+
+
+def join(values: Sequence[Rows]) -> Rows:
+    """Return tensors, or tuples of tensors however deep, with the rows of each behind those of the one before."""
+    return values[0] if len(values) == 1 else _each(values, torch.cat)
+
+
+def _each(values: Sequence[Rows], function: Callable[[list[Tensor]], Tensor]) -> Rows:
+    """Call the function with the tensors that stand at the same place in each value."""
+    first: Any = values[0]
+    made: Any
+    if isinstance(first, Tensor):
+        made = function(list(values))  # type: ignore[arg-type]
     else:
-        assert isinstance(value, tuple)
-        parts = [gather(part, rows) for part in value]
-        taken = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return taken  # type: ignore[no-any-return]
+        parts = [_each(tuple(each), function) for each in zip(*values, strict=True)]
+        made = type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    return made  # type: ignore[no-any-return]
 
 
 class Source(NamedTuple):
@@ -28,7 +39,7 @@ class Source(NamedTuple):
     Positions count the sentinels: `<s>` is 0, words are 1 … I, `</s>` is I+1.
 
     Attributes:
-        states: (B, S, K) annotations.
+        states: (B, S, K) annotations, or products of them; see `inference.fold`.
         keys: (B, S, …) projected annotations, with the constant part of the terms.
         bias: (B, S) 0 where attention may go, minus infinity elsewhere.
         words: (B, 1) I, the number of words without sentinels.
@@ -48,17 +59,30 @@ class Source(NamedTuple):
     def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
         """Return the source for queries that share it: `rows` ascend, and `counts` says how often each occurs.
 
-        All but the annotations are copied to the rows; these are the largest part, and stay one for all.
+        All but the annotations are copied to the rows; these are the largest part, and stay one for all, but on a GPU,
+        where one product over a copy is faster than a small one a sentence.
         """
+        if self.states.is_cuda:
+            return gather(self._replace(last=()), rows)
         keys, bias, words, gate = gather((self.keys, self.bias, self.words, self.gate), rows)
         return Source(self.states, keys, bias, words, (), gate, counts)
 
     def context(self, weights: Tensor) -> Tensor:
-        """(B, K) annotations summed by weights (B, S), or (B, S, K) for a weight in each dimension."""
+        """(B, K) annotations summed by weights (B, S), or (B, S, K) for a weight in each dimension.
+
+        Where annotations are shared, laid out by columns as `cells.columns` does.
+        """
         if not self.counts:
             return _weighted(weights, self.states)
-        parts = zip(torch.split(weights, list(self.counts)), self.states.unbind(0), strict=True)
-        return torch.cat([_weighted(part, states.unsqueeze(0)) for part, states in parts if len(part)])
+        context = weights.new_empty(self.states.shape[2], len(weights))
+        counts = list(self.counts)
+        parts, places = torch.split(weights, counts), torch.split(context, counts, dim=1)
+        for part, states, place in zip(parts, self.states.unbind(0), places, strict=True):
+            if weights.dim() == 3:
+                place.copy_(_weighted(part, states).t())
+            else:
+                torch.mm(states.t(), part.t(), out=place)
+        return context.t()
 
     @property
     def real(self) -> Tensor:
@@ -70,6 +94,4 @@ class Source(NamedTuple):
 def _weighted(weights: Tensor, states: Tensor) -> Tensor:
     if weights.dim() == 3:
         return (weights * states).sum(dim=1)
-    if len(states) == 1:
-        return weights @ states[0]
     return torch.bmm(weights.unsqueeze(1), states).squeeze(1)

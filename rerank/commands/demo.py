@@ -19,8 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the chain on the sample and print its report."""
+    from features.feature import Resources
     from rerank.chain import run_experiment
     from rerank.sample import sample_experiment
 
-    print("\n".join(run_experiment(sample_experiment(arguments.output), arguments.device)))
+    print("\n".join(run_experiment(sample_experiment(arguments.output), Resources(arguments.device))))
     return 0

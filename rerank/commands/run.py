@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_device
+from rerank.commands.arguments import add_resources
 
 HELP = "do the whole chain that an experiment file describes"
 EXAMPLES = """\
@@ -34,13 +34,15 @@ A second run does only the stages whose inputs have changed."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("experiment", metavar="EXPERIMENT", help="TOML file")
-    add_device(parser)
+    add_resources(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the chain and print its report."""
+    from features.feature import Resources
     from rerank.chain import run_experiment
     from rerank.experiment import read_experiment
 
-    print("\n".join(run_experiment(read_experiment(arguments.experiment), arguments.device)))
+    resources = Resources(arguments.device, arguments.precision, arguments.cache)
+    print("\n".join(run_experiment(read_experiment(arguments.experiment), resources)))
     return 0

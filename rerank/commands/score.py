@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_device, whole_number
+from rerank.commands.arguments import add_resources, whole_number
 
 HELP = "append features to every line of an n-best list"
 EXAMPLES = """\
@@ -24,14 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify", type=whole_number, default=0, metavar="N", help="score N random candidates again, one by one"
     )
-    add_device(parser)
+    add_resources(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Score."""
-    from features.feature import parse_requests
+    from features.feature import Resources, parse_requests
     from rerank.scoring import add_features
 
     requests = parse_requests(arguments.feature)
-    add_features(arguments.nbest, arguments.source, requests, arguments.output, arguments.device, arguments.verify)
+    resources = Resources(arguments.device, arguments.precision, arguments.cache)
+    add_features(arguments.nbest, arguments.source, requests, arguments.output, resources, arguments.verify)
     return 0

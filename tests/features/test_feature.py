@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import FEATURES, Candidates, FeatureRequest, parse_requests
+from features.feature import FEATURES, Candidates, FeatureRequest, Resources, parse_requests
 from moses_io.errors import InputError
 from moses_io.text import tokens
 
@@ -32,7 +32,7 @@ def arguments(sample: Path, models: dict[str, Path]) -> dict[str, str]:
 def test_contract(kind: str, row: object, sample: Path, models: dict[str, Path]) -> None:
     if kind == "kenlm" and importlib.util.find_spec("kenlm") is None:
         pytest.skip("kenlm is not installed")
-    feature = FeatureRequest("X", kind, arguments(sample, models).get(kind, "")).load("cpu")
+    feature = FeatureRequest("X", kind, arguments(sample, models).get(kind, "")).load(Resources("cpu"))
     values = feature(SENTENCES)
     assert values.shape[0] == 4
     assert np.isfinite(values).all()
@@ -44,7 +44,7 @@ def test_contract(kind: str, row: object, sample: Path, models: dict[str, Path])
 
 
 def test_length_counts_tokens() -> None:
-    assert FeatureRequest("L", "length", "").load("cpu")(SENTENCES).tolist() == [[6], [2], [0], [9]]
+    assert FeatureRequest("L", "length", "").load(Resources("cpu"))(SENTENCES).tolist() == [[6], [2], [0], [9]]
 
 
 @needs_kenlm
@@ -54,7 +54,7 @@ def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
         "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-2\t<unk>\n0\t<s>\t-0.5\n-1\t</s>\n-0.5\ta\t-0.25\n\n"
         "\\2-grams:\n-0.1\t<s> a\n-0.2\ta </s>\n\n\\end\\\n"
     )
-    feature = FeatureRequest("L", "kenlm", str(arpa)).load("cpu")
+    feature = FeatureRequest("L", "kenlm", str(arpa)).load(Resources("cpu"))
     values = feature([Candidates(0, (), (("a",), ("b",), (), ("a", "a\u00a0b")))])
     log10 = [-0.1 - 0.2, -0.5 - 2 - 1, -0.5 - 1, -0.1 - 0.25 - 2 - 1]
     np.testing.assert_allclose(values[:, 0], np.array(log10) * math.log(10), atol=1e-5)
@@ -65,15 +65,15 @@ def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
 def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no model\n")
     with pytest.raises(InputError, match="nowhere: no such language model"):
-        FeatureRequest("L", "kenlm", "nowhere").load("cpu")
+        FeatureRequest("L", "kenlm", "nowhere").load(Resources("cpu"))
     with pytest.raises(InputError, match="text: not a language model that KenLM reads"):
-        FeatureRequest("L", "kenlm", str(tmp_path / "text")).load("cpu")
+        FeatureRequest("L", "kenlm", str(tmp_path / "text")).load(Resources("cpu"))
 
 
 def test_without_kenlm_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
     with pytest.raises(InputError, match="feature 'kenlm' needs the package kenlm"):
-        FeatureRequest("L", "kenlm", "x").load("cpu")
+        FeatureRequest("L", "kenlm", "x").load(Resources("cpu"))
 
 
 def test_requests() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import FEATURES, Array, Candidates, Kind
+from features.feature import FEATURES, Array, Candidates, Kind, Resources
 from moses_io.nbest import read_hypotheses
 from moses_io.text import read_lines, tokens
 
@@ -48,7 +48,7 @@ def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Pa
     from features.neural import Neural
 
     source, hypothesis = tokens(read_lines(str(sample / "test.de"))[0]), ("the", "doctors", "sing", ".")
-    (value,) = Neural(str(models["backward"]), "cpu")([Candidates(0, tuple(source), (hypothesis,))]).ravel()
+    (value,) = Neural(str(models["backward"]), Resources("cpu"))([Candidates(0, tuple(source), (hypothesis,))]).ravel()
     model = load_model(models["backward"], torch.device("cpu"))
     with torch.inference_mode():
         encoded = model.network.encode(pad([model.source.encode(hypothesis)], model.device))

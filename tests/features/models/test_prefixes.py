@@ -1,5 +1,6 @@
 """Sharing prefixes changes no score."""
 
+import math
 import random
 from pathlib import Path
 
@@ -12,8 +13,12 @@ from hypothesis import strategies as st
 from features.models.folder import Model, ModelConfig
 from features.models.model import EncoderDecoder
 from features.models.prefixes import prefix_tree
-from features.models.scoring import Sentence, log_probabilities, score_pairs
+from features.models import tree
+from features.models.inference import fold, lower
+from features.models.scoring import score_alone
 from features.models.settings import Architecture, Training
+from features.models.tree import Sentence, score_tree
+from features.models.values import FLOOR, VALUES, Sums, of_tokens, select
 from features.models.vocabulary import END, Vocabulary
 
 CPU = torch.device("cpu")
@@ -65,12 +70,36 @@ def sentences(seed: int) -> list[Sentence]:
 
 
 @pytest.mark.parametrize("right_to_left", [False, True])
-def test_scores_are_those_of_candidates_one_by_one(architecture: Architecture, right_to_left: bool) -> None:
-    one = model(architecture, 1, right_to_left)
-    for models in ([one], [one, model(architecture, 2, right_to_left)]):
+def test_values_are_those_of_candidates_one_by_one(
+    architecture: Architecture, right_to_left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seeds in ((1,), (1, 2)):
+        models = [model(architecture, seed, right_to_left) for seed in seeds]
         lists = sentences(3)
         pairs = [(source, candidate) for source, candidates in lists for candidate in candidates]
-        alone = [float(scores.log_probs.double().sum()) for pair in pairs for _, scores in score_pairs(models, [pair])]
-        np.testing.assert_allclose(log_probabilities(models, lists), alone, atol=1e-4)
+        alone = np.concatenate([score_alone(models, [pair], list(VALUES)) for pair in pairs])
+        for each in models:
+            fold(each.network)
+        values, steps, steps_alone = score_tree(models, lists, list(VALUES))
+        np.testing.assert_allclose(values, alone, atol=1e-4)
+        assert steps < steps_alone == sum(len(candidate) + 1 for _, candidate in pairs)
         turned = [(source, candidates[::-1]) for source, candidates in lists[::-1]]
-        np.testing.assert_allclose(log_probabilities(models, turned)[::-1], alone, atol=1e-4)
+        monkeypatch.setattr(tree, "MEMORY", {"cpu": 1})  # a node at a time
+        np.testing.assert_allclose(score_tree(models, turned, list(VALUES))[0].flip(0), alone, atol=1e-4)
+        monkeypatch.undo()
+        for each in models:
+            lower(each.network, stepwise=True)
+        lowered = score_tree(models, lists, ["logprob"])[0].numpy()
+        assert 1e-6 < np.abs(lowered - alone[:, :1]).max() < 0.5
+
+
+def test_values_by_hand() -> None:
+    log_probs, unknown = torch.tensor([[-1.0, -2.0, -4.0]]), torch.tensor([[False, True, False]])
+    attention = torch.tensor([[[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.2, 0.0, 0.8]]])
+    sums = Sums(*(part.sum(dim=1) for part in of_tokens(log_probs, unknown, attention)))
+    found = dict(zip(VALUES, select(list(VALUES), sums, torch.tensor([[True, True, False]]))[0].tolist(), strict=True))
+    entropy = math.log(2) - 0.2 * math.log(0.2) - 0.8 * math.log(0.8)
+    wanted = {"logprob": -7, "known": -5, "unknown": 1, "entropy": entropy, "coverage": math.log(0.5)}
+    assert found == pytest.approx(wanted, abs=1e-6)
+    nowhere = sums._replace(attention=torch.zeros_like(sums.attention))
+    assert float(select(["coverage"], nowhere, torch.tensor([[True, True, False]]))) == pytest.approx(2 * math.log(FLOOR))

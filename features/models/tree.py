@@ -1,0 +1,98 @@
+"""Score the candidates of a source together: the decoder runs once for each different prefix."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from features.models.batches import pad
+from features.models.decoder import State
+from features.models.folder import Model
+from features.models.prefixes import Level, Numbers, prefix_tree
+from features.models.scoring import encode_target, mean_log
+from features.models.settings import Architecture
+from features.models.source import gather, join
+from features.models.values import Sums, of_tokens, select
+from features.models.vocabulary import UNKNOWN
+
+MEMORY = {"cpu": 2**25, "cuda": 2**31}
+"""Bytes that the nodes may take whose step is taken at once; on a CPU little more than its cache holds."""
+
+Sentence = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
+"""Tokens of a source and of its candidates."""
+
+
+def score_tree(models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, int, int]:
+    """Score all candidates of some sentences with forward models.
+
+    All prefixes of one length go together; the normalizer of the softmax serves all words that follow, and what a
+    candidate's tokens add up to goes along the path. Several models score as the mean of their distributions; attention
+    is that of the first. Equal to `score_pairs` up to the rounding of float32.
+
+    Returns:
+        (candidates, names) float64 values, the steps that were taken, and those of all candidates one by one.
+    """
+    device = models[0].device
+    owners = [number for number, (_, candidates) in enumerate(sentences) for _ in candidates]
+    targets = [encode_target(models[0], candidate) for _, candidates in sentences for candidate in candidates]
+    ended, found, steps = [], [], 0
+    with torch.inference_mode():
+        walks = [_Walk(model, [source for source, _ in sentences]) for model in models]
+        sums = walks[0].nothing()
+        for level in prefix_tree(owners, targets):
+            log_probs, rows = zip(*(walk.step(level) for walk in walks), strict=True)
+            nodes, words = _on(device, level.nodes), _on(device, level.next_words)
+            tokens = of_tokens(mean_log(log_probs), words == UNKNOWN, rows[0][nodes])
+            sums = gather(gather(sums, _on(device, level.edge_in)), nodes).plus(tokens)
+            ended.append(level.ended)
+            found.append(gather(sums, _on(device, level.ends)))
+            steps += len(level.sources)
+        order = np.argsort(np.concatenate(ended))
+        real = walks[0].source.real[torch.tensor(owners, device=device)]
+        values = select(names, gather(join(found), _on(device, order)), real)
+    return values, steps, sum(len(target) + 1 for target in targets)
+
+
+class _Walk:
+    """A model on its way through a prefix tree."""
+
+    def __init__(self, model: Model, sources: Sequence[tuple[str, ...]]) -> None:
+        self._network, self._device = model.network, model.device
+        self.source = self._network.encode(pad([model.source.encode(source) for source in sources], model.device))
+        self._state = self._network.decoder.start(self.source)
+        held = _bytes_of_node(model.config.architecture, self.source.bias.shape[1])
+        self._nodes = max(1, MEMORY[model.device.type] // held)
+
+    def nothing(self) -> Sums:
+        """Return the sums of no tokens, a row a source."""
+        zeros = torch.zeros(self.source.bias.shape, dtype=torch.float64, device=self._device)
+        return Sums(*(zeros[:, 0],) * 4, attention=zeros)
+
+    def step(self, level: Level) -> tuple[Tensor, Tensor]:
+        """(M,) log-probability of each edge of the next level, and (N, S) attention of its nodes."""
+        states, log_probs, rows = zip(*(self._step(part) for part in level.split(self._nodes)), strict=True)
+        self._state = join(states)
+        return torch.cat(log_probs), torch.cat(rows)
+
+    def _step(self, level: Level) -> tuple[State, Tensor, Tensor]:
+        decoder, device = self._network.decoder, self._device
+        counts = np.bincount(level.sources, minlength=len(self.source.states))
+        source = self.source.spread(_on(device, level.sources), tuple(counts.tolist()))
+        words = decoder.words(self._network.embed(_on(device, level.words), source))
+        seen, state = decoder.step(words, gather(self._state, _on(device, level.parents)), source)
+        outputs = decoder.output(seen, words.vectors)
+        log_probs = self._network.softmax.chosen(outputs, level.nodes, _on(device, level.next_words))
+        return state, log_probs, seen.row
+
+
+def _on(device: torch.device, numbers: Numbers) -> Tensor:
+    return torch.from_numpy(numbers).to(device)
+
+
+def _bytes_of_node(architecture: Architecture, positions: int) -> int:
+    """Return about how much a node takes while its step is taken."""
+    a = architecture
+    attended = 3 * a.attention + (3 * a.annotation if a.granularity == "fine" else 0)
+    remembered = 10 * a.memory if "memory" in a.terms else 0
+    return 4 * (positions * (attended + remembered) + 20 * a.hidden * a.layers)
