@@ -12,6 +12,7 @@ from features.models.folder import Model
 from features.models.prefixes import Level, Numbers, prefix_tree
 from features.models.scoring import encode_target, mean_log
 from features.models.settings import Architecture
+from features.models.softmax import BLOCK
 from features.models.source import gather, join
 from features.models.values import Sums, of_tokens, select
 from features.models.vocabulary import UNKNOWN
@@ -62,7 +63,8 @@ class _Walk:
         self.source = self._network.encode(pad([model.source.encode(source) for source in sources], model.device))
         self._state = self._network.decoder.start(self.source)
         held = _bytes_of_node(model.config.architecture, self.source.bias.shape[1])
-        self._nodes = max(1, MEMORY[model.device.type] // held)
+        nodes = max(1, MEMORY[model.device.type] // held)
+        self._nodes = nodes - nodes % BLOCK if nodes > BLOCK else nodes
 
     def nothing(self) -> Sums:
         """Return the sums of no tokens, a row a source."""
