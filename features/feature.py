@@ -89,6 +89,16 @@ FEATURES: dict[str, Kind] = {
 }
 
 
+VALUES = {
+    "logprob": "log-probability, </s> included",
+    "known": "the same without tokens that the model does not know",
+    "unknown": "number of tokens that the model does not know",
+    "entropy": "entropy of the attention, summed over the tokens",
+    "coverage": "sum over source words of log min(1, attention) (Wu et al. 2016)",
+}
+"""What a model can say of a candidate; named in brackets behind its folder."""
+
+
 @dataclass(frozen=True)
 class FeatureRequest:
     """A feature as asked for: `[LABEL=]KIND[:ARG]`."""

@@ -5,15 +5,13 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from features.feature import Array, Candidates, Resources, split_values
-from features.models.device import find_device
+from features.feature import VALUES, Array, Candidates, Resources, split_values
+from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model, load_model
 from features.models.inference import fold, lower
 from features.models.scoring import score_alone
 from features.models.tree import Sentence, score_tree
-from features.models.values import VALUES
 from features.progress import note
 from moses_io.errors import InputError, nearest
 
@@ -86,7 +84,7 @@ class Neural:
             self.steps = (self.steps[0] + steps, self.steps[1] + alone)
             return values.cpu().numpy()
         except (RuntimeError, MemoryError) as error:
-            if not _out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
         count = sum(len(hypotheses) for _, hypotheses in sentences)
         if count == 1:
@@ -145,10 +143,6 @@ def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
     ((source, hypotheses),) = sentences
     middle = len(hypotheses) // 2
     return [[(source, hypotheses[:middle])], [(source, hypotheses[middle:])]]
-
-
-def _out_of_memory(error: Exception) -> bool:
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 
 
 def _difference(first: Model, other: Model) -> str:

@@ -229,8 +229,9 @@ def test_the_version_and_what_can_be_named(command: Command) -> None:
     assert len(names) == 25 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
     for setting in ("hidden=256\n", "cell=lstm  ", "lstm | gru | rnn\n", "sentinels=true\n", "schedule=linear "):
         assert f"  {setting}" in presets or f" {setting}" in presets
-    kinds = [line.split(" ")[0] for line in features.splitlines()]
+    kinds, values = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
     assert kinds == ["neural:DIR", "ensemble:DIR,DIR,…", "kenlm:ARPA", "length"]
+    assert values[1:] == ["logprob", "known", "unknown", "entropy", "coverage"]
     with pytest.raises(SystemExit) as caught:
         command("--version")
     assert caught.value.code == 0

@@ -23,6 +23,11 @@ def find_device(name: str) -> torch.device:
     return torch.device("cpu")
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Tell whether torch, or Python, could not get memory."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
 def _keep_freed_memory() -> None:
     """Let glibc keep what is freed for the next tensor; otherwise each large one comes as new pages to be cleared.
 

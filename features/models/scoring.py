@@ -40,7 +40,7 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[Pair]) -> Iterator[tupl
 
 
 def score_alone(models: Sequence[Model], pairs: Sequence[Pair], names: Sequence[str]) -> Tensor:
-    """(pairs, names) float64 values of `VALUES`, each pair from its first word; equal pairs are scored once."""
+    """(pairs, names) float64 values, each pair from its first word; equal pairs are scored once."""
     distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
     values = torch.empty(len(distinct), len(names), dtype=torch.float64, device=models[0].device)
     for numbers, scores in score_pairs(models, list(distinct)):

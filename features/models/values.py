@@ -42,16 +42,15 @@ def _coverage(sums: Sums, real: Tensor) -> Tensor:
     return (sums.attention.clamp(FLOOR, 1).log() * real).sum(dim=1)
 
 
-VALUES: dict[str, tuple[str, Callable[[Sums, Tensor], Tensor]]] = {
-    "logprob": ("log-probability, </s> included", lambda sums, _: sums.log_probs),
-    "known": ("the same without tokens that the model does not know", lambda sums, _: sums.known),
-    "unknown": ("number of tokens that the model does not know", lambda sums, _: sums.unknown),
-    "entropy": ("entropy of the attention, summed over the tokens", lambda sums, _: sums.entropy),
-    "coverage": ("sum over source words of log min(1, attention) (Wu et al. 2016)", _coverage),
+_MAKERS: dict[str, Callable[[Sums, Tensor], Tensor]] = {
+    "logprob": lambda sums, _: sums.log_probs,
+    "known": lambda sums, _: sums.known,
+    "unknown": lambda sums, _: sums.unknown,
+    "entropy": lambda sums, _: sums.entropy,
+    "coverage": _coverage,
 }
-"""Name of each value, what it is, and how it is made of the sums and of what is a source word (N, S)."""
 
 
 def select(names: Sequence[str], sums: Sums, real: Tensor) -> Tensor:
-    """(N, names) values of candidates; `real` (N, S) is true on the words of their sources."""
-    return torch.stack([VALUES[name][1](sums, real) for name in names], dim=1)
+    """(N, names) values, of those in `features.feature.VALUES`; `real` (N, S) is true on the words of the sources."""
+    return torch.stack([_MAKERS[name](sums, real) for name in names], dim=1)

@@ -12,12 +12,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List."""
-    from features.feature import FEATURES, usage
-    from features.models.values import VALUES
+    from features.feature import FEATURES, VALUES, usage
 
     for name, kind in FEATURES.items():
         print(f"{usage(name):<20}{kind.description}")
     print("\nBehind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):")
-    for name, (description, _) in VALUES.items():
+    for name, description in VALUES.items():
         print(f"{name:<20}{description}")
     return 0

@@ -133,7 +133,11 @@ def test_lower_precision_is_close_and_said(tmp_path: Path, direction: str) -> No
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA"), RuntimeError("you can't allocate memory: 9 bytes")])
 def test_out_of_memory_halves_what_is_scored_together(
-    tmp_path: Path, direction: str, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    direction: str,
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     import features.neural
 

@@ -10,15 +10,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from features.feature import VALUES
+from features.models import tree
 from features.models.folder import Model, ModelConfig
+from features.models.inference import fold, lower
 from features.models.model import EncoderDecoder
 from features.models.prefixes import prefix_tree
-from features.models import tree
-from features.models.inference import fold, lower
 from features.models.scoring import score_alone
 from features.models.settings import Architecture, Training
 from features.models.tree import Sentence, score_tree
-from features.models.values import FLOOR, VALUES, Sums, of_tokens, select
+from features.models.values import FLOOR, Sums, of_tokens, select
 from features.models.vocabulary import END, Vocabulary
 
 CPU = torch.device("cpu")
@@ -102,4 +103,6 @@ def test_values_by_hand() -> None:
     wanted = {"logprob": -7, "known": -5, "unknown": 1, "entropy": entropy, "coverage": math.log(0.5)}
     assert found == pytest.approx(wanted, abs=1e-6)
     nowhere = sums._replace(attention=torch.zeros_like(sums.attention))
-    assert float(select(["coverage"], nowhere, torch.tensor([[True, True, False]]))) == pytest.approx(2 * math.log(FLOOR))
+    assert float(select(["coverage"], nowhere, torch.tensor([[True, True, False]]))) == pytest.approx(
+        2 * math.log(FLOOR)
+    )
