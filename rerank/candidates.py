@@ -1,10 +1,11 @@
 """Candidates as arrays: the only thing that tuners see."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack
 
 from moses_io.errors import InputError
 from moses_io.hypothesis import Hypothesis
@@ -83,33 +84,56 @@ class Candidates:
         sentences: (n,) ids.
         offsets: (n+1,) sentence k has the candidates offsets[k] … offsets[k+1]-1.
         dense: (N, D) dense values.
-        sparse: sparse values, or None where the list has none.
+        sparse: sparse values; in most lists there are none.
     """
 
     space: FeatureSpace
     sentences: Integers
     offsets: Integers
     dense: Array
-    sparse: Sparse | None
+    sparse: Sparse
 
     def scores(self, weights: Array) -> Array:
         """(N,) model score of every candidate under (size,) weights."""
         split = self.space.dense_size
-        scores: Array = self.dense @ weights[:split]
-        if self.sparse is None:
-            return scores
+        if not self.space.sparse:
+            return self.dense @ weights[:split]
         products = self.sparse.values * weights[split:][self.sparse.columns]
-        rows = np.repeat(np.arange(len(scores)), np.diff(self.sparse.offsets))
-        return scores + np.bincount(rows, weights=products, minlength=len(scores))
+        rows = np.repeat(np.arange(len(self.dense)), np.diff(self.sparse.offsets))
+        scores: Array = self.dense @ weights[:split] + np.bincount(rows, weights=products, minlength=len(self.dense))
+        return scores
 
-    def row(self, candidate: int) -> Array:
-        """(size,) all values of one candidate."""
-        row = np.zeros(self.space.size)
-        row[: self.space.dense_size] = self.dense[candidate]
-        if self.sparse is not None:
-            own = slice(self.sparse.offsets[candidate], self.sparse.offsets[candidate + 1])
-            row[self.space.dense_size + self.sparse.columns[own]] = self.sparse.values[own]
-        return row
+    def matrix(self) -> csr_matrix:
+        """(N, size) all features."""
+        shape = (len(self.dense), len(self.space.sparse))
+        sparse = csr_matrix((self.sparse.values, self.sparse.columns, self.sparse.offsets), shape=shape)
+        return hstack([csr_matrix(self.dense), sparse], format="csr")
+
+    def sums(self, shares: Array) -> Array:
+        """(size,) features of all candidates, summed with (N,) shares."""
+        by_value = np.repeat(shares, np.diff(self.sparse.offsets)) * self.sparse.values
+        sparse = np.bincount(self.sparse.columns, weights=by_value, minlength=len(self.space.sparse))
+        return np.concatenate([shares @ self.dense, sparse])
+
+    def divided(self, by: Array) -> "Candidates":
+        """Return the same candidates with each feature divided by its number in (size,)."""
+        split = self.space.dense_size
+        values = self.sparse.values / by[split:][self.sparse.columns]
+        return replace(self, dense=self.dense / by[:split], sparse=replace(self.sparse, values=values))
+
+    def of(self, sentences: Integers) -> "Candidates":
+        """Return some of the sentences, by their place in the list, with all columns."""
+        rows = self.rows_of(sentences)
+        counts = np.diff(self.sparse.offsets)
+        kept = np.concatenate([np.arange(self.sparse.offsets[row], self.sparse.offsets[row + 1]) for row in rows])
+        kept = kept.astype(np.int64)
+        sparse = Sparse(_offsets(counts[rows]), self.sparse.columns[kept], self.sparse.values[kept])
+        sizes = np.diff(self.offsets)[sentences]
+        return Candidates(self.space, self.sentences[sentences], _offsets(sizes), self.dense[rows], sparse)
+
+    def rows_of(self, sentences: Integers) -> Integers:
+        """Return the candidates of some sentences."""
+        return np.concatenate([np.arange(self.offsets[place], self.offsets[place + 1]) for place in sentences])
 
     def best(self, scores: Array) -> Integers:
         """(n,) the candidate of each sentence that scores highest; on a tie the first in the list."""
@@ -131,26 +155,37 @@ class Collector:
         self._sparse_values: list[float] = []
 
     def add(self, sentence_list: SentenceList) -> None:
-        """Add the candidates of one more sentence."""
-        if not self._sentences:
-            self._dense = dense_features(sentence_list)
-        space = FeatureSpace(self._dense)
+        """Add the candidates of one more sentence of a list."""
+        space = FeatureSpace(self._dense or dense_features(sentence_list))
         rows = [space.row(hypothesis) for hypothesis in sentence_list.hypotheses]
-        self._rows.append(np.array(rows).reshape(len(rows), space.dense_size))
-        self._sentences.append(sentence_list.sentence)
+        sparse = [hypothesis.sparse for hypothesis in sentence_list.hypotheses]
+        self.add_rows(sentence_list.sentence, space.dense, rows, sparse)
+
+    def add_rows(
+        self,
+        sentence: int,
+        dense: tuple[tuple[str, int], ...],
+        rows: Sequence[Sequence[float]],
+        sparse: Sequence[Mapping[str, float]],
+    ) -> None:
+        """Add the candidates of one more sentence: dense values in the order of `dense`, and sparse ones by name."""
+        self._dense = self._dense or dense
+        self._rows.append(np.array(rows, dtype=np.float64).reshape(len(rows), FeatureSpace(dense).dense_size))
+        self._sentences.append(sentence)
         self._offsets.append(self._offsets[-1] + len(rows))
-        for hypothesis in sentence_list.hypotheses:
-            for name, value in hypothesis.sparse.items():
+        for named in sparse:
+            for name, value in named.items():
                 self._sparse_columns.append(self._columns.setdefault(name, len(self._columns)))
                 self._sparse_values.append(value)
             self._sparse_offsets.append(len(self._sparse_columns))
 
     def candidates(self) -> Candidates:
         """Return what was collected."""
-        sparse = None
-        if self._columns:
-            columns = np.array(self._sparse_columns, dtype=np.int64)
-            sparse = Sparse(np.array(self._sparse_offsets), columns, np.array(self._sparse_values))
+        columns, values = (
+            np.array(self._sparse_columns, dtype=np.int64),
+            np.array(self._sparse_values, dtype=np.float64),
+        )
+        sparse = Sparse(np.array(self._sparse_offsets), columns, values)
         return Candidates(
             FeatureSpace(self._dense, tuple(self._columns)),
             np.array(self._sentences),
@@ -171,3 +206,7 @@ def collect(lists: Iterable[SentenceList]) -> Candidates:
 def dense_features(sentence_list: SentenceList) -> tuple[tuple[str, int], ...]:
     """(name, number of values) of the dense features of a list; its reader sees to it that all lines have the same."""
     return tuple((name, len(values)) for name, values in sentence_list.hypotheses[0].dense)
+
+
+def _offsets(sizes: Integers) -> Integers:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

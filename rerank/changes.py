@@ -7,9 +7,8 @@ import numpy as np
 
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
-from moses_io.text import tokens
 from moses_io.weights import Weights
-from rerank.bleu import SentenceReferences, sentence_bleu
+from rerank.metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -44,14 +43,13 @@ def find_changes(
     after: Sequence[str],
 ) -> list[Change]:
     """Return the sentences of a scored list whose line differs, the largest gain in sentence BLEU first."""
-    changes = []
+    bleu, changes = Metric("bleu"), []
     for sentence_list in read_nbest(nbest):
         number = sentence_list.sentence
         if before[number] == after[number]:
             continue
-        counted = SentenceReferences([tokens(lines[number]) for lines in references])
-        statistics = np.array([counted.statistics(tokens(text[number])) for text in (after, before)], dtype=np.float64)
-        new, old = sentence_bleu(statistics).tolist()
+        count = bleu.counter([lines[number] for lines in references])
+        new, old = bleu.smoothed(np.array([count(text[number]) for text in (after, before)])).tolist()
         reasons = _reasons(sentence_list, weights, before[number], after[number])
         changes.append(
             Change(number, source[number], references[0][number], before[number], after[number], new - old, reasons)

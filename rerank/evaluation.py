@@ -9,9 +9,9 @@ import numpy as np
 
 from moses_io.errors import InputError
 from moses_io.nbest import check_id, read_nbest, without_marks
-from moses_io.text import has_marks, read_lines, tokens
+from moses_io.text import has_marks, read_lines
 from rerank import __version__
-from rerank.bleu import SentenceReferences, sentence_bleu
+from rerank.metrics import Metric
 
 METRICS = ("BLEU", "chrF", "TER")
 SAMPLES = 1000
@@ -87,13 +87,13 @@ def evaluate(
 
 def best_candidates(nbest: str, references: Sequence[Sequence[str]]) -> list[str]:
     """Return the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none."""
-    best = [""] * len(references[0])
+    bleu, best = Metric("bleu"), [""] * len(references[0])
     for sentence_list in without_marks(read_nbest(nbest)):
         check_id(sentence_list, len(best), "reference")
-        counted = SentenceReferences([tokens(lines[sentence_list.sentence]) for lines in references])
+        count = bleu.counter([lines[sentence_list.sentence] for lines in references])
         texts = [hypothesis.text for hypothesis in sentence_list.hypotheses]
-        statistics = np.array([counted.statistics(tokens(text)) for text in texts], dtype=np.float64)
-        best[sentence_list.sentence] = texts[int(np.argmax(sentence_bleu(statistics)))]
+        scores = bleu.smoothed(np.array([count(text) for text in texts]))
+        best[sentence_list.sentence] = texts[int(np.argmax(scores))]
     return best
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from features.feature import FEATURES, parse_requests
 from moses_io.errors import InputError, nearest
-from rerank.kbmira import KbmiraSettings
 from rerank.models import TrainingRequest
+from rerank.tuners.table import Tuning, settle
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -64,7 +64,7 @@ class Experiment:
     output: Path
     models: dict[str, ModelEntry]
     features: dict[str, str]
-    tuning: KbmiraSettings
+    tuning: Tuning
 
     @property
     def files(self) -> list[Path]:
@@ -105,8 +105,6 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
     for name, entry in models.items():
         if entry.start:
             models[name] = dataclasses.replace(entry, start=_start(name, models, folder))
-    tuning = _table(values, "tuning")
-    _check_keys(tuning, KbmiraSettings, "tuning.")
     return Experiment(
         Corpus(**_paths(values, "train", Corpus, folder)),
         NbestSet(**_paths(values, "dev", NbestSet, folder)),
@@ -115,13 +113,13 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
         folder / _string(values, "output"),
         models,
         features,
-        _tuning(tuning),
+        _tuning(_table(values, "tuning")),
     )
 
 
-def _tuning(values: dict[str, Any]) -> KbmiraSettings:
+def _tuning(values: dict[str, Any]) -> Tuning:
     try:
-        return KbmiraSettings(**values)
+        return settle(values)
     except InputError as error:
         raise InputError(f"tuning.{error}") from None
 

@@ -3,6 +3,8 @@
 All arithmetic is in the type of the arrays, float64, or float32 where Moses is followed to the last bit.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -12,7 +14,7 @@ BLEU, CHRF, TER = range(3)
 
 
 @numba.njit(cache=True)
-def _bleu(row: Array, smooth: bool) -> float:
+def _bleu(row: Array, smooth: bool) -> Any:
     real = row.dtype.type
     more = real(1 if smooth else 0)
     log_bleu = real(0)
@@ -32,7 +34,7 @@ def _bleu(row: Array, smooth: bool) -> float:
 
 
 @numba.njit(cache=True)
-def _chrf(row: Array) -> float:
+def _chrf(row: Array) -> Any:
     precision = recall = 0.0
     orders = 0
     for order in range(len(row) // 3):
@@ -47,14 +49,14 @@ def _chrf(row: Array) -> float:
 
 
 @numba.njit(cache=True)
-def _ter(row: Array) -> float:
+def _ter(row: Array) -> Any:
     if row[1] > 0:
         return 1 - row[0] / row[1]
     return 0.0 if row[0] > 0 else 1.0
 
 
 @numba.njit(cache=True)
-def value(row: Array, parts: Integers, weights: Array, smooth: bool) -> float:
+def value(row: Array, parts: Integers, weights: Array, smooth: bool) -> Any:
     """Return the weighted score of statistics (size,); see `rerank.metrics.Metric`."""
     real = row.dtype.type
     total = real(0)
@@ -72,7 +74,7 @@ def value(row: Array, parts: Integers, weights: Array, smooth: bool) -> float:
 
 
 @numba.njit(cache=True)
-def length(row: Array, parts: Integers) -> float:
+def length(row: Array, parts: Integers) -> Any:
     """Return about how many words the references have: as counted by BLEU and TER, a sixth of the letters for chrF."""
     real = row.dtype.type
     formula, start, _ = parts[0]

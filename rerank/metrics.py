@@ -38,9 +38,9 @@ def _bleu(references: Sequence[str]) -> Counter:
 
 def _chrf(word_order: int) -> Callable[[Sequence[str]], Counter]:
     def counter(references: Sequence[str]) -> Counter:
-        from sacrebleu.metrics import CHRF as Scorer
+        import sacrebleu.metrics.chrf
 
-        scorer = Scorer(word_order=word_order)
+        scorer = sacrebleu.metrics.chrf.CHRF(word_order=word_order)
         known = scorer._extract_reference_info([scorer._preprocess_segment(reference) for reference in references])
         return lambda text: list(scorer._compute_segment_statistics(scorer._preprocess_segment(text), known))
 
@@ -48,9 +48,9 @@ def _chrf(word_order: int) -> Callable[[Sequence[str]], Counter]:
 
 
 def _ter(references: Sequence[str]) -> Counter:
-    from sacrebleu.metrics import TER as Scorer
+    import sacrebleu.metrics.ter
 
-    scorer = Scorer()
+    scorer = sacrebleu.metrics.ter.TER()
     known = scorer._extract_reference_info(references)
     return lambda text: list(scorer._compute_segment_statistics(scorer._preprocess_segment(text), known))
 
@@ -102,7 +102,7 @@ class Metric:
         return self._values(statistics, False)
 
     def smoothed(self, statistics: Array) -> Array:
-        """Return the scores (…) of the statistics (…, size) of single sentences; BLEU is BLEU+1, as Moses' PRO has it."""
+        """Return the scores (…) of the statistics (…, size) of single sentences; BLEU is Moses' BLEU+1."""
         return self._values(statistics, True)
 
     def _values(self, statistics: Array, smooth: bool) -> Array:

@@ -2,53 +2,98 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, zip_longest
 
 import numpy as np
 
 from features.progress import note, progress_bar
+from moses_io.errors import InputError
+from moses_io.extractor import read_blocks
 from moses_io.nbest import check_id, read_nbest, without_marks
-from moses_io.text import read_references, tokens
+from moses_io.text import read_references
 from moses_io.weights import read_weights, write_weights
-from rerank import __version__, kbmira
-from rerank.bleu import SIGNATURE, SentenceReferences
+from rerank import __version__
 from rerank.candidates import Array, Candidates, Collector
-from rerank.weights import compare, normalized
+from rerank.metrics import Metric
+from rerank.tuners.problem import Problem
+from rerank.tuners.table import Tuning, run
+from rerank.weights import compare
 
 
 @dataclass(frozen=True)
 class TuningSet:
-    """A list with the BLEU statistics of each candidate, (N, 9)."""
+    """A list with the statistics of each candidate, (N, metric.size)."""
 
     candidates: Candidates
     statistics: Array
 
 
-def read_tuning_set(nbest: str, references: Sequence[Sequence[str]]) -> TuningSet:
+def read_tuning_set(nbest: str, references: Sequence[Sequence[str]], metric: Metric) -> TuningSet:
     """Read a list and count its statistics; references are found by the id of the sentence."""
     collector, statistics = Collector(), []
     with progress_bar("read list", len(references[0])) as bar:
         for sentence_list in without_marks(read_nbest(nbest)):
             check_id(sentence_list, len(references[0]), "reference")
             collector.add(sentence_list)
-            counted = SentenceReferences([tokens(lines[sentence_list.sentence]) for lines in references])
-            statistics += [counted.statistics(tokens(hypothesis.text)) for hypothesis in sentence_list.hypotheses]
+            count = metric.counter([lines[sentence_list.sentence] for lines in references])
+            known: dict[str, list[float]] = {}
+            for hypothesis in sentence_list.hypotheses:
+                if hypothesis.text not in known:
+                    known[hypothesis.text] = count(hypothesis.text)
+                statistics.append(known[hypothesis.text])
             bar.advance(1, "")
     return TuningSet(collector.candidates(), np.array(statistics, dtype=np.float64))
 
 
-def tune(nbest: str, references: Sequence[str], start: str, settings: kbmira.KbmiraSettings, output: str) -> None:
+def read_extracted(features: str, statistics: str) -> TuningSet:
+    """Read what Moses' extractor wrote, with BLEU statistics.
+
+    Raises:
+        InputError: the files do not go together, or the statistics are not those of BLEU.
+    """
+    collector = Collector()
+    rows: list[tuple[float, ...]] = []
+    for block, counted in zip_longest(read_blocks(features, "FEATURES"), read_blocks(statistics, "SCORES")):
+        if block is None or counted is None:
+            raise InputError(f"{features} and {statistics} do not have the same number of sentences")
+        if (block.sentence, len(block.rows)) != (counted.sentence, len(counted.rows)):
+            raise InputError(f"{counted.place}: not the sentence, or not the candidates, of {block.place}")
+        if counted.names != ("BLEU",):
+            raise InputError(f"{counted.place}: expected statistics of BLEU, found {' '.join(counted.names)}")
+        labels = [name.rpartition("_")[0] or name for name in block.names]
+        dense = tuple((label, len(list(group))) for label, group in groupby(labels))
+        collector.add_rows(block.sentence, dense, block.rows, block.sparse)
+        rows += counted.rows
+    if not rows:
+        raise InputError(f"{features}: the file is empty")
+    return TuningSet(collector.candidates(), np.array(rows, dtype=np.float64))
+
+
+def tune(nbest: str, references: Sequence[str], start: str, tuning: Tuning, output: str) -> None:
     """Tune the weights of a list from start weights and write them as an ini, divided by their absolute sum."""
-    weights = read_weights(start)
-    tuning_set = read_tuning_set(nbest, read_references(references))
-    space = tuning_set.candidates.space
+    metric = Metric(tuning.metric)
+    tuning_set = read_tuning_set(nbest, read_references(references), metric)
+    _tune(tuning_set, metric, start, tuning, f"references:{len(references)}", output)
+
+
+def tune_extracted(features: str, statistics: str, start: str, tuning: Tuning, output: str) -> None:
+    """Tune straight from the files of Moses' extractor."""
+    if tuning.metric != "bleu":
+        raise InputError(f"metric {tuning.metric!r}: the files of an extractor are tuned on their own statistics, BLEU")
+    _tune(read_extracted(features, statistics), Metric("bleu"), start, tuning, "references:extracted", output)
+
+
+def _tune(tuning_set: TuningSet, metric: Metric, start: str, tuning: Tuning, told: str, output: str) -> None:
+    weights, space = read_weights(start), tuning_set.candidates.space
     compare(space, weights, start)
     _warn_of_names(tuning_set.candidates)
-    tuned = kbmira.tune(tuning_set.candidates, tuning_set.statistics, space.vector(weights), settings)
-    signature = f"{settings.signature}|metric:{SIGNATURE}|references:{len(references)}|version:{__version__}"
-    gain = f"BLEU on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
+    tuned = run(Problem(tuning_set.candidates, tuning_set.statistics, metric, space.vector(weights)), tuning)
+    signature = f"{tuning.signature}|metric:{metric.signature}|{told}|version:{__version__}"
+    name = "BLEU" if tuning.metric == "bleu" else tuning.metric
+    gain = f"{name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
     note(f"{gain} ({len(tuning_set.candidates.sentences)} sentences, {len(tuning_set.statistics)} candidates)")
     note(f"signature: {signature}")
-    write_weights(output, space.weights(normalized(tuned.weights, space.dense_size)), [signature, gain])
+    write_weights(output, space.weights(tuned.weights), [signature, gain])
 
 
 def _warn_of_names(candidates: Candidates) -> None:
@@ -56,8 +101,6 @@ def _warn_of_names(candidates: Candidates) -> None:
     for name, count in candidates.space.dense:
         if "_" in name:
             note(f"warning: feature {name!r} has {count} values and '_' in its name; Moses' tools tear it apart")
-    if candidates.sparse is None:
-        return
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = candidates.space.sparse[column]

@@ -3,9 +3,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from rerank.cli import main
 from rerank.sample import FOLDER
+
+settings.register_profile("compiling", deadline=None)
+settings.load_profile("compiling")  # the first call of a tuner compiles it
 
 
 @pytest.fixture(scope="session")

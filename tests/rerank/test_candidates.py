@@ -25,13 +25,23 @@ def test_a_list_becomes_arrays(candidates: Candidates) -> None:
     assert candidates.sentences.tolist() == [2, 0]
     assert candidates.offsets.tolist() == [0, 2, 3]
     assert candidates.dense.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    assert [candidates.row(n).tolist() for n in range(3)] == [[1, 2, 3, 1, 0], [4, 5, 6, -1, 2], [7, 8, 9, 0, 0]]
+    assert candidates.matrix().toarray().tolist() == [[1, 2, 3, 1, 0], [4, 5, 6, -1, 2], [7, 8, 9, 0, 0]]
 
 
 def test_scores_are_dot_products_of_dense_and_sparse_values(candidates: Candidates) -> None:
     weights = np.array([1.0, -1.0, 0.5, 2.0, -3.0])
-    expected = [candidates.row(n) @ weights for n in range(3)]
-    np.testing.assert_allclose(candidates.scores(weights), expected, atol=1e-12)
+    rows = candidates.matrix().toarray()
+    np.testing.assert_allclose(candidates.scores(weights), rows @ weights, atol=1e-12)
+    shares = np.array([0.5, 0.25, 2.0])
+    np.testing.assert_allclose(candidates.sums(shares), shares @ rows, atol=1e-12)
+    by = np.array([1.0, 2.0, 4.0, 0.5, 8.0])
+    np.testing.assert_allclose(candidates.divided(by).matrix().toarray(), rows / by, atol=1e-12)
+
+
+def test_some_of_the_sentences(candidates: Candidates) -> None:
+    part = candidates.of(np.array([1, 0]))
+    assert part.sentences.tolist() == [0, 2] and part.offsets.tolist() == [0, 1, 3]
+    assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[2, 0, 1]].tolist()
 
 
 def test_the_best_of_each_sentence_is_the_first_of_equals(candidates: Candidates) -> None:

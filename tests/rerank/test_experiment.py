@@ -4,8 +4,8 @@ import pytest
 
 from moses_io.errors import InputError
 from rerank.experiment import ModelEntry, NbestSet, read_experiment
-from rerank.kbmira import KbmiraSettings
 from rerank.models import TrainingRequest
+from rerank.tuners.table import settle
 
 EXPERIMENT = """\
 output = "work"
@@ -52,7 +52,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         "LMbig": f"kenlm:{tmp_path / 'lm.arpa'}",
         "Len": "length",
     }
-    assert experiment.tuning == KbmiraSettings(seed=7)
+    assert experiment.tuning == settle({"seed": 7})
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ("hidden", "hiden", "models.forward: unknown setting 'hiden'; did you mean 'hidden'?"),
         ("cohn-align", "cohn", "models.forward: unknown preset 'cohn'"),
         ('"length"', '"lenght"', "unknown feature 'lenght'; did you mean 'length'?"),
-        ("seed = 7", "sed = 7", "unknown key tuning.sed; did you mean 'seed'?"),
+        ("seed = 7", "sed = 7", "tuning.unknown key 'sed'; did you mean 'seed'?"),
         ("seed = 7", 'seed = "x"', "tuning.seed: expected a whole number from 0, found 'x'"),
         ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'; models: forward, back"),
         (

@@ -1,0 +1,66 @@
+"""Files of Moses' extractor: `features.dat` and `scores.dat`, in their text form."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from moses_io.errors import InputError
+from moses_io.streams import name_of, numbered_lines
+from moses_io.text import decode, number, without_line_end
+
+
+@dataclass(frozen=True)
+class Block:
+    """The lines of one sentence.
+
+    Attributes:
+        place: file and line, for messages.
+        sentence: its id.
+        names: of the dense features with their index from 0, as `LM0_0`; of statistics the metric.
+        rows: the numbers of each candidate.
+        sparse: its sparse features.
+    """
+
+    place: str
+    sentence: int
+    names: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+    sparse: tuple[dict[str, float], ...]
+
+
+def read_blocks(path: str, kind: str) -> Iterator[Block]:
+    """Yield the sentences of a file of `FEATURES` or `SCORES`.
+
+    Raises:
+        InputError: a line is not what it should be; binary files are not read.
+    """
+    lines = ((place, decode(without_line_end(line)).split()) for place, line in numbered_lines(path))
+    for place, head in lines:
+        where = f"{name_of(path)}:{place}"
+        if len(head) < 4 or head[0] != f"{kind}_TXT_BEGIN_0" or not all(part.isdigit() for part in head[1:4]):
+            raise InputError(f"{where}: expected {kind}_TXT_BEGIN_0, a sentence, its candidates and their numbers")
+        sentence, count, size = (int(part) for part in head[1:4])
+        rows, sparse = [], []
+        for _ in range(count):
+            place, parts = next(lines, (place, []))
+            row, named = _row(parts, f"{name_of(path)}:{place}")
+            if len(row) != size:
+                raise InputError(f"{name_of(path)}:{place}: expected {size} numbers, found {len(row)}")
+            rows.append(row)
+            sparse.append(named)
+        if next(lines, (0, []))[1] != [f"{kind}_TXT_END_0"]:
+            raise InputError(f"{where}: expected {count} candidates and {kind}_TXT_END_0")
+        yield Block(where, sentence, tuple(head[4:]), tuple(rows), tuple(sparse))
+
+
+def _row(parts: list[str], place: str) -> tuple[tuple[float, ...], dict[str, float]]:
+    dense, sparse = [], {}
+    for part in parts:
+        name, equals, digits = part.rpartition("=")
+        value = number(digits)
+        if value is None:
+            raise InputError(f"{place}: {part!r} is not a number")
+        if equals:
+            sparse[name] = value
+        else:
+            dense.append(value)
+    return tuple(dense), sparse

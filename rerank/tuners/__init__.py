@@ -1,0 +1,1 @@
+"""Tuners: from arrays to weights."""

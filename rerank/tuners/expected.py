@@ -1,0 +1,80 @@
+"""Expected metric: the metric of the statistics expected under p(candidate) ~ exp(w·f), by its gradient.
+
+The expectation of each statistic is summed over the corpus, and the metric is taken of these sums, as of those of real
+translations (expected BLEU of Rosti et al. 2011). In the first stages the entropy of the candidates is rewarded, which
+smooths the way; the squared distance to the start is not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from rerank.candidates import Array
+from rerank.tuners.problem import Problem, Tuned, check_numbers
+
+
+@dataclass(frozen=True)
+class ExpectedSettings:
+    """Settings.
+
+    Attributes:
+        entropies: weights of the mean entropy of a sentence's candidates, in nats, one a stage.
+        ridge: weight of the squared distance to the start.
+        iterations: of L-BFGS, a stage.
+    """
+
+    entropies: tuple[float, ...] = (0.03, 0.01, 0.003, 0.0)
+    ridge: float = 1e-4
+    iterations: int = 50
+
+    def __post_init__(self) -> None:
+        check_numbers(self, {"iterations": 1}, ["ridge"])
+
+    @property
+    def signature(self) -> str:
+        """What made the weights."""
+        entropies = ",".join(f"{entropy:g}" for entropy in self.entropies)
+        return f"expected|entropies:{entropies}|ridge:{self.ridge:g}|iterations:{self.iterations}"
+
+
+def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
+    """Tune weights; of the stages' results and the start, the best on the list is returned."""
+    before = best = problem.measure(problem.start)
+    weights, result = problem.start, problem.start
+    for entropy in settings.entropies:
+        options = {"maxiter": settings.iterations}
+        weights = minimize(
+            lambda point, share=entropy: loss(problem, point, share, settings.ridge),
+            weights, jac=True, method="L-BFGS-B", options=options,
+        ).x  # fmt: skip
+        metric = problem.measure(weights)
+        if metric > best:
+            best, result = metric, weights
+    return Tuned(result, best, before)
+
+
+def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tuple[float, Array]:
+    """Return what is minimized, and its gradient (size,)."""
+    candidates = problem.candidates
+    starts, counts = candidates.offsets[:-1], np.diff(candidates.offsets)
+    scores = candidates.scores(weights)
+    scores = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)
+    weighted = np.exp(scores)
+    norms = np.add.reduceat(weighted, starts)
+    shares = weighted / np.repeat(norms, counts)
+    log_shares = scores - np.repeat(np.log(norms), counts)
+    expected = shares @ problem.statistics
+    away = weights - problem.start
+    disorder = -float(shares @ log_shares) / len(starts)
+    value = -float(problem.metric.score(expected)) - entropy * disorder + ridge * float(away @ away)
+    gains = problem.statistics @ _slope(problem, expected) - entropy * log_shares / len(starts)
+    pull = shares * (gains - np.repeat(np.add.reduceat(shares * gains, starts), counts))
+    return value, -candidates.sums(pull) + 2 * ridge * away
+
+
+def _slope(problem: Problem, sums: Array) -> Array:
+    """(metric.size,) how the metric changes with each statistic, by central differences."""
+    steps = np.diag(np.maximum(1e-4 * np.abs(sums), 1e-6))
+    slope: Array = (problem.metric.score(sums + steps) - problem.metric.score(sums - steps)) / (2 * np.diag(steps))
+    return slope

@@ -1,0 +1,86 @@
+"""Moses' kbmira to the last digit: float32, the sentences in their order, and the candidates that it really looks at.
+
+kbmira means to drop candidates with equal features, but its comparison (`item1.dense == item1.dense`, in
+FeatureDataIterator.cpp) holds for any two. What is then dropped is whatever falls into a bucket of boost's hash set
+that is taken already. There are 16 buckets, so that it sees at most 16 candidates of a sentence. With boost 1.68 to
+1.79, whose sets do not keep the hashes beside the keys, the weights of `kbmira --no-shuffle` come out of this module.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_io.errors import InputError
+from rerank.candidates import Array, Candidates, Integers
+from rerank.tuners.kbmira import KbmiraSettings, Learner
+from rerank.tuners.problem import Problem, Tuned
+
+Hashes = NDArray[np.uint64]
+
+BUCKETS = 16
+_U = np.uint64
+
+
+def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
+    """Tune as `kbmira --no-shuffle` does; the best epoch is that of the candidates it sees, whatever the start was.
+
+    Raises:
+        InputError: the list has sparse features, whose hashes depend on Moses' numbering.
+    """
+    if problem.candidates.space.sparse:
+        raise InputError("parity with Moses is for lists without sparse features")
+    seen = _part(problem, seen_by_kbmira(problem.candidates))
+    learner = Learner(seen, settings, np.float32)
+    order: Integers = np.arange(len(seen.candidates.sentences))
+    best, weights = 0.0, problem.start
+    for _ in range(settings.iterations):
+        average = learner.epoch(order).astype(np.float64)
+        metric = seen.measure(average)
+        if metric > best:
+            best, weights = metric, average
+    return Tuned(weights, problem.measure(weights), problem.measure(problem.start))
+
+
+def seen_by_kbmira(candidates: Candidates) -> Integers:
+    """Return the candidates that kbmira looks at: of each bucket of a sentence's hash set the first."""
+    buckets = _mixed(_hashes(candidates.dense)) & _U(BUCKETS - 1)
+    owners = np.repeat(np.arange(len(candidates.sentences)), np.diff(candidates.offsets))
+    _, first = np.unique(owners * BUCKETS + buckets.astype(np.int64), return_index=True)
+    return np.sort(first)
+
+
+def _part(problem: Problem, rows: Integers) -> Problem:
+    candidates = problem.candidates
+    offsets = np.searchsorted(rows, candidates.offsets)
+    sparse = type(candidates.sparse)(np.zeros(len(rows) + 1, dtype=np.int64), candidates.sparse.columns, np.zeros(0))
+    part = Candidates(candidates.space, candidates.sentences, offsets, candidates.dense[rows], sparse)
+    return Problem(part, problem.statistics[rows], problem.metric, problem.start)
+
+
+def _hashes(dense: Array) -> Hashes:
+    """(N,) boost's hash of a row and of an empty sparse vector; a number hashes to its bits, both zeros to 0."""
+    rows = dense.astype(np.float32)
+    bits = np.where(rows == 0, 0, rows.view(np.uint32)).astype(_U)
+    row = np.zeros(len(rows), dtype=_U)
+    for column in bits.T:
+        row = _combined(row, column)
+    nothing = np.zeros_like(row)
+    return _combined(_combined(nothing, row), nothing)
+
+
+def _combined(seed: Hashes, added: Hashes) -> Hashes:
+    """boost::hash_combine for 64 bits, after MurmurHash."""
+    factor = _U(0xC6A4A7935BD1E995)
+    added = added * factor
+    added = (added ^ (added >> _U(47))) * factor
+    return (seed ^ added) * factor + _U(0xE6546B64)
+
+
+def _mixed(key: Hashes) -> Hashes:
+    """Mix as boost's mix64_policy does, to spread hashes over buckets that are a power of two."""
+    key = ~key + (key << _U(21))
+    key ^= key >> _U(24)
+    key = key + (key << _U(3)) + (key << _U(8))
+    key ^= key >> _U(14)
+    key = key + (key << _U(2)) + (key << _U(4))
+    key ^= key >> _U(28)
+    return key + (key << _U(31))

@@ -1,0 +1,71 @@
+"""Pairwise ranked optimization (Hopkins & May 2011): a classifier learns which of two candidates is better."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import vstack
+
+from moses_io.errors import InputError
+from rerank.candidates import Integers
+from rerank.tuners.problem import Problem, Tuned, check_numbers
+
+
+@dataclass(frozen=True)
+class ProSettings:
+    """Settings with the constants of Moses' pro; the classifier is scikit-learn's logistic regression.
+
+    Attributes:
+        pairs: random pairs that are looked at, a sentence.
+        least: difference of the smoothed metric that a pair must have.
+        kept: pairs with the largest differences that are learnt from, a sentence.
+        strength: of the data against the weights' squares, C.
+        seed: of the pairs.
+    """
+
+    pairs: int = 5000
+    least: float = 0.05
+    kept: int = 50
+    strength: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        check_numbers(self, {"pairs": 1, "kept": 1, "seed": 0}, ["least", "strength"])
+
+    @property
+    def signature(self) -> str:
+        """What made the weights."""
+        return f"pro|pairs:{self.pairs}|least:{self.least:g}|kept:{self.kept}|C:{self.strength:g}|seed:{self.seed}"
+
+
+def tune(problem: Problem, settings: ProSettings) -> Tuned:
+    """Tune weights; the start has no part in it.
+
+    Raises:
+        InputError: no two candidates of a sentence differ enough.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    better, worse = _sample(problem, settings)
+    if not len(better):
+        raise InputError(f"no two candidates of a sentence differ by {settings.least:g} in the metric")
+    rows = problem.candidates.matrix()
+    differences = rows[better] - rows[worse]
+    both, answers = vstack([differences, -differences]), np.repeat([1, 0], len(better))
+    classifier = LogisticRegression(C=settings.strength, fit_intercept=False, max_iter=1000)
+    weights = classifier.fit(both, answers).coef_[0]
+    return Tuned(weights, problem.measure(weights), problem.measure(problem.start))
+
+
+def _sample(problem: Problem, settings: ProSettings) -> tuple[Integers, Integers]:
+    """Return the better and the worse candidate of each pair."""
+    rng = np.random.default_rng(settings.seed)
+    values = problem.metric.smoothed(problem.statistics)
+    pairs = []
+    for start, end in zip(problem.candidates.offsets[:-1], problem.candidates.offsets[1:], strict=True):
+        drawn = rng.integers(start, end, size=(settings.pairs, 2))
+        lead = values[drawn[:, 0]] - values[drawn[:, 1]]
+        enough = np.flatnonzero(np.abs(lead) >= settings.least)
+        best = enough[np.argsort(-np.abs(lead[enough]), kind="stable")[: settings.kept]]
+        pairs.append(np.where(lead[best, None] > 0, drawn[best], drawn[best, ::-1]))
+    found = np.concatenate(pairs)
+    return found[:, 0], found[:, 1]

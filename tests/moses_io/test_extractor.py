@@ -1,0 +1,43 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.extractor import read_blocks
+
+Write = Callable[[str, "str | bytes"], Path]
+FEATURES = (
+    "FEATURES_TXT_BEGIN_0 0 2 4 Dist0_0 LM0_0 TM0_0 TM0_1 \n"
+    "0 -3.5 -1 -2 sp_x=1 \n"
+    "-1 -3.25 -1 -2.5 sp_x=2 sp_y=a=-0.5 \n"
+    "FEATURES_TXT_END_0\n"
+    "FEATURES_TXT_BEGIN_0 7 1 4 Dist0_0 LM0_0 TM0_0 TM0_1 \n"
+    "0 0 0 1e-05 \n"
+    "FEATURES_TXT_END_0\n"
+)
+
+
+def test_features_of_the_extractor(write: Write) -> None:
+    first, second = read_blocks(str(write("f", FEATURES)), "FEATURES")
+    assert (first.sentence, second.sentence) == (0, 7)
+    assert first.names == ("Dist0_0", "LM0_0", "TM0_0", "TM0_1")
+    assert first.rows == ((0, -3.5, -1, -2), (-1, -3.25, -1, -2.5))
+    assert first.sparse == ({"sp_x": 1.0}, {"sp_x": 2.0, "sp_y=a": -0.5})
+    assert second.rows == ((0, 0, 0, 1e-05),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("FEATURES_TXT_BEGIN_0 0", "FEATURES_BIN_BEGIN_0 0", "f:1: expected FEATURES_TXT_BEGIN_0"),
+        ("-3.5 ", "", "f:2: expected 4 numbers, found 3"),
+        ("-3.5", "x", "f:2: 'x' is not a number"),
+        ("BEGIN_0 0 2", "BEGIN_0 0 1", "f:1: expected 1 candidates and FEATURES_TXT_END_0"),
+        ("0 0 0 1e-05 \nFEATURES_TXT_END_0\n", "", "f:5: expected 4 numbers, found 0"),
+    ],
+)
+def test_faults(write: Write, old: str, new: str, message: str) -> None:
+    path = write("f", FEATURES.replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        list(read_blocks(str(path), "FEATURES"))

@@ -1,0 +1,52 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rerank.tuners.mert import LineSearch, MertSettings, _ascending, tune
+from rerank.tuners.problem import Problem
+
+Make = Callable[..., Problem]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_line_search_finds_the_best_of_a_fine_grid(problem: Make, seed: int) -> None:
+    given = problem(seed, sentences=4, candidates=6)
+    if seed % 2:
+        given.candidates.dense[:] = np.round(given.candidates.dense)  # parallel lines, corners that meet
+    rng = np.random.default_rng(seed)
+    weights, direction = rng.normal(size=3), rng.normal(size=3)
+    slopes, heights = given.candidates.scores(direction), given.candidates.scores(weights)
+    order = _ascending(slopes, given.candidates.offsets)
+    metric, distance = LineSearch(given).along(slopes, heights, order)
+    assert metric == pytest.approx(given.measure(weights + distance * direction), abs=1e-12)
+    grid = [given.measure(weights + x * direction) for x in np.linspace(-50, 50, 20001)]
+    assert metric >= max(grid) - 1e-12
+
+
+def test_nothing_better_is_no_step(problem: Make) -> None:
+    given = problem(1)
+    given.statistics[:] = given.statistics[0]
+    slopes = given.candidates.scores(np.array([1.0, 0.0, 0.0]))
+    order = _ascending(slopes, given.candidates.offsets)
+    assert LineSearch(given).along(slopes, np.zeros_like(slopes), order)[1] == 0
+    tuned = tune(given, MertSettings(restarts=1))
+    assert tuned.weights.tolist() == given.start.tolist()
+
+
+def test_mert_reaches_the_best_that_can_be(problem: Make) -> None:
+    given = problem(2)
+    tuned = tune(given, MertSettings(restarts=3))
+    best = given.candidates.best(given.statistics[:, 0:-1:2].sum(axis=1))
+    assert tuned.metric == given.measure(tuned.weights)
+    assert tuned.metric >= 0.99 * float(given.metric.score(given.statistics[best].sum(axis=0)))
+    again = tune(given, MertSettings(restarts=3))
+    assert (again.weights == tuned.weights).all()
+
+
+def test_a_constant_feature_does_no_harm(problem: Make) -> None:
+    given = problem(3)
+    given.candidates.dense[:, 1] = 7
+    tuned = tune(replace(given, start=np.array([0.1, 0.5, 0.1])), MertSettings(restarts=2))
+    assert np.isfinite(tuned.weights).all() and tuned.metric > tuned.start

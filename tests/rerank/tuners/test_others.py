@@ -1,0 +1,128 @@
+"""PRO, expected metric, and what holds for every tuner and metric."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from moses_io.errors import InputError
+from rerank.candidates import Candidates, FeatureSpace, Sparse
+from rerank.metrics import Metric
+from rerank.tuners import expected, pro
+from rerank.tuners.problem import Problem
+from rerank.tuners.table import TUNERS, Tuning, run, settle
+
+Make = Callable[..., Problem]
+QUICK = {"kbmira": {"iterations": 5}, "mert": {"restarts": 1}, "pro": {}, "expected": {"iterations": 20}}
+TEXTS = ["the cat sat on the mat .", "a cat sat on a mat .", "cat mat the on", "the the the ."]
+REFERENCES = ["the cat sat on the mat .", "there was a cat on the mat ."]
+
+
+def textual(metric: str, sparse: bool = False) -> Problem:
+    """Six sentences with four candidates; the last of three features says which one is good."""
+    counted = Metric(metric)
+    count = counted.counter(REFERENCES)
+    statistics = np.array([count(text) for text in TEXTS] * 6)
+    rng = np.random.default_rng(3)
+    dense = np.c_[rng.normal(size=24), rng.normal(size=24), -np.tile(np.arange(4.0), 6) + 0.1 * rng.normal(size=24)]
+    size = 1 if sparse else 0
+    values = Sparse(np.arange(25) * size, np.zeros(24 * size, dtype=np.int64), rng.normal(size=24 * size))
+    space = FeatureSpace((("A", 2), ("B", 1)), ("s_x",) * size)
+    candidates = Candidates(space, np.arange(6), np.arange(0, 25, 4), dense, values)
+    return Problem(candidates, statistics, counted, np.array([0.5, -0.5, 0.0] + [0.3] * size))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf++", "ter", "bleu+chrf:0.7,0.3"])
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_every_tuner_raises_every_metric(tuner: str, metric: str, sparse: bool) -> None:
+    problem = textual(metric, sparse)
+    tuned = run(problem, settle({"tuner": tuner, "metric": metric} | QUICK[tuner]))
+    assert tuned.metric > tuned.start
+    assert tuned.metric == pytest.approx(problem.measure(tuned.weights))
+    assert np.abs(tuned.weights[:3]).sum() == pytest.approx(1)
+    assert tuned.weights[2] > 0
+
+
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_degenerate_problems(problem: Make, tuner: str) -> None:
+    tuning = settle({"tuner": tuner} | QUICK[tuner])
+    zero = problem(4)
+    zero.statistics[:, 6] = 0
+    with pytest.raises(InputError, match=r"BLEU on the tuning set is 0 whatever the weights|differ"):
+        run(zero, tuning)
+    equal = problem(5)
+    equal.candidates.dense[:, 1] = equal.candidates.dense[:, 0]
+    constant = problem(6)
+    constant.candidates.dense[:, 2] = 1
+    for given in (equal, constant, problem(7, sentences=1)):
+        tuned = run(given, tuning)
+        assert np.isfinite(tuned.weights).all()
+        assert tuned.metric >= tuned.start or tuner == "pro"
+
+
+def test_candidates_all_the_same(problem: Make) -> None:
+    given = problem(8)
+    given.statistics[:], given.candidates.dense[:] = given.statistics[0], 1.0
+    for tuner in ("kbmira", "mert", "expected"):
+        tuned = run(given, settle({"tuner": tuner} | QUICK[tuner]))
+        np.testing.assert_allclose(tuned.weights, given.start, atol=1e-9)
+    with pytest.raises(InputError, match=r"no two candidates of a sentence differ by 0.05 in the metric"):
+        run(given, settle({"tuner": "pro"}))
+
+
+def test_pro_learns_from_the_pairs_with_the_largest_difference(problem: Make) -> None:
+    given = problem(1, sentences=1, candidates=3)
+    values = given.metric.smoothed(given.statistics)
+    tuned = pro.tune(given, pro.ProSettings(pairs=2000, kept=1))
+    best, worst = int(np.argmax(values)), int(np.argmin(values))
+    difference = given.candidates.dense[best] - given.candidates.dense[worst]
+    classifier = LogisticRegression(fit_intercept=False, max_iter=1000)
+    wanted = classifier.fit([difference, -difference], [1, 0]).coef_[0]
+    np.testing.assert_allclose(tuned.weights, wanted, atol=1e-4)
+
+
+def test_the_gradient_of_the_expected_metric(problem: Make) -> None:
+    for given in (problem(2), textual("chrf", sparse=True), textual("ter")):
+        weights = np.random.default_rng(1).normal(size=len(given.start))
+        value, gradient = expected.loss(given, weights, 0.1, 0.01)
+        for column in range(len(weights)):
+            step = np.zeros_like(weights)
+            step[column] = 1e-6
+            ahead, behind = (expected.loss(given, weights + sign * step, 0.1, 0.01)[0] for sign in (1, -1))
+            assert gradient[column] == pytest.approx((ahead - behind) / 2e-6, abs=1e-5)
+        assert np.isfinite(value)
+
+
+def test_the_expected_metric_of_sure_weights_is_that_of_the_best_candidates(problem: Make) -> None:
+    given = replace(problem(3), start=np.zeros(3))
+    weights = np.array([300.0, 20.0, 10.0])
+    assert -expected.loss(given, weights, 0, 0)[0] == pytest.approx(given.measure(weights), abs=1e-6)
+
+
+def test_several_runs_are_averaged(problem: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    given = problem(9)
+    apart = [run(given, settle({"iterations": 3, "seed": seed})).weights for seed in (5, 6, 7)]
+    together = run(given, settle({"iterations": 3, "seed": 5, "runs": 3}))
+    np.testing.assert_allclose(together.weights, np.mean(apart, axis=0), atol=1e-12)
+    assert "3 runs: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"tuner": "mirt"}, "unknown tuner 'mirt'; did you mean 'mert'"),
+        ({"tuner": "mert", "iterations": 3}, "unknown key .iterations."),
+        ({"tuner": "expected", "runs": 2}, "nothing random"),
+        ({"runs": 0}, "runs: expected a whole number from 1, found 0"),
+        ({"parity": "joshua"}, "parity: expected 'moses'"),
+        ({"parity": "moses", "metric": "ter"}, "one run of kbmira on BLEU"),
+        ({"tuner": "pro", "strength": 0}, "strength: expected a number above 0"),
+    ],
+)
+def test_what_makes_no_sense(values: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        settle(values)
+    assert settle({}) == Tuning()
