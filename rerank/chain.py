@@ -24,7 +24,7 @@ from rerank.report import side_by_side, summary, table
 from rerank.scoring import add_features, check_labels
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.stages import Stage, locked, run_stages
-from rerank.tuning import tune
+from rerank.tuning import Caution, tune
 
 
 def run_experiment(experiment: Experiment, resources: Resources) -> list[str]:
@@ -142,9 +142,11 @@ def _tune(experiment: Experiment, nbest: Path) -> Stage:
     references, settings = experiment.dev.reference, experiment.tuning
     weights = experiment.output / "weights.ini"
     action = partial(
-        tune, str(nbest), [str(path) for path in references], str(experiment.start), settings, str(weights)
+        tune, str(nbest), [str(path) for path in references], str(experiment.start), settings, str(weights), Caution()
     )
-    return Stage("tune", (nbest, *references, experiment.start), settings.signature, (weights,), action)
+    return Stage(
+        "tune", (nbest, *references, experiment.start), [settings.signature, settings.metric], (weights,), action
+    )
 
 
 def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:

@@ -15,9 +15,10 @@ from moses_io.weights import read_weights, write_weights
 from rerank import __version__
 from rerank.candidates import Array, Candidates, Collector
 from rerank.metrics import Metric
-from rerank.tuners.problem import Problem
+from rerank.trust import cross_validate
+from rerank.tuners.problem import Problem, Tuned
 from rerank.tuners.table import Tuning, run
-from rerank.weights import compare
+from rerank.weights import compare, normalized
 
 
 @dataclass(frozen=True)
@@ -69,31 +70,78 @@ def read_extracted(features: str, statistics: str) -> TuningSet:
     return TuningSet(collector.candidates(), np.array(rows, dtype=np.float64))
 
 
-def tune(nbest: str, references: Sequence[str], start: str, tuning: Tuning, output: str) -> None:
+@dataclass(frozen=True)
+class Caution:
+    """Whether new features are looked at on folds before they are believed in.
+
+    Attributes:
+        folds: parts of the tuning set; 0 for no look.
+        fallback: write the start weights where the new features do not help.
+
+    Raises:
+        InputError: a fallback without folds.
+    """
+
+    folds: int = 0
+    fallback: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fallback and not self.folds:
+            raise InputError("--fallback needs --folds, which tell whether new features help")
+
+
+def tune(nbest: str, references: Sequence[str], start: str, tuning: Tuning, output: str, caution: Caution) -> None:
     """Tune the weights of a list from start weights and write them as an ini, divided by their absolute sum."""
     metric = Metric(tuning.metric)
     tuning_set = read_tuning_set(nbest, read_references(references), metric)
-    _tune(tuning_set, metric, start, tuning, f"references:{len(references)}", output)
+    _tune(tuning_set, metric, start, tuning, f"references:{len(references)}", output, caution)
 
 
-def tune_extracted(features: str, statistics: str, start: str, tuning: Tuning, output: str) -> None:
+def tune_extracted(features: str, statistics: str, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
     """Tune straight from the files of Moses' extractor."""
     if tuning.metric != "bleu":
         raise InputError(f"metric {tuning.metric!r}: the files of an extractor are tuned on their own statistics, BLEU")
-    _tune(read_extracted(features, statistics), Metric("bleu"), start, tuning, "references:extracted", output)
+    _tune(read_extracted(features, statistics), Metric("bleu"), start, tuning, "references:extracted", output, caution)
 
 
-def _tune(tuning_set: TuningSet, metric: Metric, start: str, tuning: Tuning, told: str, output: str) -> None:
+def _tune(
+    tuning_set: TuningSet, metric: Metric, start: str, tuning: Tuning, told: str, output: str, caution: Caution
+) -> None:
     weights, space = read_weights(start), tuning_set.candidates.space
     compare(space, weights, start)
     _warn_of_names(tuning_set.candidates)
-    tuned = run(Problem(tuning_set.candidates, tuning_set.statistics, metric, space.vector(weights)), tuning)
+    problem = Problem(tuning_set.candidates, tuning_set.statistics, metric, space.vector(weights))
+    new = [name for name, _ in space.dense if name not in weights]
+    helpful = not caution.folds or _help(problem, tuning, new, caution.folds)
+    tuned = run(problem, tuning)
+    if caution.fallback and not helpful:
+        note("the start weights are kept")
+        tuned = Tuned(normalized(problem.start, space.dense_size), tuned.start, tuned.start)
     signature = f"{tuning.signature}|metric:{metric.signature}|{told}|version:{__version__}"
-    name = "BLEU" if tuning.metric == "bleu" else tuning.metric
-    gain = f"{name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
+    gain = f"{_name(tuning)} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
     note(f"{gain} ({len(tuning_set.candidates.sentences)} sentences, {len(tuning_set.statistics)} candidates)")
     note(f"signature: {signature}")
     write_weights(output, space.weights(tuned.weights), [signature, gain])
+
+
+def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
+    """Tell what new features, or tuning alone where there are none, gain out of fold, and whether they do."""
+    labels = [name for name, count in problem.candidates.space.dense for _ in range(count)]
+    added = np.flatnonzero(np.isin(labels, new))
+    if not len(added):
+        raise InputError("--folds: all features have a start weight, there is nothing new to look at")
+    trust = cross_validate(problem, tuning, added, folds)
+    note(
+        f"out of fold, {folds} folds: {_name(tuning)} {100 * trust.old:.2f} with the features of the start tuned anew, "
+        f"{100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.3f})"
+    )
+    if trust.new <= trust.old:
+        note(f"warning: the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
+    return trust.new > trust.old
+
+
+def _name(tuning: Tuning) -> str:
+    return "BLEU" if tuning.metric == "bleu" else tuning.metric
 
 
 def _warn_of_names(candidates: Candidates) -> None:

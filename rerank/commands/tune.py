@@ -35,23 +35,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--runs", type=whole_number, default=1, metavar="N", help="tune from N seeds and keep the average"
     )
     parser.add_argument("--parity", default="", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")
+    parser.add_argument(
+        "--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds, out of fold"
+    )
+    parser.add_argument("--fallback", action="store_true", help="keep the start weights if that gain is not there")
     parser.add_argument("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tune."""
     from rerank.tuners.table import settle
-    from rerank.tuning import tune, tune_extracted
+    from rerank.tuning import Caution, tune, tune_extracted
 
     values = {name: getattr(arguments, name) for name in ("tuner", "metric", "runs", "parity")}
     tuning = settle(values | ({} if arguments.seed is None else {"seed": arguments.seed}))
+    caution = Caution(arguments.folds, arguments.fallback)
     given = tuple(
         bool(part) for part in (arguments.nbest, arguments.reference, arguments.features, arguments.statistics)
     )
     if given == (True, True, False, False):
-        tune(arguments.nbest, arguments.reference, arguments.start, tuning, arguments.output)
+        tune(arguments.nbest, arguments.reference, arguments.start, tuning, arguments.output, caution)
     elif given == (False, False, True, True):
-        tune_extracted(arguments.features, arguments.statistics, arguments.start, tuning, arguments.output)
+        tune_extracted(arguments.features, arguments.statistics, arguments.start, tuning, arguments.output, caution)
     else:
         raise InputError("expected a list and --reference, or --features and --statistics")
     return 0
