@@ -25,7 +25,7 @@ class ExpectedSettings:
     """
 
     entropies: tuple[float, ...] = (0.03, 0.01, 0.003, 0.0)
-    ridge: float = 1e-4
+    ridge: float = 1e-3
     iterations: int = 50
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ BEYOND = 0.1
 
 @dataclass(frozen=True)
 class MertSettings:
-    """Settings with the numbers of Moses' mert-moses.
+    """Settings.
 
     Attributes:
         restarts: new beginnings of each search.
@@ -33,7 +33,7 @@ class MertSettings:
         seed: of both.
     """
 
-    restarts: int = 20
+    restarts: int = 15
     directions: int = 3
     seed: int = 1
 
@@ -168,7 +168,7 @@ def _ascending(slopes: Array, offsets: Integers) -> Integers:
     order = np.empty(len(slopes), dtype=np.int64)
     for sentence in range(len(offsets) - 1):
         start, end = offsets[sentence], offsets[sentence + 1]
-        order[start:end] = start + np.argsort(slopes[start:end], kind="mergesort")
+        order[start:end] = start + np.argsort(slopes[start:end])
     return order
 
 
