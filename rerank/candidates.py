@@ -115,12 +115,6 @@ class Candidates:
         sparse = np.bincount(self.sparse.columns, weights=by_value, minlength=len(self.space.sparse))
         return np.concatenate([shares @ self.dense, sparse])
 
-    def divided(self, by: Array) -> "Candidates":
-        """Return the same candidates with each feature divided by its number in (size,)."""
-        split = self.space.dense_size
-        values = self.sparse.values / by[split:][self.sparse.columns]
-        return replace(self, dense=self.dense / by[:split], sparse=replace(self.sparse, values=values))
-
     def of(self, sentences: Integers) -> "Candidates":
         """Return some of the sentences, by their place in the list, with all columns."""
         rows = self.rows_of(sentences)

@@ -53,10 +53,6 @@ class Problem:
         rows = self.candidates.rows_of(sentences)
         return replace(self, candidates=self.candidates.of(sentences), statistics=self.statistics[rows])
 
-    def divided(self, by: Array) -> "Problem":
-        """Return the same problem with features divided and weights multiplied."""
-        return replace(self, candidates=self.candidates.divided(by), start=self.start * by)
-
 
 @dataclass(frozen=True)
 class Tuned:

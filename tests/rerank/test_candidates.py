@@ -34,8 +34,6 @@ def test_scores_are_dot_products_of_dense_and_sparse_values(candidates: Candidat
     np.testing.assert_allclose(candidates.scores(weights), rows @ weights, atol=1e-12)
     shares = np.array([0.5, 0.25, 2.0])
     np.testing.assert_allclose(candidates.sums(shares), shares @ rows, atol=1e-12)
-    by = np.array([1.0, 2.0, 4.0, 0.5, 8.0])
-    np.testing.assert_allclose(candidates.divided(by).matrix().toarray(), rows / by, atol=1e-12)
 
 
 def test_some_of_the_sentences(candidates: Candidates) -> None:
