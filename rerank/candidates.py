@@ -1,7 +1,7 @@
 """Candidates as arrays: the only thing that tuners see."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
