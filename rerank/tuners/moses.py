@@ -2,8 +2,9 @@
 
 kbmira means to drop candidates with equal features, but its comparison (`item1.dense == item1.dense`, in
 FeatureDataIterator.cpp) holds for any two. What is then dropped is whatever falls into a bucket of boost's hash set
-that is taken already. There are 16 buckets, so that it sees at most 16 candidates of a sentence. With boost 1.68 to
-1.79, whose sets do not keep the hashes beside the keys, the weights of `kbmira --no-shuffle` come out of this module.
+that is taken already. There are 16 buckets, so that it sees at most 16 candidates of a sentence. This is inferred: with
+it the weights of `kbmira --no-shuffle` come out, and with no other rule that we tried. It needs a boost whose sets do
+not compare hashes before keys; a kbmira built with another one sees other candidates.
 """
 
 import numpy as np
