@@ -131,8 +131,11 @@ class Candidates:
 
     def best(self, scores: Array) -> Integers:
         """(n,) the candidate of each sentence that scores highest; on a tie the first in the list."""
-        pairs = zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        return np.array([start + int(np.argmax(scores[start:end])) for start, end in pairs], dtype=np.int64)
+        starts = self.offsets[:-1]
+        highest = np.repeat(np.maximum.reduceat(scores, starts), np.diff(self.offsets))
+        winners = np.flatnonzero(scores == highest)
+        first: Integers = winners[np.searchsorted(winners, starts)]
+        return first
 
 
 class Collector:

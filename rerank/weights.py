@@ -1,9 +1,11 @@
 """Weights beside the features that they belong to."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from features.progress import note
-from moses_io.errors import InputError
+from moses_io.errors import InputError, nearest
 from moses_io.hypothesis import UNLABELLED
 from moses_io.weights import Weights
 from rerank.candidates import Array, FeatureSpace
@@ -17,6 +19,40 @@ def normalized(weights: Array, dense: int) -> Array:
     total = np.abs(weights[:dense] if dense else weights).sum()
     result: Array = weights / total if total else weights
     return result
+
+
+def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
+    """(size,) smallest and largest weights.
+
+    Args:
+        space: the features.
+        start: (size,) weights that frozen ones keep.
+        sign: `NAME:+` or `NAME:-`.
+        freeze: names.
+
+    Raises:
+        InputError: no such feature, or no such sign.
+    """
+    lower, upper = np.full(space.size, -np.inf), np.full(space.size, np.inf)
+    for text in sign:
+        name, _, found = text.rpartition(":")
+        if found not in ("+", "-"):
+            raise InputError(f"sign {text!r}: expected NAME:+ or NAME:-")
+        (lower if found == "+" else upper)[_places(space, name)] = 0
+    for name in freeze:
+        if name in space.sparse:
+            raise InputError(f"freeze: {name!r} is a sparse feature; only dense ones can be frozen")
+        places = _places(space, name)
+        lower[places] = upper[places] = start[places]
+    return lower, upper
+
+
+def _places(space: FeatureSpace, name: str) -> list[int]:
+    """Return the columns of a feature."""
+    names = [dense for dense, count in space.dense for _ in range(count)] + list(space.sparse)
+    if name not in names:
+        raise InputError(f"the list has no feature {name!r}{nearest(name, sorted(set(names)))}")
+    return [place for place, other in enumerate(names) if other == name]
 
 
 def compare(space: FeatureSpace, weights: Weights, path: str) -> None:

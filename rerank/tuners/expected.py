@@ -8,7 +8,7 @@ smooths the way; the squared distance to the start is not.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from rerank.candidates import Array
 from rerank.tuners.problem import Problem, Tuned, check_numbers
@@ -21,32 +21,33 @@ class ExpectedSettings:
     Attributes:
         entropies: weights of the mean entropy of a sentence's candidates, in nats, one a stage.
         ridge: weight of the squared distance to the start.
-        iterations: of L-BFGS, a stage.
+        steps: of L-BFGS, a stage.
     """
 
     entropies: tuple[float, ...] = (0.03, 0.01, 0.003, 0.0)
-    ridge: float = 1e-3
-    iterations: int = 50
+    ridge: float = 1e-4
+    steps: int = 50
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"iterations": 1}, ["ridge"])
+        check_numbers(self, {"steps": 1}, [], ["ridge"])
 
     @property
     def signature(self) -> str:
         """What made the weights."""
         entropies = ",".join(f"{entropy:g}" for entropy in self.entropies)
-        return f"expected|entropies:{entropies}|ridge:{self.ridge:g}|iterations:{self.iterations}"
+        return f"expected|entropies:{entropies}|ridge:{self.ridge:g}|steps:{self.steps}"
 
 
 def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
     """Tune weights; of the stages' results and the start, the best on the list is returned."""
     before = best = problem.measure(problem.start)
     weights, result = problem.start, problem.start
+    bounds = Bounds(*(np.broadcast_to(bound, weights.shape) for bound in (problem.lower, problem.upper)))
     for entropy in settings.entropies:
-        options = {"maxiter": settings.iterations}
+        options = {"maxiter": settings.steps}
         weights = minimize(
             lambda point, share=entropy: loss(problem, point, share, settings.ridge),
-            weights, jac=True, method="L-BFGS-B", options=options,
+            weights, jac=True, method="L-BFGS-B", bounds=bounds, options=options,
         ).x  # fmt: skip
         metric = problem.measure(weights)
         if metric > best:

@@ -2,8 +2,9 @@
 
 For each sentence in turn, with weights w, features f and B(c) = metric(stats(c) + b) · length(stats(c) + b), where b
 are decayed statistics of the sentences before: hope = argmax(w·f + B), fear = argmax(w·f - B); where the margin of hope
-over fear is smaller than its lead in B, w moves by min(C, loss / |f_hope - f_fear|²) along the difference. After each
-epoch the average of all w so far is measured on the whole list, and the best average is kept.
+over fear is smaller than its lead in B, w moves by min(C, loss / |f_hope - f_fear|²) along the difference, and with a
+ridge back towards the start. After each epoch the average of all w so far is measured on the whole list, and the best
+average is kept.
 """
 
 from dataclasses import dataclass
@@ -20,11 +21,12 @@ from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 @dataclass(frozen=True)
 class KbmiraSettings:
-    """Settings with Moses' defaults.
+    """Settings; those without a word on it are Moses'.
 
     Attributes:
         iterations: epochs over the sentences.
-        step: C, largest step.
+        step: C, largest step; Moses has 0.01, for features in their own units and not divided by their spread.
+        ridge: after each step w becomes (w + ridge · start) / (1 + ridge).
         decay: of the statistics of the sentences before, a sentence.
         seed: of the order of the sentences.
 
@@ -33,19 +35,21 @@ class KbmiraSettings:
     """
 
     iterations: int = 60
-    step: float = 0.01
+    step: float = 0.03
+    ridge: float = 0.0
     decay: float = 0.999
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"iterations": 1, "seed": 0}, ["step"])
+        check_numbers(self, {"iterations": 1, "seed": 0}, ["step"], ["ridge"])
         if not (isinstance(self.decay, (int, float)) and 0 < self.decay <= 1):
             raise InputError(f"decay: expected a number above 0 and at most 1, found {self.decay!r}")
 
     @property
     def signature(self) -> str:
         """What made the weights."""
-        return f"kbmira|iterations:{self.iterations}|C:{self.step:g}|decay:{self.decay:g}|seed:{self.seed}"
+        ridge = f"|ridge:{self.ridge:g}" if self.ridge else ""
+        return f"kbmira|iterations:{self.iterations}|C:{self.step:g}|decay:{self.decay:g}{ridge}|seed:{self.seed}"
 
 
 class Learner:
@@ -67,7 +71,9 @@ class Learner:
         self._list = (candidates.offsets, dense, sparse.offsets, sparse.columns, values)
         self._statistics: Array = problem.statistics.astype(real)
         self._metric = problem.metric
-        self._limits: Array = np.array([settings.step, settings.decay], dtype=real)
+        self._limits: Array = np.array([settings.step, settings.decay, settings.ridge], dtype=real)
+        around = (problem.start, problem.lower, problem.upper)
+        self._around = [np.broadcast_to(each, problem.start.shape).astype(real) for each in around]
         self.weights: Array = problem.start.astype(real)
         self.totals: Array = problem.start.astype(real)
         self.changed = np.zeros(len(self.weights), dtype=np.int64)
@@ -82,7 +88,7 @@ class Learner:
         state = (self.weights, self.totals, self.changed, self.background)
         metric = (self._metric.parts, self._metric.weights)
         self.updates = _epoch(  # type: ignore[call-arg]
-            order, *self._list, self._statistics, *metric, *self._limits, *state, self.updates
+            order, *self._list, self._statistics, *metric, *self._limits, *self._around, *state, self.updates
         )
         behind = (self.updates - self.changed).astype(self.totals.dtype)
         self.totals += behind * self.weights
@@ -156,11 +162,11 @@ def _hope_and_fear(
     return hope, fear, hoped, feared
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _epoch(
     order: Integers, sentences: Integers, dense: Array, offsets: Integers, columns: Integers, values: Array,
-    statistics: Array, parts: Integers, metric_weights: Array, step: float, decay: float,
-    weights: Array, totals: Array, changed: Integers, background: Array, updates: int,
+    statistics: Array, parts: Integers, metric_weights: Array, step: float, decay: float, ridge: float,
+    start: Array, lower: Array, upper: Array, weights: Array, totals: Array, changed: Integers, background: Array, updates: int,
 ) -> int:  # fmt: skip
     """Visit the sentences in this order; return the number of updates so far."""
     real = weights.dtype.type
@@ -195,6 +201,12 @@ def _epoch(
             by = min(step, real(loss / norm))
             for column in touched:
                 delta = real(difference[column] * by)
+                if ridge > 0:
+                    delta = real((delta + ridge * (start[column] - weights[column])) / (1 + ridge))
+                if weights[column] + delta < lower[column]:
+                    delta = real(lower[column] - weights[column])
+                elif weights[column] + delta > upper[column]:
+                    delta = real(upper[column] - weights[column])
                 missed = real(updates - changed[column])
                 totals[column] = real(totals[column] + real(real(missed * weights[column]) + delta))
                 weights[column] = real(weights[column] + delta)

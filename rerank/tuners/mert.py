@@ -30,33 +30,34 @@ class MertSettings:
     Attributes:
         restarts: new beginnings of each search.
         directions: random directions beside the axes, at each step.
+        ridge: what the squared distance to the start costs, in units of the metric.
         seed: of both.
     """
 
     restarts: int = 15
     directions: int = 3
+    ridge: float = 0.0
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"restarts": 0, "directions": 0, "seed": 0}, [])
+        check_numbers(self, {"restarts": 0, "directions": 0, "seed": 0}, [], ["ridge"])
 
     @property
     def signature(self) -> str:
         """What made the weights."""
-        return f"mert|restarts:{self.restarts}|directions:{self.directions}|seed:{self.seed}"
+        ridge = f"|ridge:{self.ridge:g}" if self.ridge else ""
+        return f"mert|restarts:{self.restarts}|directions:{self.directions}{ridge}|seed:{self.seed}"
 
 
 def tune(problem: Problem, settings: MertSettings) -> Tuned:
     """Tune the dense weights; sparse ones keep their start weights, all times one number that is tuned with them."""
-    search = LineSearch(problem)
+    search = LineSearch(problem, settings.ridge)
     chains = [(noise, np.random.default_rng([settings.seed, number])) for number, noise in enumerate(NOISES)]
     with ThreadPoolExecutor(len(chains)) as pool:
         found = list(pool.map(lambda chain: _chain(problem, search, settings, *chain), chains))
-    metrics = [problem.measure(weights) for weights in found]
-    best, before = int(np.argmax(metrics)), problem.measure(problem.start)
-    if metrics[best] <= before:
-        return Tuned(problem.start, before, before)
-    return Tuned(found[best], metrics[best], before)
+    best, start = max(found, key=search.worth), problem.start
+    weights = best if search.worth(best) > search.worth(start) else start
+    return Tuned(weights, problem.measure(weights), problem.measure(start))
 
 
 def _chain(
@@ -64,82 +65,104 @@ def _chain(
 ) -> Array:
     """Climb from the start, then again and again from near the best so far."""
     best = search.climb(problem.start, rng, settings.directions)
-    metric = problem.measure(best)
-    spread = problem.spread()
-    unit = 1 / np.where(spread > 0, spread, np.inf)
-    unit[problem.candidates.space.dense_size :] = 0
+    dense = problem.candidates.space.dense_size
     for _ in range(settings.restarts):
-        factor = 1 + noise * rng.standard_normal(problem.candidates.space.dense_size)
         near = best.copy()
-        near[: len(factor)] *= factor
-        near += noise * np.abs(best * spread).mean() * unit * rng.standard_normal(len(best))
-        found = search.climb(near, rng, settings.directions)
-        if problem.measure(found) > metric:
-            best, metric = found, problem.measure(found)
+        near[:dense] *= 1 + noise * rng.standard_normal(dense)
+        near[:dense] += noise * np.abs(best[:dense]).mean() * rng.standard_normal(dense)
+        best = max(best, search.climb(problem.clip(near), rng, settings.directions), key=search.worth)
     return best
+
+
+@dataclass(frozen=True)
+class Line:
+    """A direction of weights, (size,), how fast candidates gain by it, (N,), and those of each sentence by slope."""
+
+    direction: Array
+    slopes: Array
+    order: Integers
 
 
 class LineSearch:
     """The best point on a line, exactly. The axes are sorted once for all."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, ridge: float = 0.0) -> None:
+        self._problem, self._ridge = problem, ridge
         dense = problem.candidates.space.dense_size
-        self._axes = list(np.eye(len(problem.start))[:dense])
+        axes = list(np.eye(len(problem.start))[:dense])
         if problem.start[dense:].any():
-            self._axes.append(np.concatenate([np.zeros(dense), problem.start[dense:]]))
-        self._slopes = [problem.candidates.scores(axis) for axis in self._axes]
-        self._orders = [_ascending(slopes, problem.candidates.offsets) for slopes in self._slopes]
+            axes.append(np.concatenate([np.zeros(dense), problem.start[dense:]]))
+        self._axes = [self.line(axis) for axis in axes]
+
+    def line(self, direction: Array) -> Line:
+        """Sort candidates for a direction."""
+        slopes = self._problem.candidates.scores(direction)
+        return Line(direction, slopes, _ascending(slopes, self._problem.candidates.offsets))
+
+    def worth(self, weights: Array) -> float:
+        """Return the metric less what the distance to the start costs."""
+        away = weights - self._problem.start
+        return self._problem.measure(weights) - self._ridge * float(away @ away)
 
     def climb(self, weights: Array, rng: np.random.Generator, directions: int) -> Array:
         """Take the best step again and again, until it gains too little."""
-        metric = -np.inf
+        worth = -np.inf
         while True:
-            gained, distance, direction = self.best_step(weights, rng, directions)
-            if not gained > metric + LEAST_GAIN:
+            gained, distance, direction = self._best_step(weights, rng, directions)
+            if not gained > worth + LEAST_GAIN:
                 return weights
-            weights, metric = weights + distance * direction, gained
+            weights, worth = self._problem.clip(weights + distance * direction), gained
 
-    def best_step(self, weights: Array, rng: np.random.Generator, directions: int) -> tuple[float, float, Array]:
-        """Return the best metric on the axes and some random directions, how far away it is, and the direction."""
+    def _best_step(self, weights: Array, rng: np.random.Generator, directions: int) -> tuple[float, float, Array]:
+        """Return what the best point on the axes and some random directions is worth, how far away, and where."""
         heights = self._problem.candidates.scores(weights)
-        known = zip(self._axes, self._slopes, self._orders, strict=True)
-        steps = [(*self.along(slopes, heights, order), axis) for axis, slopes, order in known]
-        for _ in range(directions):
-            parts = rng.standard_normal(len(self._axes))
-            slopes = sum(part * slope for part, slope in zip(parts, self._slopes, strict=True))
-            order = _ascending(slopes, self._problem.candidates.offsets)
-            direction = sum(part * axis for part, axis in zip(parts, self._axes, strict=True))
-            steps.append((*self.along(slopes, heights, order), direction))
-        return max(steps, key=lambda step: step[0])
+        others = [
+            sum(
+                part * axis.direction
+                for part, axis in zip(rng.standard_normal(len(self._axes)), self._axes, strict=True)
+            )
+            for _ in range(directions)
+        ]
+        lines = [*self._axes, *map(self.line, others)]
+        return max(((*self.along(weights, heights, line), line.direction) for line in lines), key=lambda step: step[0])
 
-    def along(self, slopes: Array, heights: Array, order: Integers) -> tuple[float, float]:
-        """Return the best metric where candidates score heights + x · slopes, and the x nearest to the middle of it.
+    def along(self, weights: Array, heights: Array, line: Line) -> tuple[float, float]:
+        """Return the best worth on the line from the weights, under which candidates score heights, and how far it is.
 
-        If nothing is better than x = 0, that is the answer. `order` has the candidates of each sentence by slope.
+        That is the middle of the stretch where it holds. If nothing is better than the weights, 0 is the answer.
         """
-        problem = self._problem
-        first, corners, old, new = _envelopes(slopes, heights, order, problem.candidates.offsets)
+        problem, direction = self._problem, line.direction
+        first, corners, old, new = _envelopes(line.slopes, heights, line.order, problem.candidates.offsets)
         by_place = np.argsort(corners)
         metrics = _sweep(
             problem.statistics[first].sum(axis=0), problem.statistics, corners, by_place, old, new,
             problem.metric.parts, problem.metric.weights,
         )  # fmt: skip
-        corners = corners[by_place]
-        here = int(np.searchsorted(corners, 0.0))
-        best = int(np.argmax(metrics))
-        if metrics[best] <= metrics[here]:
-            return float(metrics[here]), 0.0
-        return float(metrics[best]), _inside(corners, best)
+        points = _points(corners[by_place], *self._reach(weights, direction))
+        here = int(np.searchsorted(corners[by_place], 0.0))
+        points[here] = 0.0 if np.isnan(points[here]) else points[here]
+        away = weights - problem.start
+        costs = (away @ away) + points * (2 * (away @ direction) + points * (direction @ direction))
+        worths = np.where(np.isnan(points), -np.inf, metrics - self._ridge * costs)
+        best, stay = int(np.argmax(worths)), float(metrics[here] - self._ridge * (away @ away))
+        if worths[best] <= stay:
+            return stay, 0.0
+        return float(worths[best]), float(points[best])
+
+    def _reach(self, weights: Array, direction: Array) -> tuple[float, float]:
+        """Return the smallest and the largest x with weights that are allowed."""
+        moving = direction != 0
+        bounds = (np.broadcast_to(bound, weights.shape) for bound in (self._problem.lower, self._problem.upper))
+        ends = [(bound[moving] - weights[moving]) / direction[moving] for bound in bounds]
+        return float(np.minimum(*ends).max(initial=-np.inf)), float(np.maximum(*ends).min(initial=np.inf))
 
 
-def _inside(corners: Array, interval: int) -> float:
-    """Return the middle of an interval between corners, or a point beyond the outermost ones."""
-    if interval == 0:
-        return float(corners[0]) - BEYOND
-    if interval == len(corners):
-        return float(corners[-1]) + BEYOND
-    return float(corners[interval - 1] + corners[interval]) / 2
+def _points(corners: Array, lowest: float, highest: float) -> Array:
+    """Return a point in each interval: its middle, or near the outermost corners; nan for one out of reach."""
+    starts, ends = np.append(-np.inf, corners), np.append(corners, np.inf)
+    starts[0], ends[-1] = (corners[0] - 2 * BEYOND, corners[-1] + 2 * BEYOND) if len(corners) else (-BEYOND, BEYOND)
+    starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)
+    return np.where(starts < ends, (starts + ends) / 2, np.nan)
 
 
 @numba.njit(cache=True, nogil=True)

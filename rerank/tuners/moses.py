@@ -18,6 +18,8 @@ from rerank.tuners.problem import Problem, Tuned
 Hashes = NDArray[np.uint64]
 
 BUCKETS = 16
+STEP = 0.01
+"""Largest step of Moses' kbmira, for features in their own units."""
 _U = np.uint64
 
 

@@ -1,12 +1,13 @@
 """Pairwise ranked optimization (Hopkins & May 2011): a classifier learns which of two candidates is better."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.sparse import vstack
+from scipy.sparse import csr_matrix, vstack
 
 from moses_io.errors import InputError
-from rerank.candidates import Integers
+from rerank.candidates import Array, Integers
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 
@@ -18,42 +19,59 @@ class ProSettings:
         pairs: random pairs that are looked at, a sentence.
         least: difference of the smoothed metric that a pair must have.
         kept: pairs with the largest differences that are learnt from, a sentence.
-        strength: of the data against the weights' squares, C.
+        ridge: of the weights' squares, beside the sum of the pairs' losses; the start has no part in it.
         seed: of the pairs.
     """
 
     pairs: int = 5000
     least: float = 0.05
     kept: int = 50
-    strength: float = 1.0
+    ridge: float = 1.0
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"pairs": 1, "kept": 1, "seed": 0}, ["least", "strength"])
+        check_numbers(self, {"pairs": 1, "kept": 1, "seed": 0}, ["least", "ridge"])
 
     @property
     def signature(self) -> str:
         """What made the weights."""
-        return f"pro|pairs:{self.pairs}|least:{self.least:g}|kept:{self.kept}|C:{self.strength:g}|seed:{self.seed}"
+        return f"pro|pairs:{self.pairs}|least:{self.least:g}|kept:{self.kept}|ridge:{self.ridge:g}|seed:{self.seed}"
 
 
 def tune(problem: Problem, settings: ProSettings) -> Tuned:
-    """Tune weights; the start has no part in it.
+    """Tune weights.
 
     Raises:
         InputError: no two candidates of a sentence differ enough.
     """
-    from sklearn.linear_model import LogisticRegression
-
     better, worse = _sample(problem, settings)
     if not len(better):
         raise InputError(f"no two candidates of a sentence differ by {settings.least:g} in the metric")
     rows = problem.candidates.matrix()
-    differences = rows[better] - rows[worse]
-    both, answers = vstack([differences, -differences]), np.repeat([1, 0], len(better))
-    classifier = LogisticRegression(C=settings.strength, fit_intercept=False, max_iter=1000)
-    weights = classifier.fit(both, answers).coef_[0]
+    weights = classify(problem, rows[better] - rows[worse], settings)
     return Tuned(weights, problem.measure(weights), problem.measure(problem.start))
+
+
+def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -> Array:
+    """Learn weights under which differences score above 0; one that ends beyond its bound becomes 0 for good.
+
+    Raises:
+        InputError: it may not be 0 either.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    kept = np.ones(len(problem.start), dtype=bool)
+    while True:
+        columns, weights = differences[:, kept], np.zeros(len(kept))
+        both, answers = vstack([columns, -columns]), np.repeat([1, 0], columns.shape[0])
+        classifier: Any = LogisticRegression(C=1 / settings.ridge, fit_intercept=False, max_iter=1000)
+        weights[kept] = classifier.fit(both, answers).coef_[0]
+        beyond = weights != problem.clip(weights)
+        if not beyond.any():
+            return weights
+        if problem.clip(np.zeros_like(weights))[beyond].any():
+            raise InputError("the pairs want the frozen weights with the other sign; take another tuner than pro")
+        kept &= ~beyond
 
 
 def _sample(problem: Problem, settings: ProSettings) -> tuple[Integers, Integers]:

@@ -1,7 +1,7 @@
 """What every tuner is given, and what it gives back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,12 +19,20 @@ class Problem:
         statistics: (N, metric.size).
         metric: of the best candidates' summed statistics.
         start: (size,) weights in the order of the feature space.
+        lower: (size,) smallest weights allowed, or one number for all; a weight with lower = upper is frozen.
+        upper: (size,) largest ones.
     """
 
     candidates: Candidates
     statistics: Array
     metric: Metric
     start: Array
+    lower: Array = field(default_factory=lambda: np.array(-np.inf))
+    upper: Array = field(default_factory=lambda: np.array(np.inf))
+
+    def clip(self, weights: Array) -> Array:
+        """Return the nearest weights that are allowed."""
+        return np.clip(weights, self.lower, self.upper)
 
     def measure(self, weights: Array) -> float:
         """Return the metric, 0 … 1, of the candidates that the weights choose."""
@@ -32,20 +40,12 @@ class Problem:
         return float(self.metric.score(self.statistics[chosen].sum(axis=0)))
 
     def spread(self) -> Array:
-        """(size,) standard deviation of each feature within sentences, pooled over all of them."""
+        """(dense,) standard deviation of each dense feature within sentences, pooled over all of them."""
         candidates = self.candidates
         counts = np.diff(candidates.offsets)
-        share = np.repeat(1 / counts, counts)
-        owner = np.repeat(np.arange(len(counts)), counts)
-        means = np.add.reduceat(candidates.dense * share[:, None], candidates.offsets[:-1])
-        dense = ((candidates.dense - means[owner]) ** 2).sum(axis=0)
-        sparse, owners = candidates.sparse, np.repeat(owner, np.diff(candidates.sparse.offsets))
-        keys, places = np.unique(owners * max(1, len(candidates.space.sparse)) + sparse.columns, return_inverse=True)
-        sums, squares = np.bincount(places, weights=sparse.values), np.bincount(places, weights=sparse.values**2)
-        within = squares - sums**2 / counts[keys // max(1, len(candidates.space.sparse))]
-        columns = keys % max(1, len(candidates.space.sparse))
-        total = np.bincount(columns, weights=within, minlength=len(candidates.space.sparse))
-        spread: Array = np.sqrt(np.concatenate([dense, np.maximum(total, 0)]) / max(1, len(candidates.dense)))
+        means = np.add.reduceat(candidates.dense, candidates.offsets[:-1]) / counts[:, None]
+        within = candidates.dense - np.repeat(means, counts, axis=0)
+        spread: Array = np.sqrt((within**2).mean(axis=0))
         return spread
 
     def of(self, sentences: Integers) -> "Problem":
@@ -69,8 +69,18 @@ class Tuned:
     start: float
 
 
-def check_numbers(settings: object, whole: Mapping[str, int], above: Sequence[str]) -> None:
-    """Refuse settings that are no whole numbers from a smallest one, or no numbers above 0, with an `InputError`."""
+def check_numbers(settings: object, whole: Mapping[str, int], above: Sequence[str], least: Sequence[str] = ()) -> None:
+    """Refuse settings that are not numbers as they should be.
+
+    Args:
+        settings: whose attributes are looked at.
+        whole: the smallest whole number of each that is one.
+        above: names of numbers above 0.
+        least: names of numbers from 0.
+
+    Raises:
+        InputError: a setting is something else.
+    """
     for name, smallest in whole.items():
         found = getattr(settings, name)
         if not isinstance(found, int) or found < smallest:
@@ -79,3 +89,7 @@ def check_numbers(settings: object, whole: Mapping[str, int], above: Sequence[st
         found = getattr(settings, name)
         if not (isinstance(found, (int, float)) and found > 0):
             raise InputError(f"{name}: expected a number above 0, found {found!r}")
+    for name in least:
+        found = getattr(settings, name)
+        if not (isinstance(found, (int, float)) and found >= 0):
+            raise InputError(f"{name}: expected a number from 0, found {found!r}")

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rerank.tuners.mert import LineSearch, MertSettings, _ascending, tune
+from rerank.tuners.mert import LineSearch, MertSettings, tune
 from rerank.tuners.problem import Problem
 
 Make = Callable[..., Problem]
@@ -17,20 +17,39 @@ def test_the_line_search_finds_the_best_of_a_fine_grid(problem: Make, seed: int)
         given.candidates.dense[:] = np.round(given.candidates.dense)  # parallel lines, corners that meet
     rng = np.random.default_rng(seed)
     weights, direction = rng.normal(size=3), rng.normal(size=3)
-    slopes, heights = given.candidates.scores(direction), given.candidates.scores(weights)
-    order = _ascending(slopes, given.candidates.offsets)
-    metric, distance = LineSearch(given).along(slopes, heights, order)
+    search = LineSearch(given)
+    metric, distance = search.along(weights, given.candidates.scores(weights), search.line(direction))
     assert metric == pytest.approx(given.measure(weights + distance * direction), abs=1e-12)
     grid = [given.measure(weights + x * direction) for x in np.linspace(-50, 50, 20001)]
     assert metric >= max(grid) - 1e-12
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_line_search_within_bounds_and_with_a_ridge(problem: Make, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights, direction = rng.normal(size=3), rng.normal(size=3)
+    bounds = np.sort(np.c_[weights - 0.3, weights + rng.random(3)], axis=1)
+    given = replace(problem(seed, sentences=4, candidates=6), lower=bounds[:, 0], upper=bounds[:, 1])
+    search = LineSearch(given, ridge=0.01)
+    worth, distance = search.along(weights, given.candidates.scores(weights), search.line(direction))
+    found = weights + distance * direction
+    assert (found == given.clip(found)).all()
+    assert worth == pytest.approx(search.worth(found), abs=1e-12)
+    grid = [weights + x * direction for x in np.linspace(-5, 5, 4001)]
+    allowed = [given.measure(point) for point in grid if (point == given.clip(point)).all()]
+    assert given.measure(best_on(given, weights, direction)) >= max(allowed) - 1e-12
+
+
+def best_on(given: Problem, weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    search = LineSearch(given)
+    return weights + search.along(weights, given.candidates.scores(weights), search.line(direction))[1] * direction
+
+
 def test_nothing_better_is_no_step(problem: Make) -> None:
     given = problem(1)
     given.statistics[:] = given.statistics[0]
-    slopes = given.candidates.scores(np.array([1.0, 0.0, 0.0]))
-    order = _ascending(slopes, given.candidates.offsets)
-    assert LineSearch(given).along(slopes, np.zeros_like(slopes), order)[1] == 0
+    search = LineSearch(given)
+    assert search.along(np.zeros(3), np.zeros(len(given.statistics)), search.line(np.array([1.0, 0, 0])))[1] == 0
     tuned = tune(given, MertSettings(restarts=1))
     assert tuned.weights.tolist() == given.start.tolist()
 

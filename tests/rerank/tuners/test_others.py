@@ -12,10 +12,10 @@ from rerank.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics import Metric
 from rerank.tuners import expected, pro
 from rerank.tuners.problem import Problem
-from rerank.tuners.table import TUNERS, Tuning, run, settle
+from rerank.tuners.table import TUNERS, run, settle
 
 Make = Callable[..., Problem]
-QUICK = {"kbmira": {"iterations": 5}, "mert": {"restarts": 1}, "pro": {}, "expected": {"iterations": 20}}
+QUICK = {"kbmira": {"iterations": 5}, "mert": {"restarts": 1}, "pro": {}, "expected": {"steps": 20}}
 TEXTS = ["the cat sat on the mat .", "a cat sat on a mat .", "cat mat the on", "the the the ."]
 REFERENCES = ["the cat sat on the mat .", "there was a cat on the mat ."]
 
@@ -66,9 +66,14 @@ def test_degenerate_problems(problem: Make, tuner: str) -> None:
 def test_candidates_all_the_same(problem: Make) -> None:
     given = problem(8)
     given.statistics[:], given.candidates.dense[:] = given.statistics[0], 1.0
-    for tuner in ("kbmira", "mert", "expected"):
+    for tuner in TUNERS:
         tuned = run(given, settle({"tuner": tuner} | QUICK[tuner]))
         np.testing.assert_allclose(tuned.weights, given.start, atol=1e-9)
+
+
+def test_pro_needs_candidates_that_differ_in_the_metric(problem: Make) -> None:
+    given = problem(8)
+    given.statistics[:] = given.statistics[0]
     with pytest.raises(InputError, match=r"no two candidates of a sentence differ by 0.05 in the metric"):
         run(given, settle({"tuner": "pro"}))
 
@@ -76,6 +81,7 @@ def test_candidates_all_the_same(problem: Make) -> None:
 def test_pro_learns_from_the_pairs_with_the_largest_difference(problem: Make) -> None:
     given = problem(1, sentences=1, candidates=3)
     values = given.metric.smoothed(given.statistics)
+    given = replace(given, start=np.zeros(3))
     tuned = pro.tune(given, pro.ProSettings(pairs=2000, kept=1))
     best, worst = int(np.argmax(values)), int(np.argmin(values))
     difference = given.candidates.dense[best] - given.candidates.dense[worst]
@@ -104,10 +110,14 @@ def test_the_expected_metric_of_sure_weights_is_that_of_the_best_candidates(prob
 
 def test_several_runs_are_averaged(problem: Make, capsys: pytest.CaptureFixture[str]) -> None:
     given = problem(9)
-    apart = [run(given, settle({"iterations": 3, "seed": seed})).weights for seed in (5, 6, 7)]
-    together = run(given, settle({"iterations": 3, "seed": 5, "runs": 3}))
-    np.testing.assert_allclose(together.weights, np.mean(apart, axis=0), atol=1e-12)
-    assert "3 runs: " in capsys.readouterr().err
+    few = {"tuner": "kbmira", "iterations": 3}
+    apart = [run(given, settle({**few, "seed": seed, "runs": 1})).weights for seed in (5, 6, 7)]
+    together = run(given, settle({**few, "seed": 5, "runs": 3})).weights
+    np.testing.assert_allclose(together, np.mean(apart, axis=0), atol=1e-12)
+    assert "kbmira, 3 runs: " in capsys.readouterr().err
+    other = run(given, settle({"tuner": "expected"})).weights
+    both = run(given, settle({**few, "tuner": "kbmira+expected", "seed": 5, "runs": 3})).weights
+    np.testing.assert_allclose(both, (together + other) / 2, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -115,14 +125,15 @@ def test_several_runs_are_averaged(problem: Make, capsys: pytest.CaptureFixture[
     [
         ({"tuner": "mirt"}, "unknown tuner 'mirt'; did you mean 'mert'"),
         ({"tuner": "mert", "iterations": 3}, "unknown key .iterations."),
-        ({"tuner": "expected", "runs": 2}, "nothing random"),
+        ({"tuner": "expected", "seed": 2}, "unknown key .seed."),
         ({"runs": 0}, "runs: expected a whole number from 1, found 0"),
         ({"parity": "joshua"}, "parity: expected 'moses'"),
         ({"parity": "moses", "metric": "ter"}, "one run of kbmira on BLEU"),
-        ({"tuner": "pro", "strength": 0}, "strength: expected a number above 0"),
+        ({"tuner": "pro", "ridge": 0}, "ridge: expected a number above 0"),
+        ({"ridge": -1}, "ridge: expected a number from 0, found -1"),
     ],
 )
 def test_what_makes_no_sense(values: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         settle(values)
-    assert settle({}) == Tuning()
+    assert settle({}) == settle({"tuner": "kbmira+expected", "metric": "bleu", "runs": 5, "step": 0.03})
