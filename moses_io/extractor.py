@@ -1,11 +1,12 @@
-"""Files of Moses' extractor: `features.dat` and `scores.dat`, in their text form."""
+"""Files of Moses' extractor: `features.dat` and `scores.dat`, in their text form, read and written."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from moses_io.errors import InputError
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, number, without_line_end
+from moses_io.text import decode, encode, number, without_line_end
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,19 @@ def read_blocks(path: str, kind: str) -> Iterator[Block]:
         if next(lines, (0, []))[1] != [f"{kind}_TXT_END_0"]:
             raise InputError(f"{where}: expected {count} candidates and {kind}_TXT_END_0")
         yield Block(where, sentence, tuple(head[4:]), tuple(rows), tuple(sparse))
+
+
+def write_block(stream: BinaryIO, kind: str, block: Block) -> None:
+    """Write a sentence to a file of `FEATURES` or `SCORES`, as the extractor does: numbers in six digits.
+
+    mert cuts fractions off statistics; those of BLEU have none.
+    """
+    head = f"{kind}_TXT_BEGIN_0 {block.sentence} {len(block.rows)} {len(block.rows[0])} {' '.join(block.names)}"
+    lines = [head + (" " if kind == "FEATURES" else "")]
+    for row, named in zip(block.rows, block.sparse, strict=True):
+        parts = [*(f"{value:.6g}" for value in row), *(f"{name}={value:.6g}" for name, value in named.items())]
+        lines.append(" ".join(parts) + " ")
+    stream.write(encode("".join(f"{line}\n" for line in [*lines, f"{kind}_TXT_END_0"])))
 
 
 def _row(parts: list[str], place: str) -> tuple[tuple[float, ...], dict[str, float]]:

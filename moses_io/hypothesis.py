@@ -1,11 +1,12 @@
 """One line of a Moses n-best list, read as Moses writes it and written back byte for byte.
 
 A line is `id ||| text ||| features ||| total ||| more…`; bars split it with or without spaces around them. A feature
-is `Name= v v`; a name with `_` and one value is sparse, as for all Moses tools; values before any name are the
-features of an unlabelled list.
+is `Name= v v`, or `name: v v` in lists from before 2013; a name with `_` and one value is sparse, as for all Moses
+tools; values before any name are the features of an unlabelled list.
 """
 
 import math
+import re
 from dataclasses import dataclass
 
 from moses_io.errors import Fault
@@ -15,6 +16,8 @@ UNLABELLED = "Unlabelled"
 """Name under which the weights of features without a name are kept."""
 
 _BARS = b"|||"
+_OLD_LABEL = re.compile("[A-Za-z]+:")
+"""Such as `lm:`, in lists from before 2013."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def is_sparse(name: str, values: int) -> bool:
 def _features(field: str) -> list[tuple[str, list[float]]]:
     features: list[tuple[str, list[float]]] = []
     for token in tokens(field):
-        if token.endswith("="):
+        if token.endswith("=") or _OLD_LABEL.fullmatch(token):
             features.append((token[:-1], []))
             continue
         if not features:
@@ -101,8 +104,6 @@ def _value(token: str, name: str) -> float:
         return value
     if value is not None or token.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         raise Fault(f"feature {name!r}: not finite ({token})")
-    if token.endswith(":"):
-        raise Fault(f"label {token!r} is in the style before 2013, which is not read; expected 'Name='")
     raise Fault(f"feature {name!r}: expected a number, found {token!r}")
 
 

@@ -4,7 +4,7 @@ Ids are keys: gaps are legal, an id that comes again after another one is not.
 """
 
 import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from moses_io.errors import Fault, InputError
@@ -125,6 +125,32 @@ def read_nbest(path: str) -> Iterator[SentenceList]:
     if not group:
         raise InputError(f"{name_of(path)}: the list is empty")
     yield SentenceList(group[0].sentence, tuple(group), path)
+
+
+def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
+    """Yield the candidates of each sentence in several lists of one set, such as those of a decoder's tuning runs.
+
+    Sentences come in the order in which they are met first. A text that an earlier list has for the sentence is left
+    out; what is repeated within one list stays. A single list is passed on without holding it.
+
+    Raises:
+        InputError: as `read_nbest`; also if the lists do not have the same dense features.
+    """
+    if len(paths) == 1:
+        yield from read_nbest(paths[0])
+        return
+    layout, pooled = Layout(), dict[int, list[Hypothesis]]()
+    for path in paths:
+        for sentence_list in read_nbest(path):
+            try:
+                layout.check(sentence_list.hypotheses[0])
+            except Fault as fault:
+                raise InputError(f"{sentence_list.place}: {fault}") from None
+            known = pooled.setdefault(sentence_list.sentence, [])
+            texts = {hypothesis.text for hypothesis in known}
+            known += [hypothesis for hypothesis in sentence_list.hypotheses if hypothesis.text not in texts]
+    for sentence, hypotheses in pooled.items():
+        yield SentenceList(sentence, tuple(hypotheses), paths[0])
 
 
 def regroup(nbest: str, output: str) -> int:

@@ -1,8 +1,10 @@
-"""Byte streams: plain or gzip by content, `-` for the standard streams, files that appear whole or not at all."""
+"""Byte streams: plain, gzip, bzip2 or xz by content, `-` for standard streams, files that appear whole or not at all."""
 
+import bz2
 import contextlib
 import gzip
 import hashlib
+import lzma
 import os
 import sys
 import tempfile
@@ -15,7 +17,9 @@ from typing import BinaryIO, cast
 from moses_io.errors import InputError
 
 STANDARD = "-"
-_GZIP = b"\x1f\x8b"
+_PACKERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+"""First bytes of packed files."""
+_DAMAGED = (gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
 def name_of(path: str) -> str:
@@ -25,7 +29,7 @@ def name_of(path: str) -> str:
 
 @contextlib.contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """Open a file, or stdin for `-`, and unpack gzip, which is told by its first two bytes and not by the name.
+    """Open a file, or stdin for `-`, and unpack gzip, bzip2 and xz, told by the first bytes and not by the name.
 
     Raises:
         InputError: the file cannot be opened, or is a folder.
@@ -38,17 +42,19 @@ def open_input(path: str) -> Iterator[BinaryIO]:
                 raw = stack.enter_context(Path(path).open("rb"))
             except OSError as error:
                 raise InputError(f"{path}: {error.strerror}") from None
-        if raw.peek(2)[:2] == _GZIP:
-            yield cast("BinaryIO", stack.enter_context(gzip.GzipFile(fileobj=raw)))
-        else:
-            yield raw
+        head = raw.peek(5)
+        for start, unpack in _PACKERS.items():
+            if head.startswith(start):
+                yield cast("BinaryIO", stack.enter_context(unpack(raw)))
+                return
+        yield raw
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
 
     Raises:
-        InputError: the file cannot be opened, or its gzip stream is damaged or cut off; the line is named.
+        InputError: the file cannot be opened, or what is packed in it is damaged or cut off; the line is named.
     """
     number = 0
     with open_input(path) as stream:
@@ -56,10 +62,12 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
         while True:
             try:
                 line = next(lines, None)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            except (EOFError, *_DAMAGED) as error:
                 fault = "cut off" if isinstance(error, EOFError) else "damaged"
-                raise InputError(f"{name_of(path)}:{number + 1}: the gzip stream is {fault} here") from None
+                raise InputError(f"{name_of(path)}:{number + 1}: the packed stream is {fault} here") from None
             except OSError as error:
+                if error.errno is None:
+                    raise InputError(f"{name_of(path)}:{number + 1}: the packed stream is damaged here") from None
                 raise InputError(f"{name_of(path)}: {error.strerror}") from None
             if line is None:
                 return
@@ -78,7 +86,7 @@ def digest(path: Path) -> str:
 
 @contextlib.contextmanager
 def open_output(path: str) -> Iterator[BinaryIO]:
-    """Open a file for writing, or stdout for `-`; a name that ends in `.gz` is packed.
+    """Open a file for writing, or stdout for `-`; a name in `.gz`, `.bz2` or `.xz` is packed.
 
     The bytes go to a temporary file beside the target, which takes its name only when the block ends well, so that
     no half file is ever left. What is not a plain file (a pipe, `/dev/null`) is written directly.
@@ -115,6 +123,9 @@ def open_output(path: str) -> Iterator[BinaryIO]:
 def _packed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
     if path.endswith(".gz"):
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+            yield cast("BinaryIO", packed)
+    elif path.endswith((".bz2", ".xz")):
+        with (bz2 if path.endswith(".bz2") else lzma).open(raw, "wb") as packed:
             yield cast("BinaryIO", packed)
     else:
         yield raw

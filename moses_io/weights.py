@@ -1,8 +1,9 @@
-"""Weights: the `[weight]` sections of `moses.ini` and `rescore.ini`, and dense weight files."""
+"""Weights: the sections of `moses.ini` and `rescore.ini`, and dense and sparse weight files."""
 
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from moses_io.errors import InputError
 from moses_io.streams import name_of, numbered_lines, open_output
@@ -11,6 +12,8 @@ from moses_io.text import decode, encode, number, tokens, without_line_end
 _NO_WEIGHT = re.compile(r"(^[^ ]+=| UNTUNEABLE)$")
 _COMMENT = re.compile(r"(^|[ \t])#.*")
 
+_OLD_SECTIONS = {"weight-d": "d", "weight-l": "lm", "weight-t": "tm", "weight-w": "w"}
+
 Weights = dict[str, tuple[float, ...]]
 """Values of each feature, dense or sparse, by its name without `=`."""
 
@@ -18,8 +21,10 @@ Weights = dict[str, tuple[float, ...]]
 def read_weights(path: str) -> Weights:
     """Read weights.
 
-    A file with sections gives those under `[weight]`; of two lines with one name the later wins, as in Moses. A file
-    without sections is a dense weight file, where a name is repeated for each of its values. What is said to be
+    A file with sections gives those under `[weight]`; of two lines with one name the later wins, as in Moses. Those of
+    the sparse weight file that `[weight-file]` names, beside the ini, come before them; numbers under `[weight-d]`,
+    `-l`, `-t` and `-w` (before 2013) are the weights of the labels d, lm, tm and w. A file without sections is a dense
+    weight file, where a name is repeated for each of its values, or a sparse one, `name value`. What is said to be
     UNTUNEABLE is no weight, nor is a name without a value (so `moses -show-weights` prints purely sparse features).
     `#` opens a comment at the start of a line or after a blank; a name may hold one.
 
@@ -28,18 +33,23 @@ def read_weights(path: str) -> Weights:
     """
     sectioned: Weights = {}
     plain: dict[str, list[float]] = {}
-    section = None
+    section, other = None, {}
     for line_number, raw in numbered_lines(path):
         line = _COMMENT.sub("", decode(without_line_end(raw))).strip(" \t")
         if line.startswith("["):
             section = line[1:].split("]")[0]
+        elif line and section == "weight-file":
+            other = read_weights(str(Path(path).parent / line.split(" ")[-1]))
+        elif line and section in _OLD_SECTIONS:
+            values = _numbers([line], _OLD_SECTIONS[section], f"{name_of(path)}:{line_number}")
+            sectioned[_OLD_SECTIONS[section]] = sectioned.get(_OLD_SECTIONS[section], ()) + values
         elif line and section in (None, "weight") and not _NO_WEIGHT.search(line):
             name, values = _parse(line, f"{name_of(path)}:{line_number}")
             if section:
                 sectioned[name] = values
             else:
                 plain.setdefault(name, []).extend(values)
-    weights = sectioned if section else {name: tuple(values) for name, values in plain.items()}
+    weights = {**other, **sectioned} if section else {name: tuple(values) for name, values in plain.items()}
     if not weights:
         raise InputError(f"{name_of(path)}: no weights; expected lines 'Name= 0.1 0.2', in an ini under [weight]")
     return weights
@@ -55,9 +65,16 @@ def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: S
 
 def _parse(line: str, place: str) -> tuple[str, tuple[float, ...]]:
     name, *values = tokens(line.replace("\t", " "))
+    if "_" in name and len(values) == 1:
+        return name.removesuffix("="), _numbers(values, name, place)
     if not name.endswith("=") or len(name) == 1:
         raise InputError(f"{place}: expected 'Name= value …', found {line!r}")
-    numbers = [number(value) for value in values if value != "UNTUNEABLECOMPONENT"]
-    if not numbers or not all(value is not None and math.isfinite(value) for value in numbers):
-        raise InputError(f"{place}: weights of {name[:-1]!r}: expected finite numbers, found {' '.join(values)!r}")
-    return name[:-1], tuple(value for value in numbers if value is not None)
+    return name[:-1], _numbers([value for value in values if value != "UNTUNEABLECOMPONENT"], name[:-1], place)
+
+
+def _numbers(values: Sequence[str], name: str, place: str) -> tuple[float, ...]:
+    numbers = [number(value) for value in values]
+    found = tuple(value for value in numbers if value is not None and math.isfinite(value))
+    if not found or len(found) < len(values):
+        raise InputError(f"{place}: weights of {name!r}: expected finite numbers, found {' '.join(values)!r}")
+    return found

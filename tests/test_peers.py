@@ -126,7 +126,7 @@ def test_an_empty_list_gives_no_line(command: Command, write: Write) -> None:
         ("1 ||| a ||| LM0= -1 TM0= 1", "list:2: feature 'TM0' has 1 value, earlier lines have 2"),
         ("1 ||| a ||| LM0= -1 TM0= 1 -inf", "list:2: feature 'TM0': not finite (-inf)"),
         ("1 ||| a ||| LM0= nan TM0= 1 2", "list:2: feature 'LM0': not finite (nan)"),
-        ("1 ||| a ||| d: 0 lm: -3", "list:2: label 'd:' is in the style before 2013"),
+        ("1 ||| a ||| d: 0 lm: -3", "list:2: feature 'd' is not in earlier lines"),
         ("1 ||| a ||| b ||| LM0= -1 TM0= 1 2", "list:2: feature 'Unlabelled': expected a number, found 'b'"),
         ("1 ||| a ||| LM0= -1 TM0= 1 2 a_b=1.5", "list:2: feature 'TM0': expected a number, found 'a_b=1.5'"),
         ("1 ||| a ||| LM0= 1,5 TM0= 1 2", "list:2: feature 'LM0': expected a number, found '1,5'"),

@@ -166,7 +166,8 @@ def _hope_and_fear(
 def _epoch(
     order: Integers, sentences: Integers, dense: Array, offsets: Integers, columns: Integers, values: Array,
     statistics: Array, parts: Integers, metric_weights: Array, step: float, decay: float, ridge: float,
-    start: Array, lower: Array, upper: Array, weights: Array, totals: Array, changed: Integers, background: Array, updates: int,
+    start: Array, lower: Array, upper: Array,
+    weights: Array, totals: Array, changed: Integers, background: Array, updates: int,
 ) -> int:  # fmt: skip
     """Visit the sentences in this order; return the number of updates so far."""
     real = weights.dtype.type

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from moses_io.errors import InputError
-from moses_io.extractor import read_blocks
+from moses_io.extractor import read_blocks, write_block
+from moses_io.streams import open_output
 
 Write = Callable[[str, "str | bytes"], Path]
 FEATURES = (
@@ -41,3 +42,10 @@ def test_faults(write: Write, old: str, new: str, message: str) -> None:
     path = write("f", FEATURES.replace(old, new, 1))
     with pytest.raises(InputError, match=message):
         list(read_blocks(str(path), "FEATURES"))
+
+
+def test_what_was_read_is_written_alike(write: Write, tmp_path: Path) -> None:
+    with open_output(str(tmp_path / "again")) as stream:
+        for block in read_blocks(str(write("f", FEATURES)), "FEATURES"):
+            write_block(stream, "FEATURES", block)
+    assert (tmp_path / "again").read_text() == FEATURES

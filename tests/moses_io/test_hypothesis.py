@@ -18,6 +18,7 @@ LINES = {
     "no line end": b"1 ||| a ||| LM0= 0 ||| 0",
     "no features": b"1 ||| a ||| ||| 0\n",
     "unlabelled": b"0 ||| a ||| 0 -8.05905 -3 pl_t1= 3 ||| -101.1\n",
+    "before 2013": b"0 ||| a b ||| d: -12 -5.9 lm: -37.2 w: -16 tm: -13.1 -25.1 ||| -9\n",
     "not UTF-8": b"0 ||| caf\xe9 \x85 ||| LM0= -3 ||| -1\n",
 }
 
@@ -32,6 +33,12 @@ def test_features_are_dense_or_sparse_by_name_and_number_of_values() -> None:
     assert hypothesis.sentence == 7
     assert hypothesis.dense == (("A", (1.0, 2.0)), ("NN_y", (-1.0, -2.0)))
     assert hypothesis.sparse == {"A_x": 3.0, "p_=a,~": 0.0}
+
+
+def test_labels_from_before_2013() -> None:
+    old = parse_line(LINES["before 2013"], 1)
+    assert old.dense == (("d", (-12.0, -5.9)), ("lm", (-37.2,)), ("w", (-16.0,)), ("tm", (-13.1, -25.1)))
+    assert parse_line(with_features(old, [("NMT", "-3")]), 1).dense[-1] == ("NMT", (-3.0,))
 
 
 def test_values_before_any_name_are_unlabelled() -> None:
@@ -66,7 +73,7 @@ def test_text_and_total() -> None:
         (b"0 ||| a ||| LM0= TM0= 1\n", "feature 'LM0' has no value"),
         (b"0 ||| a ||| LM0= 1 TM0= 1 LM0= 2\n", "feature 'LM0' stands there twice"),
         (b"0 ||| a ||| x_y= 1 x_y= 2\n", "feature 'x_y' stands there twice"),
-        (b"0 ||| a ||| d: 0 lm: -3\n", "label 'd:' is in the style before 2013"),
+        (b"0 ||| a ||| d: 0 3: -3\n", "feature 'd': expected a number, found '3:'"),
         (b"0 ||| a ||| b ||| LM0= 1\n", "expected a number, found 'b'"),
     ],
 )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_io.errors import InputError
-from moses_io.nbest import read_hypotheses, read_nbest, without_marks
+from moses_io.nbest import pool, read_hypotheses, read_nbest, without_marks
 from moses_io.text import has_marks
 
 
@@ -78,3 +78,15 @@ def test_marks_are_found_and_refused(tmp_path: Path) -> None:
     path.write_text("0 ||| a ||| L= 1\n0 ||| a |0-0| ||| L= 1\n")
     with pytest.raises(InputError, match=r":2: segmentation marks"):
         list(without_marks(read_nbest(str(path))))
+
+
+def test_lists_of_several_runs_are_pooled_by_id_and_text(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("3 ||| a ||| L= 1\n3 ||| a ||| L= 2\n0 ||| b ||| L= 3\n")
+    second.write_text("0 ||| c ||| L= 4\n0 ||| b ||| L= 5\n7 ||| d ||| L= 6\n")
+    pooled = list(pool([str(first), str(second)]))
+    found = [(each.sentence, [(line.text, line.dense[0][1][0]) for line in each.hypotheses]) for each in pooled]
+    assert found == [(3, [("a", 1), ("a", 2)]), (0, [("b", 3), ("c", 4)]), (7, [("d", 6)])]
+    second.write_text("0 ||| c ||| M= 4\n")
+    with pytest.raises(InputError, match="second:1: feature 'M' is not in earlier lines"):
+        list(pool([str(first), str(second)]))

@@ -1,14 +1,30 @@
+import bz2
 import gzip
 import io
+import lzma
 import os
 import stat
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from moses_io.errors import InputError
 from moses_io.streams import digest, numbered_lines, open_input, open_output
+
+
+@pytest.mark.parametrize(("suffix", "module"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
+def test_packed_by_name_and_unpacked_by_content(tmp_path: Path, suffix: str, module: ModuleType) -> None:
+    path, other = tmp_path / f"list.{suffix}", tmp_path / "other"
+    with open_output(str(path)) as stream:
+        stream.write(b"a\nb\n" * 99)
+    assert module.decompress(path.read_bytes()) == b"a\nb\n" * 99
+    other.write_bytes(path.read_bytes())
+    assert len(list(numbered_lines(str(other)))) == 198
+    other.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"other:\d+: the packed stream is cut off here"):
+        list(numbered_lines(str(other)))
 
 
 def test_gzip_is_told_by_its_bytes_and_not_by_the_name(tmp_path: Path) -> None:
@@ -29,7 +45,7 @@ def test_only_lf_ends_a_line(tmp_path: Path) -> None:
 def test_a_list_cut_off_in_the_middle_of_its_gzip_stream(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(os.urandom(2000).hex().encode() + b"\n", 1)[:cut])
-    with pytest.raises(InputError, match=r"cut\.gz:\d+: the gzip stream is cut off here"):
+    with pytest.raises(InputError, match=r"cut\.gz:\d+: the packed stream is cut off here"):
         list(numbered_lines(str(path)))
 
 
@@ -38,7 +54,7 @@ def test_a_damaged_gzip_stream(tmp_path: Path) -> None:
     content[40:60] = b"\xff" * 20
     path = tmp_path / "bad.gz"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="the gzip stream is damaged here"):
+    with pytest.raises(InputError, match="the packed stream is damaged here"):
         list(numbered_lines(str(path)))
 
 

@@ -60,3 +60,16 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     write_weights(str(path), weights, ["signature"])
     assert read_weights(str(path)) == weights
     assert path.read_text().startswith("# signature\n\n[weight]\nA= 0.1 -0.25\n")
+
+
+def test_sparse_weights_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+    assert read(tmp_path, "# comment\ns_a 0.5\ns_b=c -1\n") == {"s_a": (0.5,), "s_b=c": (-1.0,)}
+    (tmp_path / "sparse").write_text("s_a 0.5\ns_b 2\n")
+    assert read(tmp_path, "[weight-file]\nsparse\n[weight]\nA= 1\ns_b= 3\n") == {
+        "s_a": (0.5,), "s_b": (3.0,), "A": (1.0,),
+    }  # fmt: skip
+
+
+def test_sections_from_before_2013(tmp_path: Path) -> None:
+    text = "[weight-d]\n0.3\n0.1\n\n[weight-l]\n0.5\n[weight-t]\n0.2\n0.2\n[weight-w]\n-1\n[ttable-file]\n0 0 0 5 x\n"
+    assert read(tmp_path, text) == {"d": (0.3, 0.1), "lm": (0.5,), "tm": (0.2, 0.2), "w": (-1.0,)}
