@@ -14,19 +14,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_io.errors import InputError, nearest
+from moses_io.hypothesis import Hypothesis
 
 Array = NDArray[np.float64]
 
 _LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 
+REST = re.compile("Rest[0-9]*")
+"""Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
+
 
 @dataclass(frozen=True)
 class Candidates:
-    """A source sentence and its candidates, as tokens."""
+    """A source sentence and its candidates.
+
+    Attributes:
+        sentence: its id.
+        source: its tokens.
+        hypotheses: tokens of each candidate.
+        lines: of the list, for features that look at more than the text; may be left out for others.
+    """
 
     sentence: int
     source: tuple[str, ...]
     hypotheses: tuple[tuple[str, ...], ...]
+    lines: tuple[Hypothesis, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,7 @@ FEATURES: dict[str, Kind] = {
         "features.language_model:KenLM", "KenLM", "ARPA", "log-probability of an n-gram model; number of unknown words"
     ),
     "length": Kind("features.length:Length", "Length", "", "number of words"),
+    "rest": Kind("features.rest:Rest", "Rest", "MOSES.INI", "what is in Moses' total and not printed; never tuned"),
 }
 
 
@@ -161,6 +174,8 @@ def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
             label = next(name for n in range(len(texts)) if (name := f"{FEATURES[kind].label}{n}") not in taken)
         if not _LABEL.fullmatch(label):
             raise InputError(f"label {label!r}: expected a letter, then letters and digits; Moses' tools need it so")
+        if (kind == "rest") != bool(REST.fullmatch(label)):
+            raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
         if label in taken:
             raise InputError(f"label {label!r} is given to two features")
         requests.append(FeatureRequest(label, kind, argument))

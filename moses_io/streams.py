@@ -1,4 +1,4 @@
-"""Byte streams: plain, gzip, bzip2 or xz by content, `-` for standard streams, files that appear whole or not at all."""
+"""Byte streams: plain, gzip, bzip2 or xz by content, `-` for stdin and stdout, files that appear whole or not."""
 
 import bz2
 import contextlib
@@ -9,15 +9,15 @@ import os
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from moses_io.errors import InputError
 
 STANDARD = "-"
-_PACKERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+_PACKERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 """First bytes of packed files."""
 _DAMAGED = (gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 

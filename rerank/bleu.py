@@ -1,8 +1,8 @@
 """Statistics of BLEU as Moses' BleuScorer counts them; `rerank.metrics` makes scores of them.
 
-Tokens are the maximal runs without an ASCII space, order 4, the closest reference length (of two equally close ones
-the shorter), no smoothing: 0 if an order has no match. Statistics of a candidate are
-`match1 total1 … match4 total4 reflength`, as in Moses' scores.dat.
+Tokens are the maximal runs without an ASCII space, order 4, no smoothing: 0 if an order has no match. The reference
+length is the closest (of two equally close ones the shorter), the shortest, or the average cut to a whole number.
+Statistics of a candidate are `match1 total1 … match4 total4 reflength`, as in Moses' scores.dat.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from features.ngrams import ORDER, Ngrams, count_ngrams
 
 STATISTICS = 2 * ORDER + 1
-SIGNATURE = "BLEU|tok:none|smooth:none|reflen:closest"
+SIGNATURE = "BLEU|tok:none|smooth:none|reflen:{}"
 
 
 class SentenceReferences:
     """The references of one sentence, counted once for all its candidates."""
 
-    def __init__(self, references: Sequence[Sequence[str]]) -> None:
-        self._lengths = [len(reference) for reference in references]
+    def __init__(self, references: Sequence[Sequence[str]], length: str = "closest") -> None:
+        lengths = [len(reference) for reference in references]
+        self._lengths = {"shortest": [min(lengths)], "average": [sum(lengths) // len(lengths)]}.get(length, lengths)
         self._most = Ngrams()
         for reference in references:
             self._most |= count_ngrams(reference)

@@ -16,7 +16,7 @@ from moses_io.streams import open_output
 from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights
 from rerank.changes import find_changes
-from rerank.evaluation import best_candidates, evaluate
+from rerank.evaluation import evaluate, look_up
 from rerank.experiment import Experiment, ModelEntry, NbestSet
 from rerank.models import Texts, TrainingRequest, train_model
 from rerank.page import page
@@ -24,7 +24,8 @@ from rerank.report import side_by_side, summary, table
 from rerank.scoring import add_features, check_labels
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.stages import Stage, locked, run_stages
-from rerank.tuning import Caution, tune
+from rerank.tuning import tune
+from rerank.tuning_set import Lists
 
 
 def run_experiment(experiment: Experiment, resources: Resources) -> list[str]:
@@ -141,12 +142,10 @@ def _score(experiment: Experiment, name: str, test_set: NbestSet, resources: Res
 def _tune(experiment: Experiment, nbest: Path) -> Stage:
     references, settings = experiment.dev.reference, experiment.tuning
     weights = experiment.output / "weights.ini"
-    action = partial(
-        tune, str(nbest), [str(path) for path in references], str(experiment.start), settings, str(weights), Caution()
-    )
-    return Stage(
-        "tune", (nbest, *references, experiment.start), [settings.signature, settings.metric], (weights,), action
-    )
+    lists = Lists([str(nbest)], [str(path) for path in references], settings.filters)
+    action = partial(tune, lists, str(experiment.start), settings.tuning, str(weights), settings.caution)
+    told = [settings.tuning.signature, settings.tuning.metric, lists.signature, asdict(settings.caution)]
+    return Stage("tune", (nbest, *references, experiment.start), told, (weights,), action)
 
 
 def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:
@@ -172,12 +171,18 @@ def _evaluate(experiment: Experiment, scored: Path) -> Stage:
     reports = tuple(output / f"report.{suffix}" for suffix in ("txt", "html", "json"))
 
     def action() -> None:
-        references = read_references([str(path) for path in test.reference])
+        filters = experiment.tuning.filters
+        references = [
+            [filters(line) for line in lines] for lines in read_references([str(path) for path in test.reference])
+        ]
         before, after = (read_lines(str(output / name)) for name in names)
-        best = best_candidates(str(test.nbest), references)
-        evaluation = evaluate([("moses", before), ("reranked", after)], references, best=best)
+        systems = [
+            (name, [filters(line) for line in lines]) for name, lines in (("moses", before), ("reranked", after))
+        ]
+        facts = look_up(str(test.nbest), references, systems, filters)
+        evaluation = evaluate(systems, references, facts=facts, filtered=filters.signature)
         source = read_lines(str(test.source))
-        changes = find_changes(str(scored), read_weights(str(weights)), source, references, before, after)
+        changes = find_changes(str(scored), read_weights(str(weights)), source, references, before, after, filters)
         text = [*table(evaluation), "", summary(changes, len(source)), *side_by_side(changes)]
         contents = ("\n".join(text), page(evaluation, changes, len(source)), json.dumps(evaluation.as_json(), indent=2))
         for path, content in zip(reports, contents, strict=True):
@@ -186,4 +191,4 @@ def _evaluate(experiment: Experiment, scored: Path) -> Stage:
         note(f"every changed sentence, and why: {output / 'report.html'}")
 
     inputs = (*(output / name for name in names), test.source, *test.reference, test.nbest, scored, weights)
-    return Stage("evaluate", inputs, None, reports, action)
+    return Stage("evaluate", inputs, experiment.tuning.filters.text, reports, action)

@@ -8,6 +8,7 @@ import numpy as np
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.weights import Weights
+from rerank.filters import Filters
 from rerank.metrics import Metric
 
 
@@ -41,15 +42,19 @@ def find_changes(
     references: Sequence[Sequence[str]],
     before: Sequence[str],
     after: Sequence[str],
+    filters: Filters,
 ) -> list[Change]:
-    """Return the sentences of a scored list whose line differs, the largest gain in sentence BLEU first."""
+    """Return the sentences of a scored list whose line differs, the largest gain in sentence BLEU first.
+
+    References have gone through the filters already.
+    """
     bleu, changes = Metric("bleu"), []
     for sentence_list in read_nbest(nbest):
         number = sentence_list.sentence
         if before[number] == after[number]:
             continue
         count = bleu.counter([lines[number] for lines in references])
-        new, old = bleu.smoothed(np.array([count(text[number]) for text in (after, before)])).tolist()
+        new, old = bleu.smoothed(np.array([count(filters(text[number])) for text in (after, before)])).tolist()
         reasons = _reasons(sentence_list, weights, before[number], after[number])
         changes.append(
             Change(number, source[number], references[0][number], before[number], after[number], new - old, reasons)

@@ -19,7 +19,10 @@ COMMANDS: dict[str, str] = {
     "tune": "rerank.commands.tune",
     "rerank": "rerank.commands.rerank",
     "evaluate": "rerank.commands.evaluate",
+    "explain": "rerank.commands.explain",
     "validate": "rerank.commands.validate",
+    "export": "rerank.commands.export",
+    "import-weights": "rerank.commands.import_weights",
     "presets": "rerank.commands.presets",
     "features": "rerank.commands.features",
 }

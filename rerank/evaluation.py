@@ -9,8 +9,9 @@ import numpy as np
 
 from moses_io.errors import InputError
 from moses_io.nbest import check_id, read_nbest, without_marks
-from moses_io.text import has_marks, read_lines
+from moses_io.text import has_marks, read_lines, tokens
 from rerank import __version__
+from rerank.filters import Filters
 from rerank.metrics import Metric
 
 METRICS = ("BLEU", "chrF", "TER")
@@ -29,6 +30,29 @@ class Score:
 
 
 @dataclass(frozen=True)
+class ListFacts:
+    """What a list says of systems.
+
+    Attributes:
+        best: the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none.
+        ranks: by system, the place of its line in the list of each sentence, from 1, or None where it is not there.
+    """
+
+    best: list[str]
+    ranks: dict[str, list[int | None]]
+
+    def told(self) -> list[str]:
+        """Return a line a system."""
+        lines = []
+        for name, ranks in self.ranks.items():
+            found = sorted(rank for rank in ranks if rank is not None)
+            mean = f", place {np.mean(found):.1f} in the mean, {found[len(found) // 2]} in the median" if found else ""
+            first = sum(rank == 1 for rank in found)
+            lines.append(f"{name}: {len(found)} of {len(ranks)} lines are in the list, {first} first in it{mean}")
+        return lines
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """What `evaluate` found.
 
@@ -36,24 +60,28 @@ class Evaluation:
         scores: of each system, by name, each metric.
         signatures: of each metric.
         best: scores of the best candidates of an n-best list, if one was given; chosen by smoothed sentence BLEU.
+        facts: what that list says of the systems.
     """
 
     scores: dict[str, dict[str, Score]]
     signatures: dict[str, str]
     best: dict[str, Score] | None = None
+    facts: ListFacts | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""
         systems = [{"system": name, **_plain(scores)} for name, scores in self.scores.items()]
         result = {"systems": systems, "signatures": self.signatures, "version": __version__}
-        return result | ({"best_candidates": _plain(self.best)} if self.best else {})
+        ranks = {"ranks": self.facts.ranks} if self.facts else {}
+        return result | ({"best_candidates": _plain(self.best)} if self.best else {}) | ranks
 
 
 def evaluate(
     systems: Sequence[tuple[str, Sequence[str]]],
     references: Sequence[Sequence[str]],
     tokenize: str = "none",
-    best: Sequence[str] | None = None,
+    facts: ListFacts | None = None,
+    filtered: str = "",
 ) -> Evaluation:
     """Score systems, each a name and its lines, against references with as many lines.
 
@@ -77,31 +105,47 @@ def evaluate(
         keep = metric == "BLEU" and tokenize == "none"
         texts = [(name, _keep_blanks(lines) if keep else list(lines)) for name, lines in systems]
         answers = [_keep_blanks(lines) if keep else list(lines) for lines in references]
-        signatures[metric], found = _compare(scorer, texts, answers)
+        signature, found = _compare(scorer, texts, answers)
+        signatures[metric] = signature + filtered
         for (name, _), score in zip(texts, found, strict=True):
             scores[name][metric] = score
-        if best is not None:
-            oracle[metric] = Score(scorer.corpus_score(_keep_blanks(best) if keep else list(best), answers).score)
-    return Evaluation(scores, signatures, oracle or None)
+        if facts:
+            best = _keep_blanks(facts.best) if keep else facts.best
+            oracle[metric] = Score(scorer.corpus_score(best, answers).score)
+    return Evaluation(scores, signatures, oracle or None, facts)
 
 
-def best_candidates(nbest: str, references: Sequence[Sequence[str]]) -> list[str]:
-    """Return the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none."""
+def look_up(
+    nbest: str, references: Sequence[Sequence[str]], systems: Sequence[tuple[str, Sequence[str]]], filters: Filters
+) -> ListFacts:
+    """Find in a list the best candidate of each sentence, and the place of what each system chose.
+
+    Args:
+        nbest: list, whose text goes through the filters.
+        references: lines of each, filtered.
+        systems: name and filtered lines of each.
+        filters: what is done to candidates.
+    """
     bleu, best = Metric("bleu"), [""] * len(references[0])
-    for sentence_list in without_marks(read_nbest(nbest)):
+    ranks: dict[str, list[int | None]] = {name: [] for name, _ in systems}
+    for sentence_list in read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest)):
         check_id(sentence_list, len(best), "reference")
         count = bleu.counter([lines[sentence_list.sentence] for lines in references])
-        texts = [hypothesis.text for hypothesis in sentence_list.hypotheses]
+        texts = [filters(hypothesis.text) for hypothesis in sentence_list.hypotheses]
         scores = bleu.smoothed(np.array([count(text) for text in texts]))
         best[sentence_list.sentence] = texts[int(np.argmax(scores))]
-    return best
+        for name, lines in systems:
+            line = " ".join(tokens(lines[sentence_list.sentence]))
+            places = [place for place, text in enumerate(texts, start=1) if " ".join(tokens(text)) == line]
+            ranks[name].append(places[0] if places else None)
+    return ListFacts(best, ranks)
 
 
-def read_systems(paths: Sequence[str]) -> list[tuple[str, list[str]]]:
+def read_systems(paths: Sequence[str], filters: Filters) -> list[tuple[str, list[str]]]:
     """Read the outputs of systems, each named by its path."""
     if len(set(paths)) != len(paths):
         raise InputError("a system is named twice")
-    return [(path, read_lines(path)) for path in paths]
+    return [(path, [filters(line) for line in read_lines(path)]) for path in paths]
 
 
 def _metrics(tokenize: str) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from typing import Any
 
 from features.feature import FEATURES, parse_requests
 from moses_io.errors import InputError, nearest
+from rerank.filters import Filters
 from rerank.models import TrainingRequest
 from rerank.tuners.table import Tuning, settle
+from rerank.tuning import Caution
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -43,6 +45,15 @@ class ModelEntry:
 
 
 @dataclass(frozen=True)
+class TuningEntry:
+    """How weights are tuned, and what is asked of the result."""
+
+    tuning: Tuning
+    caution: Caution
+    filters: Filters
+
+
+@dataclass(frozen=True)
 class Experiment:
     """All of an experiment file; paths are absolute or relative to the folder of the file.
 
@@ -54,7 +65,8 @@ class Experiment:
         output: folder for all results.
         models: by name; a feature `neural:NAME` uses them, `neural:NAME/forward` one of a pair.
         features: label to KIND[:ARG].
-        tuning: settings of the tuner.
+        tuning: settings of the tuner, whether features are looked at on folds, and what is done to text before a
+            metric looks at it.
     """
 
     train: Corpus
@@ -64,7 +76,7 @@ class Experiment:
     output: Path
     models: dict[str, ModelEntry]
     features: dict[str, str]
-    tuning: Tuning
+    tuning: TuningEntry
 
     @property
     def files(self) -> list[Path]:
@@ -117,9 +129,12 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
     )
 
 
-def _tuning(values: dict[str, Any]) -> Tuning:
+def _tuning(values: dict[str, Any]) -> TuningEntry:
+    given = dict(values)
+    filters = given.pop("filter", "")
+    caution = {name: given.pop(name) for name in ("folds", "fallback", "ablate") if name in given}
     try:
-        return settle(values)
+        return TuningEntry(settle(given), Caution(**caution), Filters(filters))
     except InputError as error:
         raise InputError(f"tuning.{error}") from None
 

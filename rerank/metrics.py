@@ -31,9 +31,12 @@ class _Kind:
     counter: Callable[[Sequence[str]], Counter]
 
 
-def _bleu(references: Sequence[str]) -> Counter:
-    counted = SentenceReferences([tokens(reference) for reference in references])
-    return lambda text: [float(value) for value in counted.statistics(tokens(text))]
+def _bleu(length: str) -> Callable[[Sequence[str]], Counter]:
+    def counter(references: Sequence[str]) -> Counter:
+        counted = SentenceReferences([tokens(reference) for reference in references], length)
+        return lambda text: [float(value) for value in counted.statistics(tokens(text))]
+
+    return counter
 
 
 def _chrf(word_order: int) -> Callable[[Sequence[str]], Counter]:
@@ -56,7 +59,9 @@ def _ter(references: Sequence[str]) -> Counter:
 
 
 METRICS = {
-    "bleu": _Kind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE, _bleu),
+    "bleu": _Kind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("closest"), _bleu("closest")),
+    "bleu-shortest": _Kind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("shortest"), _bleu("shortest")),
+    "bleu-average": _Kind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("average"), _bleu("average")),
     "chrf": _Kind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", _chrf(0)),
     "chrf++": _Kind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", _chrf(2)),
     "ter": _Kind(TER, 2, "1-TER|tok:none|case:lc", _ter),
@@ -67,6 +72,7 @@ class Metric:
     """A metric, or a weighted sum of several: `bleu`, `chrf`, `chrf++`, `ter`, `bleu+chrf:0.7,0.3`.
 
     Attributes:
+        name: what it is called in messages.
         size: number of statistics.
         parts: (metrics, 3) formula, first statistic and number of statistics of each.
         weights: (metrics,) of each, which sum to 1.
@@ -84,6 +90,7 @@ class Metric:
             raise InputError(f"metric {text!r}: expected {len(names)} weights, found {len(weights)}")
         kinds = [METRICS[name] for name in names]
         starts = np.cumsum([0, *(kind.size for kind in kinds)])
+        self.name = "BLEU" if text == "bleu" else text
         self.size = int(starts[-1])
         rows = [[kind.formula, start, kind.size] for kind, start in zip(kinds, starts, strict=False)]
         self.parts: Integers = np.array(rows, dtype=np.int64)

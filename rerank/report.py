@@ -17,7 +17,8 @@ def table(evaluation: Evaluation) -> list[str]:
     for row in rows:
         numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
-    return lines + [f"{name}: {text}" for name, text in evaluation.signatures.items()]
+    lines += [f"{name}: {text}" for name, text in evaluation.signatures.items()]
+    return lines + (evaluation.facts.told() if evaluation.facts else [])
 
 
 def cells(evaluation: Evaluation) -> list[list[str]]:

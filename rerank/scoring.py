@@ -110,4 +110,5 @@ def _batches(lists: Iterable[SentenceList]) -> Iterator[list[SentenceList]]:
 def _candidates(sentence_list: SentenceList, sources: Sequence[str]) -> Candidates:
     check_id(sentence_list, len(sources), "source")
     hypotheses = tuple(tuple(tokens(hypothesis.text)) for hypothesis in sentence_list.hypotheses)
-    return Candidates(sentence_list.sentence, tuple(tokens(sources[sentence_list.sentence])), hypotheses)
+    source = tuple(tokens(sources[sentence_list.sentence]))
+    return Candidates(sentence_list.sentence, source, hypotheses, sentence_list.hypotheses)

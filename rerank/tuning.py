@@ -1,82 +1,33 @@
-"""Tuning: an n-best list and its references become arrays, a tuner finds weights, the weights become an ini."""
+"""Tuning: lists and references become arrays, a tuner finds weights, the weights become an ini."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, zip_longest
 
 import numpy as np
 
-from features.progress import note, progress_bar
+from features.progress import note
 from moses_io.errors import InputError
-from moses_io.extractor import read_blocks
-from moses_io.nbest import check_id, read_nbest, without_marks
-from moses_io.text import read_references
-from moses_io.weights import read_weights, write_weights
+from moses_io.weights import write_weights
 from rerank import __version__
-from rerank.candidates import Array, Candidates, Collector
+from rerank.candidates import Candidates, FeatureSpace, Integers
 from rerank.metrics import Metric
 from rerank.trust import cross_validate
+from rerank.tuners.inside import Inside
 from rerank.tuners.problem import Problem, Tuned
 from rerank.tuners.table import Tuning, run
-from rerank.weights import compare, normalized
+from rerank.tuning_set import Extracted, Lists
+from rerank.weights import compare, limits, read_start
 
-
-@dataclass(frozen=True)
-class TuningSet:
-    """A list with the statistics of each candidate, (N, metric.size)."""
-
-    candidates: Candidates
-    statistics: Array
-
-
-def read_tuning_set(nbest: str, references: Sequence[Sequence[str]], metric: Metric) -> TuningSet:
-    """Read a list and count its statistics; references are found by the id of the sentence."""
-    collector, statistics = Collector(), []
-    with progress_bar("read list", len(references[0])) as bar:
-        for sentence_list in without_marks(read_nbest(nbest)):
-            check_id(sentence_list, len(references[0]), "reference")
-            collector.add(sentence_list)
-            count = metric.counter([lines[sentence_list.sentence] for lines in references])
-            known: dict[str, list[float]] = {}
-            for hypothesis in sentence_list.hypotheses:
-                if hypothesis.text not in known:
-                    known[hypothesis.text] = count(hypothesis.text)
-                statistics.append(known[hypothesis.text])
-            bar.advance(1, "")
-    return TuningSet(collector.candidates(), np.array(statistics, dtype=np.float64))
-
-
-def read_extracted(features: str, statistics: str) -> TuningSet:
-    """Read what Moses' extractor wrote, with BLEU statistics.
-
-    Raises:
-        InputError: the files do not go together, or the statistics are not those of BLEU.
-    """
-    collector = Collector()
-    rows: list[tuple[float, ...]] = []
-    for block, counted in zip_longest(read_blocks(features, "FEATURES"), read_blocks(statistics, "SCORES")):
-        if block is None or counted is None:
-            raise InputError(f"{features} and {statistics} do not have the same number of sentences")
-        if (block.sentence, len(block.rows)) != (counted.sentence, len(counted.rows)):
-            raise InputError(f"{counted.place}: not the sentence, or not the candidates, of {block.place}")
-        if counted.names != ("BLEU",):
-            raise InputError(f"{counted.place}: expected statistics of BLEU, found {' '.join(counted.names)}")
-        labels = [name.rpartition("_")[0] or name for name in block.names]
-        dense = tuple((label, len(list(group))) for label, group in groupby(labels))
-        collector.add_rows(block.sentence, dense, block.rows, block.sparse)
-        rows += counted.rows
-    if not rows:
-        raise InputError(f"{features}: the file is empty")
-    return TuningSet(collector.candidates(), np.array(rows, dtype=np.float64))
+FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Caution:
-    """Whether new features are looked at on folds before they are believed in.
+    """Whether features are looked at on folds before they are believed in.
 
     Attributes:
         folds: parts of the tuning set; 0 for no look.
         fallback: write the start weights where the new features do not help.
+        ablate: tell what is lost without each feature.
 
     Raises:
         InputError: a fallback without folds.
@@ -84,64 +35,71 @@ class Caution:
 
     folds: int = 0
     fallback: bool = False
+    ablate: bool = False
 
     def __post_init__(self) -> None:
         if self.fallback and not self.folds:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
 
-def tune(nbest: str, references: Sequence[str], start: str, tuning: Tuning, output: str, caution: Caution) -> None:
-    """Tune the weights of a list from start weights and write them as an ini, divided by their absolute sum."""
+def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
+    """Tune weights from start weights and write them as an ini."""
     metric = Metric(tuning.metric)
-    tuning_set = read_tuning_set(nbest, read_references(references), metric)
-    _tune(tuning_set, metric, start, tuning, f"references:{len(references)}", output, caution)
-
-
-def tune_extracted(features: str, statistics: str, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
-    """Tune straight from the files of Moses' extractor."""
-    if tuning.metric != "bleu":
-        raise InputError(f"metric {tuning.metric!r}: the files of an extractor are tuned on their own statistics, BLEU")
-    _tune(read_extracted(features, statistics), Metric("bleu"), start, tuning, "references:extracted", output, caution)
-
-
-def _tune(
-    tuning_set: TuningSet, metric: Metric, start: str, tuning: Tuning, told: str, output: str, caution: Caution
-) -> None:
-    weights, space = read_weights(start), tuning_set.candidates.space
+    tuning_set = given.read(metric)
+    space = tuning_set.candidates.space
+    weights, frozen = read_start(start, space)
     compare(space, weights, start)
     _warn_of_names(tuning_set.candidates)
-    problem = Problem(tuning_set.candidates, tuning_set.statistics, metric, space.vector(weights))
+    vector = space.vector(weights)
+    bounds = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
+    problem = Problem(tuning_set.candidates, tuning_set.statistics, metric, vector, *bounds)
     new = [name for name, _ in space.dense if name not in weights]
     helpful = not caution.folds or _help(problem, tuning, new, caution.folds)
+    if caution.ablate:
+        _ablate(problem, tuning, caution.folds or FOLDS)
     tuned = run(problem, tuning)
     if caution.fallback and not helpful:
         note("the start weights are kept")
-        tuned = Tuned(normalized(problem.start, space.dense_size), tuned.start, tuned.start)
-    signature = f"{tuning.signature}|metric:{metric.signature}|{told}|version:{__version__}"
-    gain = f"{_name(tuning)} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
+        inside = Inside(problem)
+        tuned = Tuned(inside.weights(inside.problem.start), tuned.start, tuned.start)
+    signature = f"{tuning.signature}|metric:{metric.signature}|{given.signature}|version:{__version__}"
+    gain = f"{metric.name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
     note(f"{gain} ({len(tuning_set.candidates.sentences)} sentences, {len(tuning_set.statistics)} candidates)")
     note(f"signature: {signature}")
     write_weights(output, space.weights(tuned.weights), [signature, gain])
 
 
 def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
-    """Tell what new features, or tuning alone where there are none, gain out of fold, and whether they do."""
-    labels = [name for name, count in problem.candidates.space.dense for _ in range(count)]
-    added = np.flatnonzero(np.isin(labels, new))
-    if not len(added):
+    """Tell what new features gain out of fold, and whether they do."""
+    if not new:
         raise InputError("--folds: all features have a start weight, there is nothing new to look at")
-    trust = cross_validate(problem, tuning, added, folds)
+    places = groups(problem.candidates.space)
+    (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)
     note(
-        f"out of fold, {folds} folds: {_name(tuning)} {100 * trust.old:.2f} with the features of the start tuned anew, "
-        f"{100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.3f})"
+        f"out of fold, {folds} folds: {problem.metric.name} {100 * trust.old:.2f} with the features of the start tuned "
+        f"anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.3f})"
     )
     if trust.new <= trust.old:
         note(f"warning: the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
     return trust.new > trust.old
 
 
-def _name(tuning: Tuning) -> str:
-    return "BLEU" if tuning.metric == "bleu" else tuning.metric
+def _ablate(problem: Problem, tuning: Tuning, folds: int) -> None:
+    """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
+    named = groups(problem.candidates.space)
+    found = dict(zip(named, cross_validate(problem, tuning, list(named.values()), folds), strict=True))
+    all_of_them = next(iter(found.values())).new
+    note(f"out of fold, {folds} folds: {problem.metric.name} {100 * all_of_them:.2f} with all features")
+    for name, trust in sorted(found.items(), key=lambda item: item[1].old):
+        note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.3f})")
+
+
+def groups(space: FeatureSpace) -> dict[str, Integers]:
+    """Return the columns of each dense feature by its name, and of all sparse ones together."""
+    names = np.array(
+        [name for name, count in space.dense for _ in range(count)] + ["sparse features"] * len(space.sparse)
+    )
+    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}
 
 
 def _warn_of_names(candidates: Candidates) -> None:

@@ -4,14 +4,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from features.feature import REST
 from features.progress import note
 from moses_io.errors import InputError, nearest
 from moses_io.hypothesis import UNLABELLED
-from moses_io.weights import Weights
+from moses_io.text import number, read_lines, tokens
+from moses_io.weights import Weights, read_weights
 from rerank.candidates import Array, FeatureSpace
 
 UNTUNEABLE = "UnknownWordPenalty"
 """Moses never prints this one; its part of the total is left out of our score."""
+
+
+def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
+    """Read the weights that tuning starts from, and the names that are not to be tuned.
+
+    The file holds weights by name, or is an `init.opt` of mert: numbers alone, of which the first line is the start.
+
+    Raises:
+        InputError: it cannot be read, or has not as many numbers as the list has dense values.
+    """
+    lines = read_lines(path)
+    values = [number(token) for token in tokens(lines[0])] if lines else []
+    if values and None not in values:
+        if len(values) != space.dense_size:
+            raise InputError(f"{path}:1: expected {space.dense_size} start weights, found {len(values)}")
+        weights = space.weights(np.array(values + [0.0] * len(space.sparse), dtype=np.float64))
+    else:
+        weights = read_weights(path)
+    rest = [name for name, _ in space.dense if REST.fullmatch(name)]
+    return dict.fromkeys(rest, (1.0,)) | weights, rest
 
 
 def normalized(weights: Array, dense: int) -> Array:

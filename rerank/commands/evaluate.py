@@ -6,9 +6,10 @@ import json
 HELP = "measure translations: BLEU, chrF, TER and whether they differ by more than chance"
 EXAMPLES = """\
   moses-rerank evaluate --reference test.en test.moses test.out --nbest test.nbest.gz
-  moses-rerank evaluate --reference test.en --tokenize 13a test.out --json
+  moses-rerank evaluate --reference test.raw.en --filter debpe,deescape,detruecase,detokenize:en --tokenize 13a test.out
 
-p-values are of paired bootstrap tests against the first system."""
+p-values are of paired bootstrap tests against the first system. Filters are applied to systems, references and list,
+in the order in which they are named."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "systems", nargs="+", metavar="SYSTEM", help="translations, one a line; the first is compared with"
     )
     parser.add_argument("--reference", action="append", required=True, metavar="FILE", help="may be repeated")
-    parser.add_argument("--nbest", metavar="NBEST", help="also measure the best candidates of this list")
+    parser.add_argument(
+        "--nbest",
+        metavar="NBEST",
+        help="also measure the best candidates of this list, and tell the systems' place in it",
+    )
+    parser.add_argument(
+        "--filter", default="", metavar="NAMES", help="first do marks,factors,debpe,deescape,detruecase,detokenize"
+    )
     parser.add_argument(
         "--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: none)"
     )
@@ -27,12 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate."""
     from moses_io.text import read_references
-    from rerank.evaluation import best_candidates, evaluate, read_systems
+    from rerank.evaluation import evaluate, look_up, read_systems
+    from rerank.filters import Filters
     from rerank.report import table
 
-    references = read_references(arguments.reference)
-    systems = read_systems(arguments.systems)
-    best = best_candidates(arguments.nbest, references) if arguments.nbest else None
-    evaluation = evaluate(systems, references, arguments.tokenize, best)
+    filters = Filters(arguments.filter)
+    references = [[filters(line) for line in lines] for lines in read_references(arguments.reference)]
+    systems = read_systems(arguments.systems, filters)
+    facts = look_up(arguments.nbest, references, systems, filters) if arguments.nbest else None
+    evaluation = evaluate(systems, references, arguments.tokenize, facts, filters.signature)
     print(json.dumps(evaluation.as_json(), indent=2) if arguments.json else "\n".join(table(evaluation)))
     return 0

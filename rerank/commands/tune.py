@@ -1,6 +1,7 @@
 """`moses-rerank tune`."""
 
 import argparse
+from typing import Any
 
 from moses_io.errors import InputError
 from rerank.commands.arguments import whole_number
@@ -8,55 +9,67 @@ from rerank.commands.arguments import whole_number
 HELP = "find the weights that make the best candidates win"
 EXAMPLES = """\
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --output weights.ini
+  moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --folds 5 --ablate --output weights.ini
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --tuner mert --metric bleu+chrf:0.7,0.3
+  moses-rerank tune run1.nbest.gz run2.nbest.gz --reference dev.en --start moses.ini --sign LM0:+ --freeze Distortion0
   moses-rerank tune --features run1.features.dat --statistics run1.scores.dat --start run1.dense --parity moses
 
-Features without a start weight begin at 0. BLEU is counted on the tokens as they are. What Moses has in its total
-but does not print (UnknownWordPenalty) is left out of the score; it hardly differs within a sentence."""
+Features without a start weight begin at 0. BLEU is counted on the tokens as they are, after --filter. What Moses has
+in its total but does not print (UnknownWordPenalty) is left out of the score, unless the feature `rest` put it in."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("nbest", metavar="NBEST", nargs="?", help="scored n-best list of the tuning set; - is stdin")
-    parser.add_argument("--reference", action="append", metavar="FILE", help="may be repeated")
-    parser.add_argument("--features", metavar="FILE", help="features.dat of Moses' extractor, instead of a list")
-    parser.add_argument("--statistics", metavar="FILE", help="its scores.dat, instead of references")
-    parser.add_argument(
-        "--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini or a dense weight file to start from"
+    add = parser.add_argument
+    add(
+        "nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; - is stdin; several are pooled"
     )
-    parser.add_argument(
-        "--tuner", default="kbmira", choices=("kbmira", "mert", "pro", "expected"), help="default: kbmira"
+    add("--reference", action="append", metavar="FILE", help="may be repeated")
+    add("--features", metavar="FILE", help="features.dat of Moses' extractor, instead of a list")
+    add("--statistics", metavar="FILE", help="its scores.dat, instead of references")
+    add("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
+    add("--tuner", metavar="NAME", help="kbmira, mert, pro, expected, or the mean of some (default: kbmira+expected)")
+    add("--metric", metavar="METRIC", help="bleu, bleu-shortest, bleu-average, chrf, chrf++, ter; bleu+chrf:0.7,0.3")
+    add(
+        "--filter",
+        default="",
+        metavar="NAMES",
+        help="before the metric: marks,factors,debpe,deescape,detruecase,detokenize",
     )
-    parser.add_argument(
-        "--metric", default="bleu", metavar="METRIC", help="bleu, chrf, chrf++, ter, or a sum: bleu+chrf:0.7,0.3"
+    add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
+    add("--runs", type=whole_number, metavar="N", help="tune from N seeds and keep the average (default: 5)")
+    add("--ridge", type=float, metavar="X", help="hold weights near the start; pro: near 0")
+    add(
+        "--sign", action="append", metavar="NAME:+|-", help="a weight not below (+) or not above (-) 0; may be repeated"
     )
-    parser.add_argument("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
-    parser.add_argument(
-        "--runs", type=whole_number, default=1, metavar="N", help="tune from N seeds and keep the average"
-    )
-    parser.add_argument("--parity", default="", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")
-    parser.add_argument(
+    add("--freeze", action="append", metavar="NAME", help="keep the start weight of a feature; may be repeated")
+    add("--parity", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")
+    add(
         "--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds, out of fold"
     )
-    parser.add_argument("--fallback", action="store_true", help="keep the start weights if that gain is not there")
-    parser.add_argument("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
+    add("--ablate", action="store_true", help="tell what is lost without each feature, on folds")
+    add("--fallback", action="store_true", help="keep the start weights if new features gain nothing on folds")
+    add("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tune."""
+    from rerank.filters import Filters
     from rerank.tuners.table import settle
-    from rerank.tuning import Caution, tune, tune_extracted
+    from rerank.tuning import Caution, tune
+    from rerank.tuning_set import Extracted, Lists
 
-    values = {name: getattr(arguments, name) for name in ("tuner", "metric", "runs", "parity")}
-    tuning = settle(values | ({} if arguments.seed is None else {"seed": arguments.seed}))
-    caution = Caution(arguments.folds, arguments.fallback)
+    names = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freeze")
+    values: dict[str, Any] = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     given = tuple(
         bool(part) for part in (arguments.nbest, arguments.reference, arguments.features, arguments.statistics)
     )
     if given == (True, True, False, False):
-        tune(arguments.nbest, arguments.reference, arguments.start, tuning, arguments.output, caution)
-    elif given == (False, False, True, True):
-        tune_extracted(arguments.features, arguments.statistics, arguments.start, tuning, arguments.output, caution)
+        source: Lists | Extracted = Lists(arguments.nbest, arguments.reference, Filters(arguments.filter))
+    elif given == (False, False, True, True) and not arguments.filter:
+        source = Extracted(arguments.features, arguments.statistics)
     else:
-        raise InputError("expected a list and --reference, or --features and --statistics")
+        raise InputError("expected a list and --reference, or --features and --statistics (without --filter)")
+    caution = Caution(arguments.folds, arguments.fallback, arguments.ablate)
+    tune(source, arguments.start, settle(values), arguments.output, caution)
     return 0

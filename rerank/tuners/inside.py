@@ -37,6 +37,7 @@ class Inside:
         self._units = np.concatenate([spread[self._tuned], np.ones(len(space.sparse))])
         columns = candidates.dense[:, self._tuned] / spread[self._tuned]
         frozen = candidates.dense[:, fixed] @ self._start[: self._dense][fixed]
+        self._frozen = bool(fixed.any())
         self._anchored = bool((spread[fixed] * self._start[: self._dense][fixed] != 0).any())
         chosen = np.concatenate([self._tuned, np.ones(len(space.sparse), dtype=bool)])
         start, bounds = self._start[chosen] * self._units, [bound[chosen] * self._units for bound in (lower, upper)]
@@ -71,4 +72,4 @@ class Inside:
             found = np.delete(found, place) / found[place]
         weights = self._start.copy()
         weights[np.concatenate([self._tuned, np.ones(len(weights) - self._dense, dtype=bool)])] = found / self._units
-        return weights if self._anchored else normalized(weights, self._dense)
+        return weights if self._frozen else normalized(weights, self._dense)

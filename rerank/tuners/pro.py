@@ -53,24 +53,18 @@ def tune(problem: Problem, settings: ProSettings) -> Tuned:
 
 
 def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -> Array:
-    """Learn weights under which differences score above 0; one that ends beyond its bound becomes 0 for good.
-
-    Raises:
-        InputError: it may not be 0 either.
-    """
+    """Learn weights under which differences score above 0; one that ends beyond its bound is left out and put there."""
     from sklearn.linear_model import LogisticRegression
 
     kept = np.ones(len(problem.start), dtype=bool)
     while True:
-        columns, weights = differences[:, kept], np.zeros(len(kept))
+        columns, weights = differences[:, kept], problem.clip(np.zeros(len(kept)))
         both, answers = vstack([columns, -columns]), np.repeat([1, 0], columns.shape[0])
         classifier: Any = LogisticRegression(C=1 / settings.ridge, fit_intercept=False, max_iter=1000)
         weights[kept] = classifier.fit(both, answers).coef_[0]
         beyond = weights != problem.clip(weights)
         if not beyond.any():
             return weights
-        if problem.clip(np.zeros_like(weights))[beyond].any():
-            raise InputError("the pairs want the frozen weights with the other sign; take another tuner than pro")
         kept &= ~beyond
 
 

@@ -107,20 +107,27 @@ def _settings(kind: type[Any], values: dict[str, Any]) -> Any:
     return kind(**{name: value for name, value in values.items() if name in own})
 
 
-def run(problem: Problem, tuning: Tuning) -> Tuned:
+def run(problem: Problem, tuning: Tuning, fold: bool = False) -> Tuned:
     """Tune a problem; weights are divided by the absolute sum of the dense ones, unless some are frozen.
+
+    On a `fold` nothing is told on stderr, and nothing refused.
 
     Raises:
         InputError: the metric is 0 whatever the weights were.
     """
     if tuning.parity:
-        return _above_zero(moses.tune(problem, tuning.settings[0]), tuning)
-    inside = Inside(problem)
-    weights = _mean(inside, tuning) if inside.tunable else inside.weights(inside.problem.start)
-    return _above_zero(Tuned(weights, problem.measure(weights), problem.measure(problem.start)), tuning)
+        tuned = moses.tune(problem, tuning.settings[0])
+    else:
+        inside = Inside(problem)
+        weights = _mean(inside, tuning, fold) if inside.tunable else inside.weights(inside.problem.start)
+        tuned = Tuned(weights, problem.measure(weights), problem.measure(problem.start))
+    if max(tuned.metric, tuned.start) == 0 and not fold:
+        hint = "do list and references fit (tokens, case)?"
+        raise InputError(f"{problem.metric.name} on the tuning set is 0 whatever the weights; {hint}")
+    return tuned
 
 
-def _mean(inside: Inside, tuning: Tuning) -> Array:
+def _mean(inside: Inside, tuning: Tuning, quiet: bool) -> Array:
     """(size,) mean of what the tuners find, and of each what it finds from all seeds."""
     averages = []
     with ThreadPoolExecutor(THREADS) as pool:
@@ -129,17 +136,8 @@ def _mean(inside: Inside, tuning: Tuning) -> Array:
             each = [settings if seed is None else dataclasses.replace(settings, seed=seed) for seed in seeds]
             found = list(pool.map(lambda one, tune=TUNERS[name][1]: tune(inside.problem, one), each))
             averages.append(np.mean([inside.weights(tuned.weights) for tuned in found], axis=0))
-            if len(found) > 1:
+            if len(found) > 1 and not quiet:
                 metrics = 100 * np.array([tuned.metric for tuned in found])
                 note(f"{name}, {len(found)} runs: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
     mean: Array = np.mean(averages, axis=0)
     return mean
-
-
-def _above_zero(tuned: Tuned, tuning: Tuning) -> Tuned:
-    if max(tuned.metric, tuned.start) == 0:
-        name = "BLEU" if tuning.metric == "bleu" else tuning.metric
-        raise InputError(
-            f"{name} on the tuning set is 0 whatever the weights; do list and references fit (tokens, case)?"
-        )
-    return tuned

@@ -9,6 +9,7 @@ import pytest
 
 from features.feature import FEATURES, Candidates, FeatureRequest, Resources, parse_requests
 from moses_io.errors import InputError
+from moses_io.hypothesis import parse_line
 from moses_io.text import tokens
 
 needs_kenlm = pytest.mark.skipif(importlib.util.find_spec("kenlm") is None, reason="kenlm is not installed")
@@ -18,14 +19,27 @@ TEXTS = [
     ("im Wald gibt es eine schöne Lampe .", ["there is a beautiful lamp in the forest ."]),
 ]
 SENTENCES = [
-    Candidates(number, tuple(tokens(source)), tuple(tuple(tokens(text)) for text in hypotheses))
+    Candidates(
+        number,
+        tuple(tokens(source)),
+        tuple(tuple(tokens(text)) for text in hypotheses),
+        tuple(
+            parse_line(f"{number} ||| {text} ||| LM0= -{place}.5 TM0= 1 2 ||| {-3.0 * place} ||| 0-0 ".encode(), 1)
+            for place, text in enumerate(hypotheses)
+        ),
+    )
     for number, (source, hypotheses) in enumerate(TEXTS)
 ]
 
 
 def arguments(sample: Path, models: dict[str, Path]) -> dict[str, str]:
     forward = str(models["forward"])
-    return {"neural": forward, "ensemble": f"{forward},{forward}", "kenlm": str(sample / "lm.5gram.arpa.gz")}
+    return {
+        "neural": forward,
+        "ensemble": f"{forward},{forward}",
+        "kenlm": str(sample / "lm.5gram.arpa.gz"),
+        "rest": str(sample / "moses.ini"),
+    }
 
 
 @pytest.mark.parametrize(("kind", "row"), FEATURES.items(), ids=FEATURES)
@@ -39,7 +53,7 @@ def test_contract(kind: str, row: object, sample: Path, models: dict[str, Path])
     assert "|" in feature.signature or feature.signature == kind
     apart = np.concatenate([feature([sentence]) for sentence in SENTENCES])
     np.testing.assert_allclose(apart, values, atol=1e-5)
-    turned = [Candidates(s.sentence, s.source, s.hypotheses[::-1]) for s in SENTENCES]
+    turned = [Candidates(s.sentence, s.source, s.hypotheses[::-1], s.lines[::-1]) for s in SENTENCES]
     np.testing.assert_allclose(feature(turned)[[2, 1, 0, 3]], values, atol=1e-5)
 
 

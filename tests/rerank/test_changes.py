@@ -4,6 +4,7 @@ import pytest
 
 from rerank.changes import Change, find_changes
 from rerank.evaluation import evaluate
+from rerank.filters import Filters
 from rerank.page import page
 from rerank.report import side_by_side, summary
 
@@ -25,7 +26,7 @@ def changes(tmp_path: Path) -> list[Change]:
     (tmp_path / "list").write_text(LIST)
     weights = {"L": (0.5,), "T": (-1.0, 1.0), "s_x": (0.25,)}
     source = ["s0", "s1", "s2", "s3"]
-    return find_changes(str(tmp_path / "list"), weights, source, [REFERENCE], BEFORE, AFTER)
+    return find_changes(str(tmp_path / "list"), weights, source, [REFERENCE], BEFORE, AFTER, Filters(""))
 
 
 def test_gains_by_hand(changes: list[Change]) -> None:

@@ -5,7 +5,8 @@ import pytest
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines
-from rerank.evaluation import best_candidates, evaluate
+from rerank.evaluation import evaluate, look_up
+from rerank.filters import Filters
 from rerank.report import table
 
 
@@ -17,8 +18,8 @@ def moses(sample: Path) -> list[str]:
 def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> None:
     """82.84 by multi-bleu.perl on Moses' output; 95.20 for the best candidates by smoothed sentence BLEU."""
     reference = read_lines(str(sample / "test.en"))
-    best = best_candidates(str(sample / "test.nbest.gz"), [reference])
-    evaluation = evaluate([("moses", moses), ("best", best)], [reference], best=best)
+    facts = look_up(str(sample / "test.nbest.gz"), [reference], [("moses", moses), ("x", ["x"] * 400)], Filters(""))
+    evaluation = evaluate([("moses", moses), ("best", facts.best)], [reference], facts=facts)
     assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == "82.84"
     assert f"{evaluation.scores['best']['BLEU'].value:.2f}" == "95.20"
     assert evaluation.best is not None
@@ -30,7 +31,11 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
     assert lines[0].split() == ["system", "BLEU", "p", "chrF", "p", "TER", "p"]
     assert lines[1].startswith("moses") and "82.84" in lines[1]
     assert lines[3].startswith("best candidates") and "95.20" in lines[3]
-    assert {"systems", "signatures", "version", "best_candidates"} == set(evaluation.as_json())
+    assert {"systems", "signatures", "version", "best_candidates", "ranks"} == set(evaluation.as_json())
+    assert (
+        lines[-2] == "moses: 400 of 400 lines are in the list, 400 first in it, place 1.0 in the mean, 1 in the median"
+    )
+    assert lines[-1] == "x: 0 of 400 lines are in the list, 0 first in it"
 
 
 def test_blanks_other_than_the_space_do_not_split_tokens() -> None:

@@ -52,7 +52,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         "LMbig": f"kenlm:{tmp_path / 'lm.arpa'}",
         "Len": "length",
     }
-    assert experiment.tuning == settle({"seed": 7})
+    assert experiment.tuning.tuning == settle({"seed": 7})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines
-from rerank.evaluation import best_candidates, evaluate
+from rerank.evaluation import evaluate, look_up
+from rerank.filters import Filters
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,9 @@ def test_lists_of_multi30k(data: Path, name: str, sentences: int, candidates: in
     lists = list(read_nbest(nbest))
     assert (len(lists), sum(len(item.hypotheses) for item in lists)) == (sentences, candidates)
     first = [item.hypotheses[0].text for item in lists]
-    evaluation = evaluate([("moses", first)], [reference], best=best_candidates(nbest, [reference]))
+    facts = look_up(nbest, [reference], [("moses", first)], Filters(""))
+    evaluation = evaluate([("moses", first)], [reference], facts=facts)
+    assert set(facts.ranks["moses"]) == {1}
     assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == moses
     assert evaluation.best is not None
     assert f"{evaluation.best['BLEU'].value:.2f}" == best

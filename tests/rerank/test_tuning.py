@@ -53,3 +53,76 @@ def test_start_weights_that_do_not_fit(command: Command, write: Write, weights: 
     status, _, err = command("tune", nbest, "--reference", reference, "--start", write("start", weights))
     assert status == 2
     assert message in err
+
+
+TWO = """\
+0 ||| the house is ||| Good= -5 Bad= 3 ||| 0
+0 ||| the old house is red . ||| Good= -1 Bad= -3 ||| 0
+1 ||| a cat ||| Good= -7 Bad= 4 ||| 0
+1 ||| a small cat sat here . ||| Good= -1 Bad= 0 ||| 0
+"""
+TWO_REFERENCES = "the old house is red .\na small cat sat here .\n"
+
+
+def tuned(command: Command, write: Write, *more: object) -> tuple[dict[str, tuple[float, ...]], str]:
+    start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
+    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", start, *more)
+    status, ini, err = command("tune", *arguments)
+    assert status == 0, err
+    return read_weights(str(write("ini", ini))), err
+
+
+@pytest.mark.parametrize("tuner", ["kbmira+expected", "mert", "pro"])
+def test_signs_and_frozen_weights(command: Command, write: Write, tuner: str) -> None:
+    free, _ = tuned(command, write, "--tuner", tuner)
+    assert free["Bad"][0] < 0 or tuner != "pro"
+    signed, err = tuned(command, write, "--tuner", tuner, "--sign", "Bad:+", "--sign", "Good:+")
+    assert signed["Bad"][0] >= 0 and "|sign:Bad:+,Good:+" in err
+    frozen, err = tuned(command, write, "--tuner", tuner, "--freeze", "Bad")
+    assert frozen["Bad"] == (0.3,) and "|freeze:Bad" in err
+    assert "100.00" in err or tuner == "pro"
+
+
+def test_what_cannot_be_signed_or_frozen(command: Command, write: Write) -> None:
+    for arguments, message in [
+        (("--sign", "Goood:+"), "the list has no feature 'Goood'; did you mean 'Good'"),
+        (("--sign", "Good"), "sign 'Good': expected NAME:+ or NAME:-"),
+        (("--freeze", "x"), "the list has no feature 'x'"),
+    ]:
+        start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
+        given = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", start, *arguments)
+        status, _, err = command("tune", *given)
+        assert status == 2 and message in err
+
+
+def test_the_order_of_lines_makes_no_difference(command: Command, write: Write) -> None:
+    """Neither of sentences, once they are found by id, nor of candidates that differ in their scores."""
+    lines = TWO.split("\n")[:-1]
+    start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
+    found = []
+    for order in ((0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 0, 1)):
+        nbest = write("list", "\n".join(lines[place] for place in order) + "\n")
+        found.append(
+            command("tune", nbest, "--reference", write("ref", TWO_REFERENCES), "--start", start, "--tuner", "expected")
+        )
+    weights = [read_weights(str(write("ini", ini))) for _, ini, _ in found]
+    for other in weights[1:]:
+        assert other["Good"] == pytest.approx(weights[0]["Good"], abs=1e-6)
+
+
+def test_lists_of_several_decoder_runs_are_pooled(command: Command, write: Write) -> None:
+    first, second = write("run1", TWO), write("run2", TWO + "1 ||| a small cat ||| Good= -2 Bad= 1 ||| 0\n")
+    start, reference = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n"), write("ref", TWO_REFERENCES)
+    err = command("tune", first, second, "--reference", reference, "--start", start)[2]
+    assert "(2 sentences, 5 candidates)" in err
+
+
+def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
+    nbest = "".join(f"{2 * n + int(line[0])}{line[1:]}\n" for n in range(5) for line in TWO.split("\n")[:-1])
+    start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
+    arguments = (write("list", nbest), "--reference", write("ref", TWO_REFERENCES * 5), "--start", start)
+    status, _, err = command("tune", *arguments, "--ablate", "--sign", "Bad:+")
+    assert status == 0
+    assert "out of fold, 5 folds: BLEU 100.00 with all features" in err
+    assert "  without Good: " in err and "  without Bad: 100.00 (+0.00, p 1.000)" in err
+    assert err.index("without Good") < err.index("without Bad")

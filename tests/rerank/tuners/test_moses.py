@@ -12,14 +12,15 @@ from rerank.metrics import Metric
 from rerank.tuners.moses import BUCKETS, seen_by_kbmira
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run, settle
-from rerank.tuning import read_extracted
+from rerank.tuning_set import Extracted
 
 Command = Callable[..., tuple[int, bytes, str]]
 LISTS = ("sample-moses", "sample-neural", "multi30k-neural")
 
 
 def load(folder: Path, part: str) -> Problem:
-    found = read_extracted(str(folder / f"{part}.features.dat.gz"), str(folder / f"{part}.scores.dat.gz"))
+    files = [str(folder / f"{part}.{kind}.dat.gz") for kind in ("features", "scores")]
+    found = Extracted(*files).read(Metric("bleu"))
     start = found.candidates.space.vector(read_weights(str(folder / "init.dense")))
     return Problem(found.candidates, found.statistics, Metric("bleu"), start)
 

@@ -1,0 +1,29 @@
+"""`moses-rerank export`."""
+
+import argparse
+
+HELP = "make a folder in which Moses' own kbmira, mert and pro tune a scored list"
+EXAMPLES = """\
+  moses-rerank export dev.scored.gz --reference dev.en --start moses.ini --output tuning
+  MOSES=~/mosesdecoder/bin tuning/tune.sh kbmira
+  moses-rerank import-weights tuning tuning/kbmira.out --output weights.ini"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("nbest", metavar="NBEST", nargs="+", help="scored n-best list; several are pooled")
+    parser.add_argument("--reference", action="append", required=True, metavar="FILE", help="may be repeated")
+    parser.add_argument("--filter", default="", metavar="NAMES", help="as in `tune`")
+    parser.add_argument("--start", required=True, metavar="WEIGHTS", help="weights to start from")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to make")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Export."""
+    from rerank.exchange import export
+    from rerank.filters import Filters
+    from rerank.tuning_set import Lists
+
+    lists = Lists(arguments.nbest, arguments.reference, Filters(arguments.filter))
+    export(lists, arguments.start, arguments.output)
+    return 0

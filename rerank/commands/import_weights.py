@@ -1,0 +1,23 @@
+"""`moses-rerank import-weights`."""
+
+import argparse
+
+HELP = "make an ini of what Moses' kbmira, mert or pro found in a folder of `export`"
+EXAMPLES = """\
+  moses-rerank import-weights tuning tuning/kbmira.out --output weights.ini
+  moses-rerank import-weights tuning tuning/weights.txt --output weights.ini     # of mert"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("folder", metavar="DIR", help="folder that `export` made")
+    parser.add_argument("result", metavar="FILE", help="output of kbmira or megam, weights.txt or log of mert")
+    parser.add_argument("--output", default="-", metavar="FILE", help="ini to write")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Import."""
+    from rerank.exchange import import_weights
+
+    import_weights(arguments.folder, arguments.result, arguments.output)
+    return 0

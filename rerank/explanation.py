@@ -1,0 +1,107 @@
+"""Why one candidate of a sentence beats another, feature by feature."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_io.errors import InputError
+from moses_io.hypothesis import Hypothesis
+from moses_io.nbest import SentenceList, read_nbest
+from moses_io.weights import Weights, read_weights
+from rerank.selection import Scorer
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which candidates of which sentence are compared.
+
+    Attributes:
+        sentence: its id.
+        chosen: place in the list, from 1; 0 for the one that the weights choose.
+        against: likewise; 0 for the one with the highest total or, if that is chosen, the second best by weights.
+    """
+
+    sentence: int
+    chosen: int = 0
+    against: int = 0
+
+
+def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[str, str]]) -> list[str]:
+    """Return lines that say it.
+
+    Args:
+        nbest: scored list.
+        weights: file of weights.
+        question: what is compared.
+        texts: further lines to show, each with its name, such as source and reference.
+
+    Raises:
+        InputError: no such sentence, or no such candidate.
+    """
+    found = read_weights(weights)
+    sentence_list = _find(nbest, question.sentence)
+    scores = Scorer(found, weights)(sentence_list)
+    chosen, against = (_place(number, sentence_list) for number in (question.chosen, question.against))
+    order = np.argsort(-scores, kind="stable")
+    chosen = int(order[0]) if chosen is None else chosen
+    if against is None:
+        first = _decoded(sentence_list)
+        against = (
+            first if first != chosen else int(order[1]) if len(order) > 1 and order[0] == chosen else int(order[0])
+        )
+    lines = [f"sentence {question.sentence}, {len(scores)} candidates"]
+    lines += [f"  {name:<10} {text}" for name, text in texts]
+    for name, place in (("chosen", chosen), ("against", against)):
+        text = sentence_list.hypotheses[place].text
+        lines.append(f"  {name:<10} {text}   (place {place + 1} in the list, score {scores[place]:.4f})")
+    return lines + _rows(sentence_list.hypotheses[chosen], sentence_list.hypotheses[against], found)
+
+
+def _find(nbest: str, sentence: int) -> SentenceList:
+    for sentence_list in read_nbest(nbest):
+        if sentence_list.sentence == sentence:
+            return sentence_list
+    raise InputError(f"{nbest}: no sentence {sentence}")
+
+
+def _place(number: int, sentence_list: SentenceList) -> int | None:
+    size = len(sentence_list.hypotheses)
+    if number > size:
+        raise InputError(f"sentence {sentence_list.sentence} has {size} candidates, there is no candidate {number}")
+    return number - 1 if number else None
+
+
+def _decoded(sentence_list: SentenceList) -> int:
+    """Return the candidate with the highest total, the first one of equals."""
+    totals = [-np.inf if each.total is None else each.total for each in sentence_list.hypotheses]
+    return int(np.argmax(totals))
+
+
+def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str]:
+    """Return a line a value: what the candidates have, its weight, and what it adds; the largest part first."""
+    ours, theirs = _values(chosen), _values(against)
+    known = {
+        (f"{name}.{place}" if len(values) > 1 else name): value
+        for name, values in weights.items()
+        for place, value in enumerate(values)
+    }
+    parts = []
+    for name in dict.fromkeys([*ours, *theirs]):
+        mine, other, weight = ours.get(name, 0.0), theirs.get(name, 0.0), known.get(name, 0.0)
+        parts.append((name, mine, other, weight, weight * (mine - other)))
+    parts.sort(key=lambda part: -part[4])
+    width = max([len("feature"), *(len(part[0]) for part in parts)])
+    head = f"  {'feature':<{width}} {'chosen':>12} {'against':>12} {'weight':>10} {'adds':>9}"
+    rows = [f"  {name:<{width}} {a:>12.5g} {b:>12.5g} {w:>10.4g} {d:>+9.4f}" for name, a, b, w, d in parts]
+    return [head, *rows, f"  {'all':<{width}} {'':>36} {sum(part[4] for part in parts):>+9.4f}"]
+
+
+def _values(hypothesis: Hypothesis) -> dict[str, float]:
+    """Return each value under the feature's name, with its number where there are several, and sparse ones."""
+    dense = {
+        (f"{name}.{place}" if len(values) > 1 else name): value
+        for name, values in hypothesis.dense
+        for place, value in enumerate(values)
+    }
+    return dense | hypothesis.sparse

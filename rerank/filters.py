@@ -1,0 +1,103 @@
+"""Filters: what is done to text before a metric looks at it, to candidates and references alike."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from moses_io.errors import InputError, nearest
+from moses_io.text import tokens
+
+Filter = Callable[[str], str]
+
+_PIECE_END = re.compile("@@( |$)")
+_MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+(,[^ |]*)*\|(?=$| )")
+
+
+def _join_pieces(_: str) -> Filter:
+    return lambda text: _PIECE_END.sub("", text)
+
+
+def _drop_marks(_: str) -> Filter:
+    return lambda text: _MARK.sub("", text).strip(" ")
+
+
+def _first_factors(_: str) -> Filter:
+    return lambda text: " ".join(token.split("|", 1)[0] or token for token in tokens(text))
+
+
+def _unescape(_: str) -> Filter:
+    import sacremoses
+
+    moses = sacremoses.MosesDetokenizer()
+    return lambda text: str(moses.unescape_xml(text))
+
+
+def _detruecase(_: str) -> Filter:
+    import sacremoses
+
+    moses = sacremoses.MosesDetruecaser()
+    return lambda text: str(moses.detruecase(text, return_str=True))
+
+
+def _detokenize(language: str) -> Filter:
+    import sacremoses
+
+    moses = sacremoses.MosesDetokenizer(lang=language or "en")
+    return lambda text: str(moses.detokenize(tokens(text), unescape=False))
+
+
+FILTERS: dict[str, tuple[Callable[[str], Filter], str]] = {
+    "marks": (_drop_marks, "remove segmentation marks such as |0-1|"),
+    "factors": (_first_factors, "keep the first factor of word|pos|…"),
+    "debpe": (_join_pieces, "join pieces that end in @@"),
+    "deescape": (_unescape, "turn &amp;, &#124;, &apos; and the like into characters"),
+    "detruecase": (_detruecase, "capital letter at the start of a sentence (sacremoses)"),
+    "detokenize": (
+        _detokenize,
+        "join punctuation to words; detokenize:de for other languages than English (sacremoses)",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Filters by name, one after the other: `debpe,deescape,detokenize:en`; none by default.
+
+    Raises:
+        InputError: an unknown filter.
+    """
+
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        for part in self._parts:
+            name, _, argument = part.partition(":")
+            if name not in FILTERS:
+                raise InputError(f"unknown filter {name!r}{nearest(name, list(FILTERS))}")
+            if argument and name != "detokenize":
+                raise InputError(f"filter {part!r}: {name} takes nothing behind a colon")
+
+    @property
+    def _parts(self) -> list[str]:
+        return self.text.split(",") if self.text else []
+
+    @cached_property
+    def _chain(self) -> list[Filter]:
+        return [FILTERS[part.partition(":")[0]][0](part.partition(":")[2]) for part in self._parts]
+
+    @property
+    def marks(self) -> bool:
+        """Whether segmentation marks are removed."""
+        return "marks" in self._parts
+
+    @property
+    def signature(self) -> str:
+        """What was done to the text, for a signature; empty for nothing."""
+        return f"|filter:{self.text}" if self.text else ""
+
+    def __call__(self, text: str) -> str:
+        """Return what is left of a line."""
+        for each in self._chain:
+            text = each(text)
+        return text

@@ -1,0 +1,41 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moses_io.weights import read_weights
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+INI = "[weight]\nL= 0.5\nT= 0.1 0.2\nUnknownWordPenalty0= 1\n"
+LIST = """\
+0 ||| the house ||| L= -2 T= 1 2 ||| -100.5
+0 ||| the old house is red . ||| L= -2 T= 1 2 ||| -0.4996
+"""
+
+
+def scored(command: Command, write: Write, label: str = "Rest=rest") -> tuple[int, bytes, str]:
+    arguments = ("--source", write("src", "x\n"), "--feature", f"{label}:{write('moses.ini', INI)}")
+    return command("score", write("list", LIST), *arguments)
+
+
+def test_the_rest_of_the_total(command: Command, write: Write) -> None:
+    """-1 + 0.1 + 0.4 = -0.5 is printed; -100 are left, and 0.0004 is rounding."""
+    lines = scored(command, write)[1].decode().split("\n")
+    assert " Rest= -100 " in lines[0] and " Rest= 0 " in lines[1]
+
+
+def test_it_is_frozen_with_weight_1(command: Command, write: Write) -> None:
+    nbest = write("scored", scored(command, write)[1].replace(b"L= -2 ", b"L= -7 ", 1))
+    start, reference = write("moses.ini", INI), write("ref", "the old house is red .\n")
+    for tuner in ("kbmira", "mert", "expected", "kbmira+expected"):
+        status, ini, err = command("tune", nbest, "--reference", reference, "--start", start, "--tuner", tuner)
+        assert status == 0, err
+        assert read_weights(str(write("ini", ini)))["Rest"] == (1.0,)
+
+
+@pytest.mark.parametrize("label", ["Other=rest", "Rest=length"])
+def test_its_label_tells_it(command: Command, write: Write, label: str) -> None:
+    status, _, err = scored(command, write, label)
+    assert status == 2 and ("of the feature rest" in err or "expected length" in err)

@@ -1,0 +1,63 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+LIST = """\
+0 ||| x ||| L= 1 T= 1 2 ||| 0
+7 ||| a b ||| L= -1 T= 0 1 s_x= 2 ||| -1
+7 ||| a c ||| L= -3 T= 2 1 ||| -2
+7 ||| a d ||| L= -9 T= 2 1 ||| -3
+"""
+
+
+@pytest.fixture
+def explain(command: Command, write: Write) -> Callable[..., tuple[int, list[str], str]]:
+    files = (write("list", LIST), "--weights", write("w", "[weight]\nL= 0.5\nT= 1 2\ns_x= 0.1\n"))
+
+    def asked(*arguments: object) -> tuple[int, list[str], str]:
+        status, out, err = command("explain", *files, *arguments)
+        return status, out.decode().split("\n"), err
+
+    return asked
+
+
+def test_parts_add_up(explain: Callable[..., tuple[int, list[str], str]], write: Write) -> None:
+    """Scores 1.7 and 2.5: the second is chosen, against the first, which has the highest total."""
+    status, lines, _ = explain("--sentence", 7, "--source", write("src", "s\n" * 8))
+    assert status == 0
+    assert lines[0] == "sentence 7, 3 candidates"
+    assert lines[1].split() == ["source", "s"]
+    assert lines[2].startswith("  chosen     a c   (place 2 in the list, score 2.5000)")
+    assert lines[3].startswith("  against    a b   (place 1 in the list, score 1.7000)")
+    rows = [line.split() for line in lines[5:] if line]
+    assert rows == [
+        ["T.0", "2", "0", "1", "+2.0000"],
+        ["T.1", "1", "1", "2", "+0.0000"],
+        ["s_x", "0", "2", "0.1", "-0.2000"],
+        ["L", "-3", "-1", "0.5", "-1.0000"],
+        ["all", "+0.8000"],
+    ]
+
+
+def test_candidates_can_be_named(explain: Callable[..., tuple[int, list[str], str]]) -> None:
+    _, lines, _ = explain("--sentence", 7, "--candidate", 3, "--against", 2)
+    assert "a d   (place 3" in lines[1] and "a c   (place 2" in lines[2]
+    assert "a d   (place 3" in explain("--sentence", 7, "--against", 3)[1][2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--sentence", 3), "no sentence 3"),
+        (("--sentence", 7, "--candidate", 4), "sentence 7 has 3 candidates, there is no candidate 4"),
+    ],
+)
+def test_what_is_not_there(
+    explain: Callable[..., tuple[int, list[str], str]], arguments: tuple[object, ...], message: str
+) -> None:
+    status, _, err = explain(*arguments)
+    assert status == 2 and message in err
