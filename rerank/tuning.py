@@ -61,7 +61,7 @@ def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     if caution.fallback and not helpful:
         note("the start weights are kept")
         inside = Inside(problem)
-        tuned = Tuned(inside.weights(inside.problem.start), tuned.start, tuned.start)
+        tuned = Tuned(inside.mean([inside.problem.start]), tuned.start, tuned.start)
     signature = f"{tuning.signature}|metric:{metric.signature}|{given.signature}|version:{__version__}"
     gain = f"{metric.name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
     note(f"{gain} ({len(tuning_set.candidates.sentences)} sentences, {len(tuning_set.statistics)} candidates)")

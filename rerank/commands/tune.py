@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from moses_io.errors import InputError
+from moses_io.text import number
 from rerank.commands.arguments import whole_number
 
 HELP = "find the weights that make the best candidates win"
@@ -21,35 +22,41 @@ in its total but does not print (UnknownWordPenalty) is left out of the score, u
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add = parser.add_argument
-    add(
-        "nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; - is stdin; several are pooled"
-    )
+    add("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; several are pooled")
     add("--reference", action="append", metavar="FILE", help="may be repeated")
     add("--features", metavar="FILE", help="features.dat of Moses' extractor, instead of a list")
     add("--statistics", metavar="FILE", help="its scores.dat, instead of references")
     add("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
-    add("--tuner", metavar="NAME", help="kbmira, mert, pro, expected, or the mean of some (default: kbmira+expected)")
+    add("--tuner", metavar="NAME", help="kbmira, mert, pro or expected (default: kbmira)")
     add("--metric", metavar="METRIC", help="bleu, bleu-shortest, bleu-average, chrf, chrf++, ter; bleu+chrf:0.7,0.3")
-    add(
-        "--filter",
-        default="",
-        metavar="NAMES",
-        help="before the metric: marks,factors,debpe,deescape,detruecase,detokenize",
-    )
+    add("--filter", default="", metavar="NAMES", help="before the metric, such as debpe,detokenize; see `evaluate`")
     add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
     add("--runs", type=whole_number, metavar="N", help="tune from N seeds and keep the average (default: 5)")
     add("--ridge", type=float, metavar="X", help="hold weights near the start; pro: near 0")
-    add(
-        "--sign", action="append", metavar="NAME:+|-", help="a weight not below (+) or not above (-) 0; may be repeated"
-    )
+    add("--set", action="append", default=[], metavar="KEY=NUMBER", help="another setting of the tuner: restarts=15")
+    add("--sign", action="append", metavar="NAME:+|-", help="no weight below (+) or above (-) 0; may be repeated")
     add("--freeze", action="append", metavar="NAME", help="keep the start weight of a feature; may be repeated")
     add("--parity", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")
-    add(
-        "--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds, out of fold"
-    )
+    add("--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds")
     add("--ablate", action="store_true", help="tell what is lost without each feature, on folds")
     add("--fallback", action="store_true", help="keep the start weights if new features gain nothing on folds")
     add("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
+
+
+def settings(items: list[str]) -> dict[str, Any]:
+    """Read KEY=NUMBER.
+
+    Raises:
+        InputError: no number behind an equals sign.
+    """
+    found: dict[str, Any] = {}
+    for item in items:
+        key, _, text = item.partition("=")
+        value = number(text)
+        if value is None:
+            raise InputError(f"--set {item}: expected KEY=NUMBER")
+        found[key] = int(text) if text.lstrip("-").isdigit() else value
+    return found
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     names = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freeze")
     values: dict[str, Any] = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    values |= settings(arguments.set)
     given = tuple(
         bool(part) for part in (arguments.nbest, arguments.reference, arguments.features, arguments.statistics)
     )

@@ -2,8 +2,9 @@
 
 Along a line w + x·d the score of a candidate is a line in x; the best candidate of a sentence changes only at the
 corners of the upper envelope of its candidates' lines. All corners of all sentences, in order of x, give the metric
-everywhere. The best of all directions is taken, until it gains no more (as Moses' `powell` does). Then Moses begins
-anew from weights drawn without regard to what it found; we begin near the best so far, and end higher in less time.
+everywhere. The best of all directions is taken, until it gains no more (as Moses' `powell` does). A run begins at
+random near the start. The mean of many runs is worth more on other sentences than the best of them (`docs/tuning.md`);
+with `restarts` a run climbs again and again from near the best so far, for what is highest on this set.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +18,10 @@ from rerank.kernels import value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 LEAST_GAIN = 1e-5
+NOISE = 1.0
+"""How far from the start a run begins, in shares of the weights."""
 NOISES = (0.1, 0.3)
-"""How far from the best so far each of two searches begins anew, in shares of the weights."""
+"""How far from the best so far each of two searches begins anew."""
 BEYOND = 0.1
 """How far beyond the outermost corner a weight is set that is best there."""
 
@@ -28,13 +31,13 @@ class MertSettings:
     """Settings.
 
     Attributes:
-        restarts: new beginnings of each search.
+        restarts: new beginnings of each of two searches.
         directions: random directions beside the axes, at each step.
         ridge: what the squared distance to the start costs, in units of the metric.
         seed: of both.
     """
 
-    restarts: int = 15
+    restarts: int = 0
     directions: int = 3
     ridge: float = 0.0
     seed: int = 1
@@ -52,26 +55,32 @@ class MertSettings:
 def tune(problem: Problem, settings: MertSettings) -> Tuned:
     """Tune the dense weights; sparse ones keep their start weights, all times one number that is tuned with them."""
     search = LineSearch(problem, settings.ridge)
-    chains = [(noise, np.random.default_rng([settings.seed, number])) for number, noise in enumerate(NOISES)]
-    with ThreadPoolExecutor(len(chains)) as pool:
-        found = list(pool.map(lambda chain: _chain(problem, search, settings, *chain), chains))
-    best, start = max(found, key=search.worth), problem.start
-    weights = best if search.worth(best) > search.worth(start) else start
-    return Tuned(weights, problem.measure(weights), problem.measure(start))
+    rngs = [np.random.default_rng([settings.seed, number]) for number in range(1 + len(NOISES))]
+    begin = search.climb(_near(problem, problem.start, NOISE, rngs[0]), rngs[0], settings.directions)
+    found = [problem.start, begin]
+    if settings.restarts:
+        with ThreadPoolExecutor(len(NOISES)) as pool:
+            chains = pool.map(lambda noise, rng: _chain(search, begin, settings, noise, rng), NOISES, rngs[1:])
+            found += chains
+    best = max(found, key=search.worth)
+    return Tuned(best, problem.measure(best), problem.measure(problem.start))
 
 
-def _chain(
-    problem: Problem, search: "LineSearch", settings: MertSettings, noise: float, rng: np.random.Generator
-) -> Array:
-    """Climb from the start, then again and again from near the best so far."""
-    best = search.climb(problem.start, rng, settings.directions)
-    dense = problem.candidates.space.dense_size
+def _chain(search: "LineSearch", begin: Array, settings: MertSettings, noise: float, rng: np.random.Generator) -> Array:
+    """Climb again and again from near the best so far."""
+    best = begin
     for _ in range(settings.restarts):
-        near = best.copy()
-        near[:dense] *= 1 + noise * rng.standard_normal(dense)
-        near[:dense] += noise * np.abs(best[:dense]).mean() * rng.standard_normal(dense)
-        best = max(best, search.climb(problem.clip(near), rng, settings.directions), key=search.worth)
+        near = _near(search.problem, best, noise, rng)
+        best = max(best, search.climb(near, rng, settings.directions), key=search.worth)
     return best
+
+
+def _near(problem: Problem, weights: Array, noise: float, rng: np.random.Generator) -> Array:
+    """Return other dense weights: each times about 1, and some of their mean added."""
+    dense, near = problem.candidates.space.dense_size, weights.copy()
+    near[:dense] *= 1 + noise * rng.standard_normal(dense)
+    near[:dense] += noise * np.abs(weights[:dense]).mean() * rng.standard_normal(dense)
+    return problem.clip(near)
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ class LineSearch:
     """The best point on a line, exactly. The axes are sorted once for all."""
 
     def __init__(self, problem: Problem, ridge: float = 0.0) -> None:
-        self._problem, self._ridge = problem, ridge
+        self.problem, self._ridge = problem, ridge
         dense = problem.candidates.space.dense_size
         axes = list(np.eye(len(problem.start))[:dense])
         if problem.start[dense:].any():
@@ -96,13 +105,13 @@ class LineSearch:
 
     def line(self, direction: Array) -> Line:
         """Sort candidates for a direction."""
-        slopes = self._problem.candidates.scores(direction)
-        return Line(direction, slopes, _ascending(slopes, self._problem.candidates.offsets))
+        slopes = self.problem.candidates.scores(direction)
+        return Line(direction, slopes, _ascending(slopes, self.problem.candidates.offsets))
 
     def worth(self, weights: Array) -> float:
         """Return the metric less what the distance to the start costs."""
-        away = weights - self._problem.start
-        return self._problem.measure(weights) - self._ridge * float(away @ away)
+        away = weights - self.problem.start
+        return self.problem.measure(weights) - self._ridge * float(away @ away)
 
     def climb(self, weights: Array, rng: np.random.Generator, directions: int) -> Array:
         """Take the best step again and again, until it gains too little."""
@@ -111,11 +120,11 @@ class LineSearch:
             gained, distance, direction = self._best_step(weights, rng, directions)
             if not gained > worth + LEAST_GAIN:
                 return weights
-            weights, worth = self._problem.clip(weights + distance * direction), gained
+            weights, worth = self.problem.clip(weights + distance * direction), gained
 
     def _best_step(self, weights: Array, rng: np.random.Generator, directions: int) -> tuple[float, float, Array]:
         """Return what the best point on the axes and some random directions is worth, how far away, and where."""
-        heights = self._problem.candidates.scores(weights)
+        heights = self.problem.candidates.scores(weights)
         others = [
             sum(
                 part * axis.direction
@@ -131,7 +140,7 @@ class LineSearch:
 
         That is the middle of the stretch where it holds. If nothing is better than the weights, 0 is the answer.
         """
-        problem, direction = self._problem, line.direction
+        problem, direction = self.problem, line.direction
         first, corners, old, new = _envelopes(line.slopes, heights, line.order, problem.candidates.offsets)
         by_place = np.argsort(corners)
         metrics = _sweep(
@@ -152,7 +161,7 @@ class LineSearch:
     def _reach(self, weights: Array, direction: Array) -> tuple[float, float]:
         """Return the smallest and the largest x with weights that are allowed."""
         moving = direction != 0
-        bounds = (np.broadcast_to(bound, weights.shape) for bound in (self._problem.lower, self._problem.upper))
+        bounds = (np.broadcast_to(bound, weights.shape) for bound in (self.problem.lower, self.problem.upper))
         ends = [(bound[moving] - weights[moving]) / direction[moving] for bound in bounds]
         return float(np.minimum(*ends).max(initial=-np.inf)), float(np.maximum(*ends).min(initial=np.inf))
 

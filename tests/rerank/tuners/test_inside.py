@@ -54,9 +54,10 @@ def test_a_constant_feature_keeps_its_weight(problem: Make) -> None:
     constant.candidates.dense[:, 2] = np.repeat(np.arange(20.0), 8)
     inside = Inside(constant)
     assert inside.problem.candidates.dense.shape[1] == 2
-    weights = np.array([0.7, 0.1]) / constant.spread()[:2]
-    wanted = np.append(weights, 0.2)
-    np.testing.assert_allclose(inside.weights(np.array([0.7, 0.1])), wanted / np.abs(wanted).sum())
+    scores = constant.candidates.dense[:, :2] @ START[:2]
+    scale = 0.3 / np.sqrt(np.var(scores.reshape(20, 8), axis=1).mean())
+    wanted = np.append(np.array([0.7, 0.1]) / constant.spread()[:2] / scale, 0.2)
+    np.testing.assert_allclose(inside.mean([np.array([0.7, 0.1])]), wanted / np.abs(wanted).sum())
 
 
 @pytest.mark.parametrize("tuner", ["kbmira", "expected", "mert"])

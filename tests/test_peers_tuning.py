@@ -1,0 +1,115 @@
+"""Failures seen in Moses' tuners and metrics (`mert/`, commit 34452895f), each with the behaviour that is right."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moses_io.weights import read_weights
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+Tune = Callable[..., tuple[int, dict[str, tuple[float, ...]], str]]
+
+TEXTS = ("the old house", "a red house", "the old house is red .")
+REFERENCE = "the old house is red .\n" * 4
+
+
+def nbest(features: Callable[[int], str]) -> str:
+    """Four sentences, whose last candidate is right."""
+    return "".join(f"{n} ||| {TEXTS[k]} ||| {features(k)} ||| 0\n" for n in range(4) for k in range(3))
+
+
+def dense(place: int) -> str:
+    return f"LM0= {(-3, -2, -9)[place]} NMT= {(-9, -8, -1)[place]}"
+
+
+@pytest.fixture
+def tune(command: Command, write: Write) -> Tune:
+    def run(
+        content: str, start: str, *more: object, lists: tuple[str, ...] = ()
+    ) -> tuple[int, dict[str, tuple[float, ...]], str]:
+        paths = [write(f"list{number}", text) for number, text in enumerate((content, *lists))]
+        arguments = ("--reference", write("ref", REFERENCE), "--start", write("start", start), *more)
+        status, ini, err = command("tune", *paths, *arguments)
+        return status, read_weights(str(write("ini", ini))) if status == 0 else {}, err
+
+    return run
+
+
+@pytest.mark.parametrize("metric", ["ter", "bleu+ter", "chrf", "bleu-shortest", "bleu-average"])
+@pytest.mark.parametrize("tuner", ["kbmira", "pro", "mert"])
+def test_tuners_take_every_metric(tune: Tune, tuner: str, metric: str) -> None:
+    """kbmira segfaults on TER and BLEU,TER, pro aborts on all but BLEU, statistics of CHRF are 0 and its score -nan."""
+    status, weights, err = tune(nbest(dense), "[weight]\nLM0= 1\n", "--tuner", tuner, "--metric", metric)
+    assert status == 0, err
+    assert weights["NMT"][0] > 0 and "-> 100.00" in err
+
+
+def test_labels_from_before_2013_are_tuned(
+    tune: Tune,
+) -> None:
+    """extractor reads `d:` and `lm:` as features that are 0."""
+    old = nbest(lambda place: f"d: 0 -1 lm: {(-3, -2, -9)[place]} tm: {(-9, -8, -1)[place]} 0")
+    status, weights, err = tune(old, "[weight-d]\n0.3\n0.1\n[weight-l]\n1\n[weight-t]\n0\n0\n")
+    assert status == 0 and "-> 100.00" in err
+    assert {name: len(values) for name, values in weights.items()} == {"d": 2, "lm": 1, "tm": 2}
+
+
+def test_candidates_that_differ_in_sparse_features_alone_stay_two(
+    tune: Tune,
+) -> None:
+    """extractor and kbmira drop one of them, whichever comes later."""
+    content = nbest(lambda place: f"LM0= -1 s_{'right' if place == 2 else 'wrong'}= 1")
+    status, weights, err = tune(content, "[weight]\nLM0= 1\n")
+    assert status == 0 and "(4 sentences, 12 candidates)" in err and "-> 100.00" in err
+    assert weights["s_right"][0] > weights["s_wrong"][0]
+
+
+def test_sparse_features_survive_pooling(
+    tune: Tune,
+) -> None:
+    """extractor rewrites `s_x=1` of earlier runs as `s_x1`, on which kbmira dies."""
+    first, second = (nbest(lambda place, n=name: f"LM0= -{place} s_{n}= {place}") for name in ("x", "y"))
+    status, weights, err = tune(first, "[weight]\nLM0= 1\n", lists=(second + "3 ||| new ||| LM0= 0 s_y= 9 ||| 0\n",))
+    assert status == 0 and "(4 sentences, 13 candidates)" in err
+    assert set(weights) <= {"LM0", "s_x", "s_y"} and "s_x" in weights
+
+
+def test_nothing_above_0_is_told_and_not_answered_with_zeros(
+    tune: Tune,
+) -> None:
+    """mert writes weights that are all 0; kbmira writes no file."""
+    for tuner in ("mert", "kbmira", "expected"):
+        status, _, err = tune(nbest(dense).replace("house", "x y"), "[weight]\nLM0= 1\n", "--tuner", tuner)
+        assert (status, "BLEU on the tuning set is 0 whatever the weights" in err) == (2, True)
+
+
+def test_start_weights_that_are_not_those_of_the_list(
+    tune: Tune,
+) -> None:
+    """mert ignores features beyond its -d, kbmira aborts on a start that does not fit, without a name."""
+    status, _, err = tune(nbest(dense), "[weight]\nLM0= 1 2\n")
+    assert status == 2 and "feature 'LM0' has 1 values in the list and 2 weights" in err
+    status, _, err = tune(nbest(dense), "[weight]\nLM0= 1\nOther0= 2\n")
+    assert status == 0 and "warning: weights in" in err and "without a feature in the list: Other0" in err
+
+
+def test_a_line_with_another_number_of_values(
+    tune: Tune,
+) -> None:
+    """extractor writes rows of different lengths, of which mert reads stale memory."""
+    status, _, err = tune(nbest(dense).replace("NMT= -1", "NMT= -1 -2", 1), "[weight]\nLM0= 1\n")
+    assert status == 2 and "list0:3: feature 'NMT' has 2 values, earlier lines have 1" in err
+    for value in ("nan", "-inf"):
+        status, _, err = tune(nbest(dense).replace("NMT= -1", f"NMT= {value}", 1), "[weight]\nLM0= 1\n")
+        assert status == 2 and f"list0:3: feature 'NMT': not finite ({value})" in err
+
+
+def test_one_seed_gives_the_same_bytes(command: Command, write: Write) -> None:
+    """Without -r mert and kbmira draw their seed from the clock."""
+    files = (write("list", nbest(dense)), "--reference", write("ref", REFERENCE))
+    start = write("start", "[weight]\nLM0= 1\n")
+    for tuner in ("kbmira", "mert", "pro", "expected"):
+        found = [command("tune", *files, "--start", start, "--tuner", tuner)[1] for _ in range(2)]
+        assert found[0] == found[1] and found[0]
