@@ -106,8 +106,12 @@ VALUES = {
     "logprob": "log-probability, </s> included",
     "known": "the same without tokens that the model does not know",
     "unknown": "number of tokens that the model does not know",
+    "worst": "log-probability of the worst token",
+    "worst3": "mean log-probability of the three worst tokens",
     "entropy": "entropy of the attention, summed over the tokens",
     "coverage": "sum over source words of log min(1, attention) (Wu et al. 2016)",
+    "deviation": "minus the sum over source words of (1 - attention)² (Xu et al. 2015)",
+    "fertility": "log-density of the attention of source words, by a model with global fertility (Cohn et al. 2016)",
 }
 """What a model can say of a candidate; named in brackets behind its folder."""
 

@@ -38,6 +38,8 @@ class Neural:
         self._folders = self._split(folders)
         self._device = find_device(resources.device)
         self._models = self._load()
+        if "fertility" in self._names and "fertility" not in self._models[0].config.architecture.objectives:
+            raise InputError(f"{self._folders[0]}: a model without global fertility, which the value fertility needs")
         signatures = [model.signature for model in self._models]
         lowered = resources.precision == "bf16"
         self._backward = self._models[0].config.direction == "backward"

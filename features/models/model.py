@@ -1,6 +1,6 @@
 """The encoder-decoder: parts from the tables, put together."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -87,20 +87,28 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Tensor) -> Source:
         """Encode sources (B, S), which begin with `<s>`, end with `</s>`, and are padded behind."""
-        mask = source != PADDING
-        words = mask.sum(dim=1, keepdim=True) - 2
-        positions = torch.arange(mask.shape[1], device=mask.device)
-        real = (positions > 0) & (positions <= words)
+        mask, real = _words(source)
+        words = real.sum(dim=1, keepdim=True)
+        annotations, gate = self._annotate(source, mask, real)
+        seen = mask if self.sentinels else torch.where(words > 0, real, mask)
+        bias = annotations.states.new_zeros(mask.shape).masked_fill(~seen, float("-inf"))
+        count = words.to(bias.dtype)
+        values = self.decoder.values(annotations.states)
+        return Source(values, self.decoder.keys(annotations, count), bias, count, annotations.last, gate)
+
+    def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S) mean and variance of the attention that words should get, by the global fertility of the model."""
+        annotations, _ = self._annotate(source, *_words(source))
+        expected: tuple[Tensor, Tensor] = self.objectives["fertility"].expected(annotations.states)  # type: ignore[operator]
+        return expected
+
+    def _annotate(self, source: Tensor, mask: Tensor, real: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
+        """Return the encoder's annotations, and what contextual vectors of target words are multiplied with."""
         embedded, gate = self.source_embedding(source), ()
         if self.context is not None:
             here, *there = self.context(embedded, real)
             embedded, gate = embedded * here.unsqueeze(1), tuple(there)
-        annotations = self.encoder(embedded, mask)
-        seen = mask if self.sentinels else torch.where(words > 0, real, mask)
-        bias = embedded.new_zeros(mask.shape).masked_fill(~seen, float("-inf"))
-        count = words.to(embedded.dtype)
-        values = self.decoder.values(annotations.states)
-        return Source(values, self.decoder.keys(annotations, count), bias, count, annotations.last, gate)
+        return self.encoder(embedded, mask), gate
 
     def embed(self, target: Tensor, source: Source) -> Tensor:
         """(…, B, E) vectors of previous target words (…, B)."""
@@ -133,3 +141,10 @@ class EncoderDecoder(nn.Module):
         wanted = target[:, 1:].t()  # (J, B)
         log_probs = self.softmax.log_probs(outputs, wanted) * (wanted != PADDING)
         return TokenScores(log_probs.t(), (wanted == UNKNOWN).t(), rows.transpose(0, 1), source.real)
+
+
+def _words(source: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, S) what is no padding, and what is a word, of sources that begin with `<s>` and end with `</s>`."""
+    mask = source != PADDING
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    return mask, (positions > 0) & (positions <= mask.sum(dim=1, keepdim=True) - 2)

@@ -30,10 +30,18 @@ class GlobalFertility(nn.Module):
 
     def forward(self, source: Source, rows: Tensor) -> Tensor:
         """(B,) log-density of each sentence's fertilities, in nats."""
-        mean, variance = functional.softplus(self.out(torch.tanh(self.hidden(source.states)))).unbind(-1)
-        variance = variance + SMALLEST_VARIANCE
-        error = (rows.sum(dim=0) - mean).square() / variance
-        return -0.5 * ((error + torch.log(2 * math.pi * variance)) * source.real).sum(dim=1)
+        return log_density(rows.sum(dim=0), *self.expected(source.states), source.real)
+
+    def expected(self, annotations: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S) mean and variance of the fertility of words with annotations (B, S, A)."""
+        mean, variance = functional.softplus(self.out(torch.tanh(self.hidden(annotations)))).unbind(-1)
+        return mean, variance + SMALLEST_VARIANCE
+
+
+def log_density(fertility: Tensor, mean: Tensor, variance: Tensor, real: Tensor) -> Tensor:
+    """(B,) sum of log N(fertility; mean, variance) over the words, where `real` is true; all are (B, S)."""
+    error = (fertility - mean).square() / variance
+    return -0.5 * ((error + torch.log(2 * math.pi * variance)) * real).sum(dim=1)
 
 
 class Coverage(nn.Module):

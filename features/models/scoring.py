@@ -10,7 +10,7 @@ from features.models.batches import pad
 from features.models.folder import Model
 from features.models.model import TokenScores
 from features.models.source import gather
-from features.models.values import Sums, of_tokens, select
+from features.models.values import Words, of_tokens, select, total
 
 BATCH = 256
 """Candidates in a batch, at most."""
@@ -42,11 +42,19 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[Pair]) -> Iterator[tupl
 def score_alone(models: Sequence[Model], pairs: Sequence[Pair], names: Sequence[str]) -> Tensor:
     """(pairs, names) float64 values, each pair from its first word; equal pairs are scored once."""
     distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+    first, wanted = models[0], "fertility" in names
     values = torch.empty(len(distinct), len(names), dtype=torch.float64, device=models[0].device)
     for numbers, scores in score_pairs(models, list(distinct)):
-        sums = Sums(*(part.sum(dim=1) for part in of_tokens(scores.log_probs, scores.unknown, scores.attention)))
-        values[numbers] = select(names, sums, scores.real)
+        sums = total(of_tokens(scores.log_probs, scores.unknown, scores.attention))
+        sources = [list(distinct)[number][0 if first.config.direction == "forward" else 1] for number in numbers]
+        values[numbers] = select(names, sums, Words(scores.real, fertility(first, sources) if wanted else ()))
     return values[[distinct[pair] for pair in pairs]]
+
+
+def fertility(model: Model, sources: Sequence[tuple[str, ...]]) -> tuple[Tensor, Tensor]:
+    """(B, S) mean and variance of the attention that source words should get."""
+    with torch.inference_mode():
+        return model.network.fertility(pad([model.source.encode(source) for source in sources], model.device))
 
 
 def mean_log(log_probs: Sequence[Tensor]) -> Tensor:

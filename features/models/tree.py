@@ -10,11 +10,11 @@ from features.models.batches import pad
 from features.models.decoder import State
 from features.models.folder import Model
 from features.models.prefixes import Level, Numbers, prefix_tree
-from features.models.scoring import encode_target, mean_log
+from features.models.scoring import encode_target, fertility, mean_log
 from features.models.settings import Architecture
 from features.models.softmax import BLOCK
 from features.models.source import gather, join
-from features.models.values import Sums, of_tokens, select
+from features.models.values import WORST, Sums, Words, of_tokens, select
 from features.models.vocabulary import UNKNOWN
 
 MEMORY = {"cpu": 2**25, "cuda": 2**31}
@@ -43,15 +43,16 @@ def score_tree(models: Sequence[Model], sentences: Sequence[Sentence], names: Se
         sums = walks[0].nothing()
         for level in prefix_tree(owners, targets):
             log_probs, rows = zip(*(walk.step(level) for walk in walks), strict=True)
-            nodes, words = _on(device, level.nodes), _on(device, level.next_words)
-            tokens = of_tokens(mean_log(log_probs), words == UNKNOWN, rows[0][nodes])
+            nodes, next_words = _on(device, level.nodes), _on(device, level.next_words)
+            tokens = of_tokens(mean_log(log_probs), next_words == UNKNOWN, rows[0][nodes])
             sums = gather(gather(sums, _on(device, level.edge_in)), nodes).plus(tokens)
             ended.append(level.ended)
             found.append(gather(sums, _on(device, level.ends)))
             steps += len(level.sources)
         order = np.argsort(np.concatenate(ended))
-        real = walks[0].source.real[torch.tensor(owners, device=device)]
-        values = select(names, gather(join(found), _on(device, order)), real)
+        expected = fertility(models[0], [source for source, _ in sentences]) if "fertility" in names else ()
+        words = gather(Words(walks[0].source.real, expected), torch.tensor(owners, device=device))
+        values = select(names, gather(join(found), _on(device, order)), words)
     return values, steps, sum(len(target) + 1 for target in targets)
 
 
@@ -69,7 +70,7 @@ class _Walk:
     def nothing(self) -> Sums:
         """Return the sums of no tokens, a row a source."""
         zeros = torch.zeros(self.source.bias.shape, dtype=torch.float64, device=self._device)
-        return Sums(*(zeros[:, 0],) * 4, attention=zeros)
+        return Sums(*(zeros[:, 0],) * 4, attention=zeros, worst=zeros.new_zeros(len(zeros), WORST))
 
     def step(self, level: Level) -> tuple[Tensor, Tensor]:
         """(M,) log-probability of each edge of the next level, and (N, S) attention of its nodes."""

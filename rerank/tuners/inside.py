@@ -65,7 +65,8 @@ class Inside:
         """
         outside = [self._outside(each) for each in found]
         if self._frozen:
-            return np.mean(outside, axis=0, dtype=np.float64)
+            together: Array = np.mean(outside, axis=0)
+            return together
         return normalized(np.mean([normalized(each, self._dense) for each in outside], axis=0), self._dense)
 
     def _outside(self, found: Array) -> Array:

@@ -19,7 +19,7 @@ from features.models.prefixes import prefix_tree
 from features.models.scoring import score_alone
 from features.models.settings import Architecture, Training
 from features.models.tree import Sentence, score_tree
-from features.models.values import FLOOR, Sums, of_tokens, select
+from features.models.values import FLOOR, Words, of_tokens, select, total
 from features.models.vocabulary import END, Vocabulary
 
 CPU = torch.device("cpu")
@@ -78,15 +78,16 @@ def test_values_are_those_of_candidates_one_by_one(
         models = [model(architecture, seed, right_to_left) for seed in seeds]
         lists = sentences(3)
         pairs = [(source, candidate) for source, candidates in lists for candidate in candidates]
-        alone = np.concatenate([score_alone(models, [pair], list(VALUES)) for pair in pairs])
+        names = [name for name in VALUES if name != "fertility" or "fertility" in architecture.objectives]
+        alone = np.concatenate([score_alone(models, [pair], names) for pair in pairs])
         for each in models:
             fold(each.network)
-        values, steps, steps_alone = score_tree(models, lists, list(VALUES))
+        values, steps, steps_alone = score_tree(models, lists, names)
         np.testing.assert_allclose(values, alone, atol=1e-4)
         assert steps < steps_alone == sum(len(candidate) + 1 for _, candidate in pairs)
         turned = [(source, candidates[::-1]) for source, candidates in lists[::-1]]
         monkeypatch.setattr(tree, "MEMORY", {"cpu": 1})  # a node at a time
-        np.testing.assert_allclose(score_tree(models, turned, list(VALUES))[0].flip(0), alone, atol=1e-4)
+        np.testing.assert_allclose(score_tree(models, turned, names)[0].flip(0), alone, atol=1e-4)
         monkeypatch.undo()
         for each in models:
             lower(each.network, stepwise=True)
@@ -97,12 +98,14 @@ def test_values_are_those_of_candidates_one_by_one(
 def test_values_by_hand() -> None:
     log_probs, unknown = torch.tensor([[-1.0, -2.0, -4.0]]), torch.tensor([[False, True, False]])
     attention = torch.tensor([[[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.2, 0.0, 0.8]]])
-    sums = Sums(*(part.sum(dim=1) for part in of_tokens(log_probs, unknown, attention)))
-    found = dict(zip(VALUES, select(list(VALUES), sums, torch.tensor([[True, True, False]]))[0].tolist(), strict=True))
+    sums = total(of_tokens(log_probs, unknown, attention))
+    expected = (torch.tensor([[1.0, 1.0, 9.0]]), torch.tensor([[0.5, 2.0, 1.0]]))
+    words = Words(torch.tensor([[True, True, False]]), expected)
+    found = dict(zip(VALUES, select(list(VALUES), sums, words)[0].tolist(), strict=True))
     entropy = math.log(2) - 0.2 * math.log(0.2) - 0.8 * math.log(0.8)
-    wanted = {"logprob": -7, "known": -5, "unknown": 1, "entropy": entropy, "coverage": math.log(0.5)}
+    density = [-0.5 * (error**2 / v + math.log(2 * math.pi * v)) for error, v in ((0.7, 0.5), (-0.5, 2.0))]
+    wanted = {"logprob": -7, "known": -5, "unknown": 1, "worst": -4, "worst3": -7 / 3, "entropy": entropy}
+    wanted |= {"coverage": math.log(0.5), "deviation": -(0.7**2) - 0.5**2, "fertility": sum(density)}
     assert found == pytest.approx(wanted, abs=1e-6)
     nowhere = sums._replace(attention=torch.zeros_like(sums.attention))
-    assert float(select(["coverage"], nowhere, torch.tensor([[True, True, False]]))) == pytest.approx(
-        2 * math.log(FLOOR)
-    )
+    assert float(select(["coverage"], nowhere, words)) == pytest.approx(2 * math.log(FLOOR))
