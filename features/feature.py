@@ -4,24 +4,16 @@ A feature looks at sentences with their candidates and returns numbers: natural 
 summed over the tokens and not divided by their number.
 """
 
-import importlib
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_io.errors import InputError, nearest
 from moses_io.hypothesis import Hypothesis
 
 Array = NDArray[np.float64]
-
-_LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
-
-REST = re.compile("Rest[0-9]*")
-"""Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
 
 
 @dataclass(frozen=True)
@@ -73,32 +65,74 @@ class Kind:
     Attributes:
         target: `module:callable` that makes the feature from its argument and `Resources`.
         label: start of the name in a list when the user gives none.
-        argument: what stands behind the colon, empty for nothing.
+        argument: what stands behind the colon, in brackets if it may be left out; empty for nothing.
         description: a line for `moses-rerank features`.
-        models: the argument names folders of models.
+        takes: what the argument names: `models` (folders), `files`, or else `text`.
     """
 
     target: str
     label: str
     argument: str
     description: str
-    models: bool = False
+    takes: str = "text"
 
 
 FEATURES: dict[str, Kind] = {
-    "neural": Kind("features.neural:Neural", "Neural", "DIR", "log-probability of a model, </s> included", True),
+    "neural": Kind("features.neural:Neural", "Neural", "DIR", "log-probability of a model, </s> included", "models"),
     "ensemble": Kind(
-        "features.neural:Ensemble",
-        "Ensemble",
-        "DIR,DIR,…",
-        "log-probability of the mean of models' distributions",
-        True,
+        "features.neural:Ensemble", "Ensemble", "DIR,DIR,…", "log-probability of the mean of several models", "models"
+    ),
+    "agreement": Kind(
+        "features.agreement:Agreement",
+        "Agreement",
+        "DIR,DIR",
+        "trace of the attentions of a forward and a backward model; the same over the shorter length",
+        "models",
+    ),
+    "links": Kind(
+        "features.agreement:Links", "Links", "DIR", "attention of a forward model on Moses' word alignment", "models"
     ),
     "kenlm": Kind(
-        "features.language_model:KenLM", "KenLM", "ARPA", "log-probability of an n-gram model; number of unknown words"
+        "features.language_model:KenLM", "KenLM", "ARPA", "log-probability of an n-gram model; unknown words", "files"
     ),
-    "length": Kind("features.length:Length", "Length", "", "number of words"),
-    "rest": Kind("features.rest:Rest", "Rest", "MOSES.INI", "what is in Moses' total and not printed; never tuned"),
+    "kenlm-reversed": Kind(
+        "features.language_model:Reversed",
+        "KenLMReversed",
+        "ARPA",
+        "the same, of the words from right to left",
+        "files",
+    ),
+    "lexical": Kind(
+        "features.lexical:Lexical", "Lexical", "FILE", "IBM model 1 by lex.f2e or lex.e2f of Moses", "files"
+    ),
+    "ibm1": Kind(
+        "features.lexical:Estimated", "IBM", "SOURCE,TARGET", "IBM model 1 of a corpus, in both directions", "files"
+    ),
+    "phrases": Kind(
+        "features.phrases:Phrases", "Phrases", "", "phrases, their mean length, unaligned words, monotone steps"
+    ),
+    "length": Kind(
+        "features.length:Length", "Length", "[SOURCE,TARGET]", "words; with a corpus log-density of the ratio", "files"
+    ),
+    "copied": Kind("features.surface:Copied", "Copied", "", "words that stand in the source, too"),
+    "repetition": Kind("features.surface:Repetition", "Repetition", "", "words, pairs and triples said once more"),
+    "numbers": Kind("features.surface:Numbers", "Numbers", "", "numbers that source and candidate do not share"),
+    "punctuation": Kind("features.surface:Punctuation", "Punctuation", "", "punctuation that they do not share"),
+    "consensus": Kind(
+        "features.consensus:Consensus",
+        "Consensus",
+        "bleu|chrf[,SCALE]",
+        "likeness to the list, weighted by Moses' total",
+    ),
+    "posteriors": Kind(
+        "features.consensus:Posteriors", "Posteriors", "[SCALE]", "posterior of the n-grams, a value for each order"
+    ),
+    "rest": Kind("features.rest:Rest", "Rest", "MOSES.INI", "what is in Moses' total and not printed", "files"),
+    "scores": Kind("features.external:Scores", "Scores", "FILE", "output of another tool, a line a candidate", "files"),
+    "command": Kind(
+        "features.external:Command", "Command", "COMMAND", "numbers that a program prints for source, candidate"
+    ),
+    "hf": Kind("features.huggingface:HuggingFace", "HF", "DIR", "log-probability of a transformers model", "files"),
 }
 
 
@@ -114,79 +148,3 @@ VALUES = {
     "fertility": "log-density of the attention of source words, by a model with global fertility (Cohn et al. 2016)",
 }
 """What a model can say of a candidate; named in brackets behind its folder."""
-
-
-@dataclass(frozen=True)
-class FeatureRequest:
-    """A feature as asked for: `[LABEL=]KIND[:ARG]`."""
-
-    label: str
-    kind: str
-    argument: str
-
-    @property
-    def parts(self) -> list[str]:
-        """The parts of the argument: one, or the folders of several models."""
-        if not FEATURES[self.kind].models:
-            return [self.argument]
-        folders, _ = split_values(self.argument)
-        return folders.split(",") if self.kind == "ensemble" else [folders]
-
-    def with_parts(self, parts: Sequence[str]) -> "FeatureRequest":
-        """Return the request with other folders, and the same values of them."""
-        return replace(self, argument=",".join(parts) + self.values)
-
-    @property
-    def values(self) -> str:
-        """The names of values behind the folders, in their brackets; empty if none are named."""
-        return self.argument.removeprefix(",".join(self.parts))
-
-    def load(self, resources: Resources) -> Feature:
-        """Make the feature: read its files, put its model on the device."""
-        module, name = FEATURES[self.kind].target.split(":")
-        feature: Feature = getattr(importlib.import_module(module), name)(self.argument, resources)
-        if resources.cache and FEATURES[self.kind].models:
-            feature = importlib.import_module("features.cache").Cached(feature, resources.cache)
-        return feature
-
-
-def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
-    """Split `DIR[NAME,…]` into the folders and the names of values."""
-    folders, bracket, names = argument.removesuffix("]").rpartition("[")
-    if not (bracket and argument.endswith("]")):
-        return argument, ()
-    return folders, tuple(names.split(","))
-
-
-def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
-    """Read `[LABEL=]KIND[:ARG]`; without a label, the kind's own with the next free number.
-
-    Raises:
-        InputError: an unknown kind, a label that Moses' tools would not take for a dense one, a label asked for
-            twice, or a missing argument.
-    """
-    requests: list[FeatureRequest] = []
-    for text in texts:
-        head, _, argument = text.partition(":")
-        label, named, kind = head.rpartition("=")
-        if kind not in FEATURES:
-            raise InputError(f"unknown feature {kind!r}{nearest(kind, list(FEATURES))}")
-        if bool(argument) != bool(FEATURES[kind].argument):
-            raise InputError(f"feature {text!r}: expected {usage(kind)}")
-        taken = {request.label for request in requests}
-        if not named:
-            label = next(name for n in range(len(texts)) if (name := f"{FEATURES[kind].label}{n}") not in taken)
-        if not _LABEL.fullmatch(label):
-            raise InputError(f"label {label!r}: expected a letter, then letters and digits; Moses' tools need it so")
-        if (kind == "rest") != bool(REST.fullmatch(label)):
-            raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
-        if label in taken:
-            raise InputError(f"label {label!r} is given to two features")
-        requests.append(FeatureRequest(label, kind, argument))
-    return requests
-
-
-def usage(kind: str) -> str:
-    """Return how a kind is written."""
-    argument = FEATURES[kind].argument
-    return f"{kind}:{argument}" if argument else kind

@@ -44,7 +44,7 @@ class KenLM:
                 f"{argument}: not a language model that KenLM reads ({str(error).splitlines()[0]})"
             ) from None
         self._state = kenlm.State
-        self.signature = f"kenlm|order:{self._model.order}|sha256:{digest(Path(argument))}"
+        self.signature = f"{type(self).__name__.lower()}|order:{self._model.order}|sha256:{digest(Path(argument))}"
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 2)."""
@@ -63,3 +63,10 @@ class KenLM:
             before, after = after, before
         total += self._model.BaseScore(before, "</s>", after)
         return total * math.log(10), unknown
+
+
+class Reversed(KenLM):
+    """The same for a model of reversed sentences: the last word is said first."""
+
+    def _score(self, hypothesis: tuple[str, ...]) -> tuple[float, int]:
+        return super()._score(hypothesis[::-1])

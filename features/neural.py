@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from features.feature import VALUES, Array, Candidates, Resources, split_values
+from features.feature import VALUES, Array, Candidates, Resources
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model, load_model
 from features.models.inference import fold, lower
 from features.models.scoring import score_alone
 from features.models.tree import Sentence, score_tree
 from features.progress import note
+from features.request import split_values
 from moses_io.errors import InputError, nearest
 
 GROUP = {"cpu": 4096, "cuda": 16384}

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from features.feature import FEATURES, Resources, parse_requests
+from features.feature import Resources
 from features.language_model import require_kenlm
 from features.progress import note
+from features.request import parse_requests
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.streams import open_output
@@ -125,15 +126,15 @@ def _score(experiment: Experiment, name: str, test_set: NbestSet, resources: Res
     stages = []
     nbest = test_set.nbest
     for label, text in experiment.features.items():
-        (request,) = parse_requests([f"{label}={text}"])
-        parts, settings = request.parts, [request.kind]
-        if FEATURES[request.kind].models:
-            settings += [request.values, resources.precision]
+        (request,) = parse_requests([f"{label}={text.replace('{set}', name)}"])
+        parts, settings = request.parts, [request.kind, request.values]
+        if request.row.takes == "models":
+            settings.append(resources.precision)
             parts = [_model_path(experiment, part) for part in parts]
             request = request.with_parts(parts)
         output = experiment.output / f"{name}.{label}.nbest.gz"
         action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), resources)
-        inputs = (nbest, test_set.source, *(Path(part) for part in parts if part))
+        inputs = (nbest, test_set.source, *(Path(part) for part in parts))
         stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action))
         nbest = output
     return stages

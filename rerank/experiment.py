@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from features.feature import FEATURES, parse_requests
+from features.request import parse_requests
 from moses_io.errors import InputError, nearest
 from rerank.filters import Filters
 from rerank.models import TrainingRequest
@@ -109,11 +109,12 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
     features = {str(label): str(text) for label, text in _table(values, "features").items()}
     models = {name: _model(entry, f"models.{name}") for name, entry in _table(values, "models").items()}
     for request in parse_requests([f"{label}={text}" for label, text in features.items()]):
-        if FEATURES[request.kind].models:
-            parts = [_model_folder(part, models, folder, f"features.{request.label}") for part in request.parts]
-            features[request.label] = f"{request.kind}:{request.with_parts(parts).argument}"
+        place = f"features.{request.label}"
+        if request.row.takes == "models":
+            parts = [_model_folder(part, models, folder, place) for part in request.parts]
         else:
-            features[request.label] = _feature_with_path(request.kind, request.argument, folder)
+            parts = [str(folder / part) for part in request.parts]
+        features[request.label] = request.with_parts(parts).text
     for name, entry in models.items():
         if entry.start:
             models[name] = dataclasses.replace(entry, start=_start(name, models, folder))
@@ -137,10 +138,6 @@ def _tuning(values: dict[str, Any]) -> TuningEntry:
         return TuningEntry(settle(given), Caution(**caution), Filters(filters))
     except InputError as error:
         raise InputError(f"tuning.{error}") from None
-
-
-def _feature_with_path(kind: str, argument: str, folder: Path) -> str:
-    return f"{kind}:{folder / argument}" if argument else kind
 
 
 def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path, place: str) -> str:

@@ -7,8 +7,9 @@ from typing import IO
 
 import numpy as np
 
-from features.feature import Array, Candidates, Feature, FeatureRequest, Resources
+from features.feature import Array, Candidates, Feature, Resources
 from features.progress import note, progress_bar
+from features.request import FeatureRequest
 from moses_io.errors import InputError
 from moses_io.hypothesis import with_features
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
@@ -48,6 +49,9 @@ def add_features(
             scored += sum(len(each.hypotheses) for each in candidates)
             rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
             bar.advance(len(batch), rate + _saved([feature for _, feature in features]))
+        for _, feature in features:
+            if hasattr(feature, "done"):
+                feature.done()
     for number, (label, feature) in enumerate(features if verify else []):
         size, difference = sample.largest_difference(number, feature)
         note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
@@ -70,6 +74,11 @@ def _saved(features: Sequence[Feature]) -> str:
 def _values(label: str, feature: Feature, sentences: Sequence[Candidates]) -> Array:
     """(N, values) of a feature, checked."""
     values = feature(sentences)
+    rows = sum(len(candidates.hypotheses) for candidates in sentences)
+    if values.ndim != 2 or len(values) != rows or not values.shape[1]:
+        raise InputError(
+            f"feature {label!r}: expected ({rows}, values) numbers, a row a candidate, found {values.shape}"
+        )
     if np.isfinite(values).all():
         return values
     row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])

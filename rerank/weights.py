@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import REST
 from features.progress import note
+from features.request import REST
 from moses_io.errors import InputError, nearest
 from moses_io.hypothesis import UNLABELLED
 from moses_io.text import number, read_lines, tokens

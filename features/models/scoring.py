@@ -3,7 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from features.models.batches import pad
@@ -14,6 +16,8 @@ from features.models.values import Words, of_tokens, select, total
 
 BATCH = 256
 """Candidates in a batch, at most."""
+
+Rows = NDArray[np.float32]
 
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
 """Tokens of source and translation, in the order of the corpus whatever the direction of the model."""
@@ -49,6 +53,21 @@ def score_alone(models: Sequence[Model], pairs: Sequence[Pair], names: Sequence[
         sources = [list(distinct)[number][0 if first.config.direction == "forward" else 1] for number in numbers]
         values[numbers] = select(names, sums, Words(scores.real, fertility(first, sources) if wanted else ()))
     return values[[distinct[pair] for pair in pairs]]
+
+
+def attention(model: Model, pairs: Sequence[Pair]) -> list[Rows]:
+    """Return rows of attention of each pair, (J+1, I+2): target words and `</s>` on `<s>`, source words and `</s>`.
+
+    Of a backward model target and source are those of the network.
+    """
+    found: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * len(pairs)
+    backward = model.config.direction == "backward"
+    for numbers, scores in score_pairs([model], pairs):
+        rows = scores.attention.float().cpu().numpy()
+        for number, row in zip(numbers, rows, strict=True):
+            source, target = pairs[number][::-1] if backward else pairs[number]
+            found[number] = row[: len(target) + 1, : len(source) + 2]
+    return found
 
 
 def fertility(model: Model, sources: Sequence[tuple[str, ...]]) -> tuple[Tensor, Tensor]:

@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Score."""
-    from features.feature import Resources, parse_requests
+    from features.feature import Resources
+    from features.request import parse_requests
     from rerank.scoring import add_features
 
     requests = parse_requests(arguments.feature)

@@ -7,13 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import FEATURES, Candidates, FeatureRequest, Resources, parse_requests
+from features.feature import FEATURES, Candidates, Resources
+from features.request import FeatureRequest, parse_requests
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
 from moses_io.text import tokens
 
 needs_kenlm = pytest.mark.skipif(importlib.util.find_spec("kenlm") is None, reason="kenlm is not installed")
 
+ARPA = (
+    "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-2\t<unk>\n0\t<s>\t-0.5\n-1\t</s>\n-0.5\ta\t-0.25\n\n"
+    "\\2-grams:\n-0.1\t<s> a\n-0.2\ta </s>\n\n\\end\\\n"
+)
 TEXTS = [
     ("die Nachbarinnen haben die Zeitung gekauft .", ["the neighbours bought the newspaper .", "the zorb", ""]),
     ("im Wald gibt es eine schöne Lampe .", ["there is a beautiful lamp in the forest ."]),
@@ -32,26 +37,48 @@ SENTENCES = [
 ]
 
 
-def arguments(sample: Path, models: dict[str, Path]) -> dict[str, str]:
-    forward = str(models["forward"])
+def arguments(sample: Path, models: dict[str, Path], folder: Path, transformer: Path) -> dict[str, str]:
+    forward, backward = str(models["forward"]), str(models["backward"])
+    reversed_lm, scores, lex = folder / "reversed.arpa", folder / "scores", folder / "lex.f2e"
+    lex.write_text("the die 0.5\nneighbours Nachbarinnen 1\nis NULL 0.2\n")
+    reversed_lm.write_text(ARPA)
+    scores.write_text("1 2\n3 4\n5 6\n7 8\n" * 4)
     return {
         "neural": forward,
         "ensemble": f"{forward},{forward}",
+        "agreement": f"{forward},{backward}",
+        "links": forward,
         "kenlm": str(sample / "lm.5gram.arpa.gz"),
+        "kenlm-reversed": str(reversed_lm),
+        "lexical": str(lex),
+        "ibm1": f"{sample / 'dev.de'},{sample / 'dev.en'}",
+        "length": f"{sample / 'dev.de'},{sample / 'dev.en'}",
+        "consensus": "bleu",
         "rest": str(sample / "moses.ini"),
+        "scores": str(scores),
+        "command": "awk -F '\t' '{print length($2)}'",
+        "hf": str(transformer),
     }
 
 
 @pytest.mark.parametrize(("kind", "row"), FEATURES.items(), ids=FEATURES)
-def test_contract(kind: str, row: object, sample: Path, models: dict[str, Path]) -> None:
-    if kind == "kenlm" and importlib.util.find_spec("kenlm") is None:
+def test_contract(
+    kind: str, row: object, sample: Path, models: dict[str, Path], tmp_path: Path, transformer: Path
+) -> None:
+    """A row a candidate, finite, whatever the batch and the order; but a file of scores has the order of the list."""
+    if kind.startswith("kenlm") and importlib.util.find_spec("kenlm") is None:
         pytest.skip("kenlm is not installed")
-    feature = FeatureRequest("X", kind, arguments(sample, models).get(kind, "")).load(Resources("cpu"))
+    feature = FeatureRequest("X", kind, arguments(sample, models, tmp_path, transformer).get(kind, "")).load(
+        Resources("cpu")
+    )
     values = feature(SENTENCES)
     assert values.shape[0] == 4
     assert np.isfinite(values).all()
     assert "|" in feature.signature or feature.signature == kind
     apart = np.concatenate([feature([sentence]) for sentence in SENTENCES])
+    if kind == "scores":
+        assert apart.tolist() == values.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+        return
     np.testing.assert_allclose(apart, values, atol=1e-5)
     turned = [Candidates(s.sentence, s.source, s.hypotheses[::-1], s.lines[::-1]) for s in SENTENCES]
     np.testing.assert_allclose(feature(turned)[[2, 1, 0, 3]], values, atol=1e-5)
@@ -64,10 +91,7 @@ def test_length_counts_tokens() -> None:
 @needs_kenlm
 def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
     arpa = tmp_path / "tiny.arpa"
-    arpa.write_text(
-        "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-2\t<unk>\n0\t<s>\t-0.5\n-1\t</s>\n-0.5\ta\t-0.25\n\n"
-        "\\2-grams:\n-0.1\t<s> a\n-0.2\ta </s>\n\n\\end\\\n"
-    )
+    arpa.write_text(ARPA)
     feature = FeatureRequest("L", "kenlm", str(arpa)).load(Resources("cpu"))
     values = feature([Candidates(0, (), (("a",), ("b",), (), ("a", "a\u00a0b")))])
     log10 = [-0.1 - 0.2, -0.5 - 2 - 1, -0.5 - 1, -0.1 - 0.25 - 2 - 1]
@@ -109,7 +133,9 @@ def test_requests() -> None:
         (["=length"], "label ''"),
         (["A=length", "A=length"], "label 'A' is given to two features"),
         (["neural"], "feature 'neural': expected neural:DIR"),
-        (["length:3"], "feature 'length:3': expected length"),
+        (["copied:3"], "feature 'copied:3': expected copied"),
+        (["A=nowhere.module:Class"], "feature 'nowhere.module:Class': No module named 'nowhere'"),
+        (["Rest=length"], "label 'Rest': Rest, Rest0 … are the labels of the feature rest"),
     ],
 )
 def test_requests_that_are_refused(texts: list[str], message: str) -> None:

@@ -1,0 +1,31 @@
+"""Log-probabilities of given translations by models of the package transformers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from features.models.device import find_device
+
+IGNORED = -100
+"""Label of padding, as transformers has it."""
+
+
+class Scorer:
+    """A model and its tokenizer on a device."""
+
+    def __init__(self, transformers: Any, folder: str, device: str) -> None:
+        self._device = find_device(device)
+        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True)
+        self._model = model.to(self._device).eval()
+
+    @torch.inference_mode()
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> Any:
+        """(B,) float64 log p of the second text of each pair, given the first."""
+        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+        batch = self._tokenizer(sources, text_target=targets, padding=True, return_tensors="pt").to(self._device)
+        labels = batch["labels"].masked_fill(batch["labels"] == self._tokenizer.pad_token_id, IGNORED)
+        logits = self._model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=labels).logits
+        chosen = logits.log_softmax(dim=-1).gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        return (chosen.double() * (labels != IGNORED)).sum(dim=1).cpu().numpy()

@@ -1,0 +1,109 @@
+"""What other scorers print, brought to numbers of which higher is better, in the order of the list.
+
+| form | a line looks like | what is kept |
+|---|---|---|
+| comet | `hyp.txt<TAB>Segment 3<TAB>score: 0.81` | the score |
+| fairseq | `H-3<TAB>-0.51<TAB>text`, `P-3 …` in any order | the score of H, by its number |
+| lamtram | `ll=-12.3 unk=1` | the log-likelihood, and minus the number of unknown words |
+| mantis | `3 ||| source ||| target ||| 1.7` | minus the last number, a loss |
+| nematus | a list with bare numbers at the end: `0 ||| text ||| LM0= -2 ||| -3 12.5` | minus these numbers, losses |
+| numbers | `-12.3 4`, marian-scorer among others | all numbers as they are |
+"""
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from features.feature import Array
+from moses_io.errors import InputError
+from moses_io.streams import name_of
+from moses_io.text import number, read_lines, tokens
+
+_COMET = re.compile(r".*\tSegment [0-9]+\tscore: *(\S+)")
+_FAIRSEQ = re.compile(r"H-([0-9]+)\t(\S+)\t.*")
+_LAMTRAM = re.compile(r"ll=(\S+)(?: unk=(\S+))?.*")
+_BARS = re.compile(r" *\|\|\| *")
+
+
+def _comet(line: str) -> list[float | None]:
+    match = _COMET.fullmatch(line)
+    return [number(match.group(1))] if match else []
+
+
+def _lamtram(line: str) -> list[float | None]:
+    match = _LAMTRAM.fullmatch(line)
+    if not match:
+        return []
+    unknown = number(match.group(2)) if match.group(2) else None
+    return [number(match.group(1)), *([] if unknown is None else [-unknown])]
+
+
+def _mantis(line: str) -> list[float | None]:
+    fields = _BARS.split(line)
+    last = number(fields[-1]) if len(fields) == 4 else None
+    return [] if last is None or number(fields[0]) is None else [-last]
+
+
+def _nematus(line: str) -> list[float | None]:
+    """Numbers behind the total, or behind the alignment."""
+    fields = _BARS.split(line)
+    if len(fields) < 4 or "=" not in fields[2]:
+        return []
+    last = tokens(fields[-1])
+    added = [token for token in last if number(token) is not None][1 if len(fields) == 4 else 0 :]
+    return [-float(token) for token in added]
+
+
+def _numbers(line: str) -> list[float | None]:
+    return [number(token) for token in tokens(line.replace("\t", " "))]
+
+
+FORMS: dict[str, Callable[[str], list[float | None]]] = {
+    "comet": _comet,
+    "lamtram": _lamtram,
+    "nematus": _nematus,
+    "mantis": _mantis,
+    "numbers": _numbers,
+}
+
+
+def read_scores(path: str) -> tuple[str, Array]:
+    """Return the name of a file's form, told by its first line, and its rows (candidates, values).
+
+    Raises:
+        InputError: no form that is known, or a line unlike the first.
+    """
+    lines = read_lines(path)
+    hypotheses = [line for line in lines if _FAIRSEQ.fullmatch(line)]
+    if hypotheses:
+        return "fairseq", _ordered(hypotheses, path)
+    lines = [line for line in lines if not line.endswith("system score")] if lines else []
+    form = next((name for name, parse in FORMS.items() if lines and _good(parse(lines[0]))), "")
+    if not form:
+        raise InputError(f"{name_of(path)}:1: no scores that are known; see `moses-rerank features --help`")
+    rows: list[list[float | None]] = []
+    for place, line in enumerate(lines, start=1):
+        row = FORMS[form](line)
+        if not _good(row) or (rows and len(row) != len(rows[0])):
+            raise InputError(f"{name_of(path)}:{place}: not like the first line, which is of the form {form!r}")
+        rows.append(row)
+    return form, np.array(rows, dtype=np.float64)
+
+
+def _good(row: list[float | None]) -> bool:
+    return bool(row) and None not in row
+
+
+def _ordered(lines: list[str], path: str) -> Array:
+    """Put hypotheses of fairseq into the order of their numbers, of which none may be missing."""
+    found: dict[int, float] = {}
+    for line in lines:
+        match = _FAIRSEQ.fullmatch(line)
+        value = number(match.group(2)) if match else None
+        if match is None or value is None or int(match.group(1)) in found:
+            raise InputError(f"{name_of(path)}: {line[:40]!r} is no number, or stands there twice")
+        found[int(match.group(1))] = value
+    if sorted(found) != list(range(len(found))):
+        raise InputError(f"{name_of(path)}: scores of {len(found)} candidates, not numbered from 0 without gaps")
+    return np.array([[found[place]] for place in range(len(found))])

@@ -1,0 +1,148 @@
+"""Features as asked for: a label, a kind of the table, of a package or of a module, and its argument."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from features.feature import FEATURES, Feature, Kind, Resources
+from moses_io.errors import InputError, nearest
+
+GROUP = "moses_rerank.features"
+"""Entry points of packages that bring features: name = `module:Class`."""
+
+REST = re.compile("Rest[0-9]*")
+"""Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
+
+_LABEL = re.compile("[A-Za-z][0-9A-Za-z]*")
+_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class FeatureRequest:
+    """A feature as asked for: `[LABEL=]KIND[:ARG]`, or `[LABEL=]module:Class[:ARG]`."""
+
+    label: str
+    kind: str
+    argument: str
+
+    @property
+    def row(self) -> Kind:
+        """What the table, or a package, says of the kind."""
+        return _rows()[self.kind] if self.kind in _rows() else _user(self.kind)
+
+    @property
+    def parts(self) -> list[str]:
+        """The folders or files that the argument names."""
+        if self.row.takes == "text" or not self.argument:
+            return []
+        named, _ = split_values(self.argument) if self.row.takes == "models" else (self.argument, ())
+        return named.split(",") if "," in self.row.argument else [named]
+
+    @property
+    def text(self) -> str:
+        """The kind and its argument as they are written."""
+        return f"{self.kind}:{self.argument}" if self.argument else self.kind
+
+    def with_parts(self, parts: Sequence[str]) -> "FeatureRequest":
+        """Return the request with other folders or files, and the same values of them."""
+        return replace(self, argument=",".join(parts) + self.values) if self.parts else self
+
+    @property
+    def values(self) -> str:
+        """What stands behind the folders or files: names of values, in their brackets."""
+        return self.argument.removeprefix(",".join(self.parts))
+
+    def load(self, resources: Resources) -> Feature:
+        """Make the feature: read its files, put its model on the device."""
+        module, name = self.row.target.split(":")
+        feature: Feature = getattr(importlib.import_module(module), name)(self.argument, resources)
+        if resources.cache and hasattr(feature, "steps"):
+            feature = importlib.import_module("features.cache").Cached(feature, resources.cache)
+        return feature
+
+
+def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
+    """Split `DIR[NAME,…]` into the folders and the names of values."""
+    folders, bracket, names = argument.removesuffix("]").rpartition("[")
+    if not (bracket and argument.endswith("]")):
+        return argument, ()
+    return folders, tuple(names.split(","))
+
+
+def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
+    """Read what was asked for; without a label, the kind's own with the next free number.
+
+    Raises:
+        InputError: an unknown kind, a label that Moses' tools would not take for a dense one, a label asked for
+            twice, or a missing argument.
+    """
+    requests: list[FeatureRequest] = []
+    for text in texts:
+        labelled = re.fullmatch("([^=:]*)=(.*)", text)
+        named, rest = (labelled.group(1), labelled.group(2)) if labelled else (None, text)
+        kind, argument = _split(rest)
+        row = _rows()[kind] if kind in _rows() else _user(kind)
+        if (argument and not row.argument) or (row.argument and not argument and not row.argument.startswith("[")):
+            raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
+        taken = {request.label for request in requests}
+        label = named
+        if label is None:
+            label = next(name for n in range(len(texts)) if (name := f"{row.label}{n}") not in taken)
+        if not _LABEL.fullmatch(label):
+            raise InputError(f"label {label!r}: expected a letter, then letters and digits; Moses' tools need it so")
+        if (kind == "rest") != bool(REST.fullmatch(label)):
+            raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
+        if label in taken:
+            raise InputError(f"label {label!r} is given to two features")
+        requests.append(FeatureRequest(label, kind, argument))
+    return requests
+
+
+def usage(kind: str, row: Kind) -> str:
+    """Return how a kind is written."""
+    if row.argument.startswith("["):
+        return f"{kind}[:{row.argument[1:]}"
+    return f"{kind}:{row.argument}" if row.argument else kind
+
+
+def packaged() -> dict[str, Kind]:
+    """Return the features that installed packages bring."""
+    points = importlib.metadata.entry_points(group=GROUP)
+    return {point.name: Kind(point.value, point.name.title(), "[ARG]", f"of {point.value}") for point in points}
+
+
+def _rows() -> dict[str, Kind]:
+    return packaged() | FEATURES
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split `KIND:ARG`, where the kind may be `module:Class`."""
+    kind, _, argument = text.partition(":")
+    if kind not in _rows() and _CLASS.match(text):
+        module, name, *more = text.split(":", 2)
+        return f"{module}:{name}", more[0] if more else ""
+    return kind, argument
+
+
+def _user(kind: str) -> Kind:
+    """Return a row for `module:Class`, where the module can also be a file in the working folder.
+
+    Raises:
+        InputError: there is none.
+    """
+    module, colon, name = kind.partition(":")
+    if "" not in sys.path:
+        sys.path.append("")
+    try:
+        found = (
+            getattr(importlib.import_module(module), name, None) if colon and importlib.util.find_spec(module) else None
+        )
+    except ImportError as error:
+        raise InputError(f"feature {kind!r}: {error}") from None
+    if found is None:
+        raise InputError(f"unknown feature {kind!r}{nearest(kind, list(_rows()))}")
+    return Kind(kind, name.replace("_", ""), "[ARG]", f"of {module}")

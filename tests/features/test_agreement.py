@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from features.agreement import Agreement, Links
+from features.feature import Candidates, Resources
+from features.models.folder import load_model
+from features.models.scoring import score_pairs
+from moses_io.errors import InputError
+from moses_io.hypothesis import parse_line
+
+TEXTS = [("die Zeitung", ["the newspaper .", "the", ""]), ("im Wald gibt es eine Lampe .", ["there is a lamp ."])]
+SENTENCES = [
+    Candidates(
+        number,
+        tuple(source.split(" ")),
+        tuple(tuple(text.split()) for text in texts),
+        tuple(
+            parse_line(f"{number} ||| {text} ||| L= 1 ||| 0 ||| {'0-0' if text else ''}".encode(), 1) for text in texts
+        ),
+    )
+    for number, (source, texts) in enumerate(TEXTS)
+]
+CPU = Resources("cpu")
+
+
+def rows(folder: Path, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> np.ndarray:
+    import torch
+
+    (found,) = score_pairs([load_model(folder, torch.device("cpu"))], [(source, hypothesis)])
+    return found[1].attention[0].numpy()
+
+
+def test_traces_of_single_pairs(models: dict[str, Path]) -> None:
+    values = Agreement(f"{models['forward']},{models['backward']}", CPU)(SENTENCES)
+    place = 0
+    for each in SENTENCES:
+        for hypothesis in each.hypotheses:
+            forward = rows(models["forward"], each.source, hypothesis)  # (J+1, I+2)
+            backward = rows(models["backward"], each.source, hypothesis)  # (I+1, J+2)
+            wanted = sum(
+                forward[j, i + 1] * backward[i, j + 1]
+                for j in range(len(hypothesis) + 1)
+                for i in range(len(each.source) + 1)
+            )
+            least = max(1, min(len(hypothesis), len(each.source)))
+            np.testing.assert_allclose(values[place], [wanted, wanted / least], rtol=1e-4)
+            place += 1
+
+
+def test_attention_on_links(models: dict[str, Path]) -> None:
+    values = Links(str(models["forward"]), CPU)(SENTENCES)
+    wanted = [rows(models["forward"], SENTENCES[0].source, text)[0, 1] for text in SENTENCES[0].hypotheses[:2]]
+    np.testing.assert_allclose(values[:3, 0], [*wanted, 0], rtol=1e-4)
+
+
+def test_models_that_do_not_fit(models: dict[str, Path]) -> None:
+    forward, backward = str(models["forward"]), str(models["backward"])
+    for argument, message in (
+        (forward, "expected a forward and a backward model"),
+        (f"{backward},{forward}", "expected a forward model, this is a backward one"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Agreement(argument, CPU)
+    with pytest.raises(InputError, match="expected a forward model"):
+        Links(backward, CPU)
+    bare = [Candidates(0, ("x",), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
+    with pytest.raises(InputError, match="the list has no word alignment"):
+        Links(forward, CPU)(bare)
