@@ -16,6 +16,7 @@ from moses_io.nbest import read_nbest
 from moses_io.streams import open_output
 from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights
+from rerank.ablation import ablate, as_json, lines
 from rerank.changes import find_changes
 from rerank.evaluation import evaluate, look_up
 from rerank.experiment import Experiment, ModelEntry, NbestSet
@@ -25,7 +26,7 @@ from rerank.report import side_by_side, summary, table
 from rerank.scoring import add_features, check_labels
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.stages import Stage, locked, run_stages
-from rerank.tuning import tune
+from rerank.tuning import FOLDS, groups, read_problem, tune
 from rerank.tuning_set import Lists
 
 
@@ -50,7 +51,8 @@ def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
     scored_dev = dev[-1].outputs[0] if dev else experiment.dev.nbest
     scored_test = test[-1].outputs[0] if test else experiment.test.nbest
     stages += [*dev, *test, _tune(experiment, scored_dev), *_choose(experiment, scored_test)]
-    return [*stages, _evaluate(experiment, scored_test)]
+    worth = [_ablate(experiment, scored_dev, scored_test)] if experiment.features else []
+    return [*stages, *worth, _evaluate(experiment, scored_test)]
 
 
 def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
@@ -149,6 +151,29 @@ def _tune(experiment: Experiment, nbest: Path) -> Stage:
     return Stage("tune", (nbest, *references, experiment.start), told, (weights,), action)
 
 
+def _ablate(experiment: Experiment, dev: Path, test: Path) -> Stage:
+    """Tell what each feature of the experiment is worth."""
+    settings, outputs = experiment.tuning, tuple(experiment.output / f"ablation.{suffix}" for suffix in ("txt", "json"))
+
+    def lists(nbest: Path, references: tuple[Path, ...]) -> Lists:
+        return Lists([str(nbest)], [str(path) for path in references], settings.filters)
+
+    def action() -> None:
+        given = [lists(dev, experiment.dev.reference), lists(test, experiment.test.reference)]
+        on_dev, on_test = (read_problem(each, str(experiment.start), settings.tuning) for each in given)
+        columns = groups(on_dev.candidates.space)
+        folds = min(settings.caution.folds or FOLDS, len(on_dev.candidates.sentences))
+        rows = ablate(on_dev, on_test, settings.tuning, {label: columns[label] for label in experiment.features}, folds)
+        told = ["\n".join(lines(rows, on_dev.metric.name, folds)), json.dumps(as_json(rows), indent=2)]
+        for path, content in zip(outputs, told, strict=True):
+            with open_output(str(path)) as stream:
+                stream.write(encode(content + "\n"))
+
+    told = [settings.tuning.signature, settings.tuning.metric, settings.filters.text, settings.caution.folds]
+    inputs = (dev, test, *experiment.dev.reference, *experiment.test.reference, experiment.start)
+    return Stage("ablate", inputs, told, outputs, action)
+
+
 def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:
     """Moses' own choice and ours; a sentence without candidates gets an empty line in both."""
     test, output = experiment.test, experiment.output
@@ -169,6 +194,7 @@ def _choose(experiment: Experiment, nbest: Path) -> list[Stage]:
 def _evaluate(experiment: Experiment, scored: Path) -> Stage:
     test, output = experiment.test, experiment.output
     names, weights = ("test.moses", "test.reranked"), output / "weights.ini"
+    ablation = output / "ablation.txt"
     reports = tuple(output / f"report.{suffix}" for suffix in ("txt", "html", "json"))
 
     def action() -> None:
@@ -184,12 +210,18 @@ def _evaluate(experiment: Experiment, scored: Path) -> Stage:
         evaluation = evaluate(systems, references, facts=facts, filtered=filters.signature)
         source = read_lines(str(test.source))
         changes = find_changes(str(scored), read_weights(str(weights)), source, references, before, after, filters)
-        text = [*table(evaluation), "", summary(changes, len(source)), *side_by_side(changes)]
-        contents = ("\n".join(text), page(evaluation, changes, len(source)), json.dumps(evaluation.as_json(), indent=2))
+        worth = read_lines(str(ablation)) if experiment.features else []
+        text = [*table(evaluation), "", *worth, "", summary(changes, len(source)), *side_by_side(changes)]
+        contents = (
+            "\n".join(text),
+            page(evaluation, changes, len(source), worth),
+            json.dumps(evaluation.as_json(), indent=2),
+        )
         for path, content in zip(reports, contents, strict=True):
             with open_output(str(path)) as stream:
                 stream.write(encode(content + "\n"))
         note(f"every changed sentence, and why: {output / 'report.html'}")
 
     inputs = (*(output / name for name in names), test.source, *test.reference, test.nbest, scored, weights)
+    inputs += (ablation,) if experiment.features else ()
     return Stage("evaluate", inputs, experiment.tuning.filters.text, reports, action)

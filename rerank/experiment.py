@@ -8,6 +8,7 @@ from typing import Any
 
 from features.request import parse_requests
 from moses_io.errors import InputError, nearest
+from rerank.ensembles import expand_feature, expand_models
 from rerank.filters import Filters
 from rerank.models import TrainingRequest
 from rerank.tuners.table import Tuning, settle
@@ -106,11 +107,15 @@ def read_experiment(path: str) -> Experiment:
 def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
     """Make an experiment of the values of its file."""
     _check_keys(values, Experiment, "")
-    features = {str(label): str(text) for label, text in _table(values, "features").items()}
-    models = {name: _model(entry, f"models.{name}") for name, entry in _table(values, "models").items()}
-    for request in parse_requests([f"{label}={text}" for label, text in features.items()]):
-        place = f"features.{request.label}"
+    entries, groups = expand_models(_table(values, "models"))
+    models = {name: _model(entry, f"models.{name}") for name, entry in entries.items()}
+    asked = parse_requests([f"{label}={text}" for label, text in _table(values, "features").items()])
+    features: dict[str, str] = {}
+    for request in (one for each in asked for one in expand_feature(each, groups)):
+        if request.label in features:
+            raise InputError(f"features.{request.label}: a group of models makes a feature of this name, too")
         if request.row.takes == "models":
+            place = f"features.{request.label}"
             parts = [_model_folder(part, models, folder, place) for part in request.parts]
         else:
             parts = [str(folder / part) for part in request.parts]

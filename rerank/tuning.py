@@ -42,17 +42,24 @@ class Caution:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
 
-def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
-    """Tune weights from start weights and write them as an ini."""
+def read_problem(given: Lists | Extracted, start: str, tuning: Tuning) -> Problem:
+    """Read what is to be tuned."""
     metric = Metric(tuning.metric)
     tuning_set = given.read(metric)
     space = tuning_set.candidates.space
     weights, frozen = read_start(start, space)
-    compare(space, weights, start)
-    _warn_of_names(tuning_set.candidates)
     vector = space.vector(weights)
     bounds = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
-    problem = Problem(tuning_set.candidates, tuning_set.statistics, metric, vector, *bounds)
+    return Problem(tuning_set.candidates, tuning_set.statistics, metric, vector, *bounds)
+
+
+def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
+    """Tune weights from start weights and write them as an ini."""
+    problem = read_problem(given, start, tuning)
+    space, metric = problem.candidates.space, problem.metric
+    weights, _ = read_start(start, space)
+    compare(space, weights, start)
+    _warn_of_names(problem.candidates)
     new = [name for name, _ in space.dense if name not in weights]
     helpful = not caution.folds or _help(problem, tuning, new, caution.folds)
     if caution.ablate:
@@ -64,7 +71,7 @@ def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
         tuned = Tuned(inside.mean([inside.problem.start]), tuned.start, tuned.start)
     signature = f"{tuning.signature}|metric:{metric.signature}|{given.signature}|version:{__version__}"
     gain = f"{metric.name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
-    note(f"{gain} ({len(tuning_set.candidates.sentences)} sentences, {len(tuning_set.statistics)} candidates)")
+    note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
     write_weights(output, space.weights(tuned.weights), [signature, gain])
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from features.feature import VALUES
 from rerank import __version__
 from rerank.sample import sample_experiment
 
@@ -63,8 +64,8 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     status, out, err = command("run", experiment, "--device", "cpu")
     assert status == 0
     scoring = ["score dev NMT", "score dev Len", "score test NMT", "score test Len"]
-    ending = ["tune", "rerank test", "evaluate"]
-    assert done(err) == ["train forward", *scoring, "tune", "choose as Moses did", "rerank test", "evaluate"]
+    ending = ["tune", "rerank test", "ablate", "evaluate"]
+    assert done(err) == ["train forward", *scoring, "tune", "choose as Moses did", "rerank test", "ablate", "evaluate"]
     work = experiment.parent / "work"
     assert out.decode() == (work / "report.txt").read_text() == out.decode()
     report = json.loads((work / "report.json").read_text())
@@ -171,7 +172,9 @@ def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: P
     assert "features without a weight in" in err and "start at 0: NMT" in err
     signature = next(line for line in err.split("\n") if line.startswith("signature: "))
     assert weights.read_text().startswith(f"# {signature.removeprefix('signature: ')}\n")
-    assert f"seed:2|metric:BLEU|tok:none|smooth:none|reflen:closest|references:1|version:{__version__}" in signature
+    assert (
+        f"seed:2|runs:5|metric:BLEU|tok:none|smooth:none|reflen:closest|references:1|version:{__version__}" in signature
+    )
     rerank = ["rerank", f"{scored}.test.gz", "--weights", weights, "--source", tmp_path / "test.de", "--output", out]
     assert command(*rerank)[0] == 0
     status, table, _ = command("evaluate", "--reference", tmp_path / "test.en", out, "--nbest", tmp_path / "test.nbest")
@@ -230,8 +233,8 @@ def test_the_version_and_what_can_be_named(command: Command) -> None:
     for setting in ("hidden=256\n", "cell=lstm  ", "lstm | gru | rnn\n", "sentinels=true\n", "schedule=linear "):
         assert f"  {setting}" in presets or f" {setting}" in presets
     kinds, values = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
-    assert kinds == ["neural:DIR", "ensemble:DIR,DIR,…", "kenlm:ARPA", "length"]
-    assert values[1:] == ["logprob", "known", "unknown", "entropy", "coverage"]
+    assert kinds[:2] == ["neural:DIR", "ensemble:DIR,DIR,…"] and "length[:SOURCE,TARGET]" in kinds
+    assert values[1:] == list(VALUES)
     with pytest.raises(SystemExit) as caught:
         command("--version")
     assert caught.value.code == 0

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_device
+from rerank.commands.arguments import add_device, whole_number
 
 HELP = "train a model on a parallel corpus"
 EXAMPLES = """\
@@ -10,12 +10,21 @@ EXAMPLES = """\
       --dev-source dev.de --dev-target dev.en --output models/forward
   moses-rerank train --preset cohn-align --backward --set hidden=512 dropout=0.2 epochs=20 \\
       --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward
+  moses-rerank train --preset rnnsearch,cohn-align,yang-window11 --seeds 3 --output models/many …
   moses-rerank train --preset cohn-align-glofer-pre --start-from models/align --output models/glofer …"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--preset", required=True, metavar="NAME", help="a name that `moses-rerank presets` lists")
+    parser.add_argument(
+        "--preset", required=True, metavar="NAME[,NAME…]", help="a name that `moses-rerank presets` lists, or several"
+    )
+    parser.add_argument(
+        "--seeds",
+        type=whole_number,
+        metavar="N",
+        help="train N models a preset, one after the other, into DIR/NAME-SEED",
+    )
     parser.add_argument("--source", required=True, metavar="FILE", help="source side, one tokenized sentence a line")
     parser.add_argument("--target", required=True, metavar="FILE", help="target side, the language of the n-best lists")
     parser.add_argument("--dev-source", required=True, metavar="FILE", help="source side that decides when to stop")
@@ -43,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
+    from features.progress import note
     from moses_io.errors import InputError
+    from rerank.ensembles import members
     from rerank.models import Texts, TrainingRequest, train_model
 
     settings = {}
@@ -52,9 +63,19 @@ def run(arguments: argparse.Namespace) -> int:
         if not equals:
             raise InputError(f"--set {item}: expected KEY=VALUE")
         settings[key] = value
-    request = TrainingRequest(
-        arguments.preset, arguments.backward, arguments.right_to_left, arguments.paper_sizes, settings
-    )
     texts = Texts((arguments.source, arguments.target), (arguments.dev_source, arguments.dev_target))
-    train_model(request, texts, arguments.output, arguments.device, arguments.start_from, arguments.resume)
+    several = "," in arguments.preset or arguments.seeds is not None
+    found = members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds) if several else [("", arguments.preset, None)]
+    requests = {}
+    for name, preset, seed in found:
+        own = settings | ({} if seed is None else {"seed": seed})
+        requests[name] = TrainingRequest(
+            preset, arguments.backward, arguments.right_to_left, arguments.paper_sizes, own
+        )
+        requests[name].check(arguments.start_from)
+    for name, request in requests.items():
+        if several:
+            note(f"model {name}")
+        output = f"{arguments.output}/{name}" if several else arguments.output
+        train_model(request, texts, output, arguments.device, arguments.start_from, arguments.resume)
     return 0

@@ -92,7 +92,7 @@ def test_lexical_tables_of_moses(tmp_path: Path) -> None:
 
 
 def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
-    """A second, plain implementation agrees on das Haus / the house, das Buch / the book, ein Buch / a book (Knight's example)."""
+    """A second, plain implementation agrees on das Haus / the house, das Buch / the book, ein Buch / a book."""
     pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
     table = estimate([(left.split(" "), right.split(" ")) for left, right in pairs])
     slow: dict[tuple[str, str], float] = {}
