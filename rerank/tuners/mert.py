@@ -4,7 +4,7 @@ Along a line w + x·d the score of a candidate is a line in x; the best candidat
 corners of the upper envelope of its candidates' lines. All corners of all sentences, in order of x, give the metric
 everywhere. The best of all directions is taken, until it gains no more (as Moses' `powell` does). A run begins at
 random near the start. The mean of many runs is worth more on other sentences than the best of them (`docs/tuning.md`);
-with `restarts` a run climbs again and again from near the best so far, for what is highest on this set.
+with `restarts` a run begins at the start and climbs again from near the best so far, for what is highest on this set.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +56,8 @@ def tune(problem: Problem, settings: MertSettings) -> Tuned:
     """Tune the dense weights; sparse ones keep their start weights, all times one number that is tuned with them."""
     search = LineSearch(problem, settings.ridge)
     rngs = [np.random.default_rng([settings.seed, number]) for number in range(1 + len(NOISES))]
-    begin = search.climb(_near(problem, problem.start, NOISE, rngs[0]), rngs[0], settings.directions)
+    near = problem.start if settings.restarts else _near(problem, problem.start, NOISE, rngs[0])
+    begin = search.climb(near, rngs[0], settings.directions)
     found = [problem.start, begin]
     if settings.restarts:
         with ThreadPoolExecutor(len(NOISES)) as pool:
