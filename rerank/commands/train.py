@@ -65,10 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
         settings[key] = value
     texts = Texts((arguments.source, arguments.target), (arguments.dev_source, arguments.dev_target))
     several = "," in arguments.preset or arguments.seeds is not None
-    found = members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds) if several else [("", arguments.preset, None)]
     requests = {}
-    for name, preset, seed in found:
-        own = settings | ({} if seed is None else {"seed": seed})
+    for name, preset, seed in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds):
+        own = settings | ({"seed": seed} if several else {})
         requests[name] = TrainingRequest(
             preset, arguments.backward, arguments.right_to_left, arguments.paper_sizes, own
         )
