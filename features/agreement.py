@@ -79,6 +79,9 @@ class Links:
 def _load(folder: str, resources: Resources) -> Model:
     model = load_model(Path(folder), find_device(resources.device))
     config = model.config
-    if config.right_to_left or config.training.bpe or config.architecture.wiring == "none":
-        raise InputError(f"{folder}: expected a model with attention, on words from left to right")
+    if config.right_to_left or config.training.bpe or config.architecture.wiring != "attend-first":
+        raise InputError(
+            f"{folder}: expected a model on words, from left to right, with wiring 'attend-first', whose attention "
+            "belongs to its words"
+        )
     return model

@@ -13,7 +13,7 @@ from moses_io.text import number
 
 LETTERS = 6
 SCALE = 1.0
-"""Of the totals, where none is named; see docs/features.md for the grid on dev."""
+"""Of the totals, where none is named; the best of a grid on dev, see docs/features.md."""
 
 
 class Consensus:

@@ -1,5 +1,6 @@
 """A local sequence-to-sequence model of Hugging Face's transformers, such as opus-mt or NLLB."""
 
+import hashlib
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,28 +18,32 @@ BATCH = 64
 class HuggingFace:
     """One value: log p(candidate|source), summed over the pieces of its tokenizer, end of sentence included.
 
-    The folder holds a model with its tokenizer; nothing is fetched. Texts are joined with spaces, as Moses has them.
+    The folder holds a model with its tokenizer; nothing is fetched. Texts are joined with spaces, as Moses has them. A
+    model of many languages, such as NLLB, needs those of source and target: `hf:DIR,deu_Latn,eng_Latn`.
 
     Raises:
         InputError: transformers is not installed, or the folder holds no such model.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
+        folder, _, languages = argument.partition(",")
         try:
             transformers = importlib.import_module("transformers")
         except ImportError:
             raise InputError("feature 'hf' needs transformers: pip install moses-rerank[hf]") from None
         scorer = importlib.import_module("features.models.transformer")
         try:
-            self._scorer: Any = scorer.Scorer(transformers, argument, resources.device)
+            self._scorer: Any = scorer.Scorer(
+                transformers, folder, languages.split(",") if languages else [], resources
+            )
         except (OSError, ValueError) as error:
-            raise InputError(f"{argument}: no model that transformers reads ({str(error).splitlines()[0]})") from None
-        content = [digest(path) for path in sorted(Path(argument).glob("*.safetensors"))]
-        self.signature = f"hf|sha256:{','.join(content)}"
+            raise InputError(f"{folder}: no model that transformers reads ({str(error).splitlines()[0]})") from None
+        content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]
+        self.signature = f"hf|{languages}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 1)."""
-        pairs = [(" ".join(each.source), " ".join(text)) for each in sentences for text in each.hypotheses]
+        pairs = [(_clean(each.source), _clean(text)) for each in sentences for text in each.hypotheses]
         distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
         order = sorted(distinct, key=lambda pair: (len(pair[1]), len(pair[0])))
         values = np.empty(len(distinct))
@@ -46,3 +51,8 @@ class HuggingFace:
             part = order[start : start + BATCH]
             values[[distinct[pair] for pair in part]] = self._scorer(part)
         return values[[distinct[pair] for pair in pairs], None]
+
+
+def _clean(tokens: Sequence[str]) -> str:
+    """Join tokens; bytes that are no UTF-8 become question marks."""
+    return " ".join(tokens).encode(errors="surrogateescape").decode(errors="replace")

@@ -26,14 +26,18 @@ Table = dict[str, dict[str, float]]
 class Lexical:
     """One value: sum over the predicted side of the log of the mean of p(word|other word), NULL among the others.
 
-    `lex.f2e` predicts the candidate from the source, `lex.e2f` the source from the candidate; which one a file is, is
-    told by its words: the side that is predicted stands first. See `moses-formats.md`, 6.1.
+    `lex.f2e` predicts the candidate from the source, `lex.e2f` the source from the candidate; the name of the file says
+    which it is.
 
     Raises:
-        InputError: a line is not `word word probability`.
+        InputError: a line is not `word word probability`, or the name holds neither `f2e` nor `e2f`.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
+        name = Path(argument).name
+        if ("f2e" in name) == ("e2f" in name):
+            raise InputError(f"{argument}: expected f2e or e2f in the name, which tells what the table predicts")
+        self._predicts_source = "e2f" in name
         self._table: Table = collections.defaultdict(dict)
         for line, raw in numbered_lines(argument):
             parts = tokens(decode(without_line_end(raw)))
@@ -41,25 +45,17 @@ class Lexical:
             if value is None:
                 raise InputError(f"{name_of(argument)}:{line}: expected 'word word probability'")
             self._table[parts[1]][parts[0]] = value
-        self._predicted = {word for row in self._table.values() for word in row}
-        self.signature = f"lexical|sha256:{digest(Path(argument))}"
+        self.signature = f"lexical|{'e2f' if self._predicts_source else 'f2e'}|sha256:{digest(Path(argument))}"
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 1)."""
         values = []
         for candidates in sentences:
             sides = [(hypothesis, candidates.source) for hypothesis in candidates.hypotheses]
-            if self._predicts_source(candidates):
+            if self._predicts_source:
                 sides = [(source, hypothesis) for hypothesis, source in sides]
             values += [[model1(self._table, *side)] for side in sides]
         return np.array(values, dtype=np.float64)
-
-    def _predicts_source(self, candidates: Candidates) -> bool:
-        """Tell by the words of a sentence which side the table predicts; the conditions are those of the other."""
-        words = {word for hypothesis in candidates.hypotheses for word in hypothesis}
-        source = set(candidates.source)
-        forward = len(words & self._predicted) + len(source & self._table.keys())
-        return len(source & self._predicted) + len(words & self._table.keys()) > forward
 
 
 class Estimated:

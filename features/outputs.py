@@ -23,6 +23,7 @@ from moses_io.text import number, read_lines, tokens
 _COMET = re.compile(r".*\tSegment [0-9]+\tscore: *(\S+)")
 _FAIRSEQ = re.compile(r"H-([0-9]+)\t(\S+)\t.*")
 _LAMTRAM = re.compile(r"ll=(\S+)(?: unk=(\S+))?.*")
+_LABEL = re.compile(r"\S+[=:] +[-+0-9.]")
 _BARS = re.compile(r" *\|\|\| *")
 
 
@@ -41,7 +42,7 @@ def _lamtram(line: str) -> list[float | None]:
 
 def _mantis(line: str) -> list[float | None]:
     fields = _BARS.split(line)
-    last = number(fields[-1]) if len(fields) == 4 else None
+    last = number(fields[-1]) if len(fields) == 4 and not _LABEL.match(fields[2]) else None
     return [] if last is None or number(fields[0]) is None else [-last]
 
 

@@ -72,8 +72,8 @@ def segmentation(line: Hypothesis) -> list[tuple[int, int, int, int]] | None:
 def word_alignment(line: Hypothesis, source: int, target: int) -> Links | None:
     """Return links (source word, target word) from 0, or None where the list has none.
 
-    Chart decoders count `<s>` and `</s>`: where a link is beyond the sentence, all are moved back by one and those of
-    the marks are dropped.
+    Chart decoders count `<s>` and `</s>`: where a link is beyond the sentence, as that of `</s>` is, all are moved back
+    by one and those of the marks are dropped.
 
     Raises:
         InputError: links that fit neither way.
@@ -84,7 +84,10 @@ def word_alignment(line: Hypothesis, source: int, target: int) -> Links | None:
         if all(found) and (parts or field is not line.fields[4] or len(line.fields) == 5):
             links = {(int(match.group(1)), int(match.group(2))) for match in found if match}
             if any(i >= source or j >= target for i, j in links):
-                links = {(i - 1, j - 1) for i, j in links if 0 < i <= source and 0 < j <= target}
+                links = {(i - 1, j - 1) for i, j in links}
+                if any(not (-1 <= i <= source and -1 <= j <= target) for i, j in links):
+                    raise InputError(f"sentence {line.sentence}: links beyond its {source} and {target} words")
+                links = {(i, j) for i, j in links if 0 <= i < source and 0 <= j < target}
             return frozenset(links)
     return None
 

@@ -56,6 +56,14 @@ class FeatureRequest:
         """What stands behind the folders or files: names of values, in their brackets."""
         return self.argument.removeprefix(",".join(self.parts))
 
+    @property
+    def code(self) -> list[str]:
+        """The file of a user's class, which decides what the feature is."""
+        if self.kind in FEATURES:
+            return []
+        found = importlib.util.find_spec(self.row.target.split(":")[0])
+        return [found.origin] if found and found.origin else []
+
     def load(self, resources: Resources) -> Feature:
         """Make the feature: read its files, put its model on the device."""
         module, name = self.row.target.split(":")
@@ -136,7 +144,7 @@ def _user(kind: str) -> Kind:
     """
     module, colon, name = kind.partition(":")
     if "" not in sys.path:
-        sys.path.append("")
+        sys.path.append("")  # the working folder, where commands look for files, too
     try:
         found = (
             getattr(importlib.import_module(module), name, None) if colon and importlib.util.find_spec(module) else None

@@ -37,6 +37,8 @@ class Rest:
         line = candidates.lines[row]
         if line.total is None:
             raise InputError(f"feature 'rest', sentence {candidates.sentence}: hypothesis {row + 1} has no total")
+        if not any(name in self._weights for name, _ in line.dense):
+            raise InputError("feature 'rest': no feature of the list has a weight in this file; is it the decoder's?")
         printed = 0.0
         for name, values in (*line.dense, *((name, (value,)) for name, value in line.sparse.items())):
             weights = self._weights.get(name, (0.0,) * len(values))

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from moses_io.errors import InputError
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, encode, number, without_line_end
+from moses_io.text import decode, encode, number, tokens, without_line_end
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,14 @@ def read_blocks(path: str, kind: str) -> Iterator[Block]:
     Raises:
         InputError: a line is not what it should be; binary files are not read.
     """
-    lines = ((place, decode(without_line_end(line)).split()) for place, line in numbered_lines(path))
+    lines = ((place, tokens(decode(without_line_end(line)))) for place, line in numbered_lines(path))
     for place, head in lines:
         where = f"{name_of(path)}:{place}"
         if len(head) < 4 or head[0] != f"{kind}_TXT_BEGIN_0" or not all(part.isdigit() for part in head[1:4]):
             raise InputError(f"{where}: expected {kind}_TXT_BEGIN_0, a sentence, its candidates and their numbers")
         sentence, count, size = (int(part) for part in head[1:4])
+        if kind == "FEATURES" and len(head) - 4 != size:
+            raise InputError(f"{where}: expected {size} names, found {len(head) - 4}")
         rows, sparse = [], []
         for _ in range(count):
             place, parts = next(lines, (place, []))

@@ -150,7 +150,7 @@ def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
             texts = {hypothesis.text for hypothesis in known}
             known += [hypothesis for hypothesis in sentence_list.hypotheses if hypothesis.text not in texts]
     for sentence, hypotheses in pooled.items():
-        yield SentenceList(sentence, tuple(hypotheses), paths[0])
+        yield SentenceList(sentence, tuple(hypotheses), " + ".join(paths))
 
 
 def regroup(nbest: str, output: str) -> int:

@@ -41,7 +41,7 @@ def ablate(dev: Problem, test: Problem, tuning: Tuning, groups: dict[str, Intege
 
     Args:
         dev: all features.
-        test: the same, of another set; its columns in the same order.
+        test: the same, of another set.
         tuning: of which one run is made.
         groups: dense columns of each new feature.
         folds: parts of dev.
@@ -58,7 +58,8 @@ def ablate(dev: Problem, test: Problem, tuning: Tuning, groups: dict[str, Intege
             given = without(dev, columns)
             held = out_of_fold(given, once, folds, bar)
             weights = run(given, once, fold=True).weights
-            found[name] = held, test.statistics[test.candidates.best(test.candidates.scores(weights))]
+            by_name = test.candidates.space.vector(dev.candidates.space.weights(weights))
+            found[name] = held, test.statistics[test.candidates.best(test.candidates.scores(by_name))]
             bar.advance(1, "")
     return [_row(name, found, dev) for name in left_out]
 

@@ -79,7 +79,7 @@ def check_experiment(experiment: Experiment) -> None:
         read_references([str(part.source), *(str(path) for path in part.reference)])
         first = next(read_nbest(str(part.nbest)))
         check_labels(first, list(experiment.features))
-    if any(text.startswith("kenlm:") for text in experiment.features.values()):
+    if any(text.startswith("kenlm") for text in experiment.features.values()):
         require_kenlm()
 
 
@@ -136,7 +136,7 @@ def _score(experiment: Experiment, name: str, test_set: NbestSet, resources: Res
             request = request.with_parts(parts)
         output = experiment.output / f"{name}.{label}.nbest.gz"
         action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), resources)
-        inputs = (nbest, test_set.source, *(Path(part) for part in parts))
+        inputs = (nbest, test_set.source, *(Path(part) for part in (*parts, *request.code)))
         stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action))
         nbest = output
     return stages

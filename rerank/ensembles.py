@@ -26,7 +26,9 @@ def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
         presets = entry.get("preset") if isinstance(entry, dict) else None
         if isinstance(presets, list):
             presets = ",".join(str(preset) for preset in presets)
-        if not isinstance(presets, str) or ("," not in presets and "seeds" not in entry):
+        if not isinstance(presets, str) or not (
+            "," in presets or "seeds" in entry or isinstance(entry["preset"], list)
+        ):
             expanded[name] = entry
             continue
         seeds = entry.get("seeds", 1)

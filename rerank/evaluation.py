@@ -35,7 +35,7 @@ class ListFacts:
 
     Attributes:
         best: the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none.
-        ranks: by system, the place of its line in the list of each sentence, from 1, or None where it is not there.
+        ranks: by system, for each line of the reference the place in the list of what it says, from 1, or None.
     """
 
     best: list[str]
@@ -93,9 +93,8 @@ def evaluate(
     """
     if not references[0]:
         raise InputError("the reference is empty")
+    _check_lengths(systems, references)
     for name, lines in systems:
-        if len(lines) != len(references[0]):
-            raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
         for number, line in enumerate(lines, start=1):
             if has_marks(line):
                 raise InputError(f"{name}:{number}: segmentation marks such as |0-1| in the text; decode without -t")
@@ -115,6 +114,12 @@ def evaluate(
     return Evaluation(scores, signatures, oracle or None, facts)
 
 
+def _check_lengths(systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[Sequence[str]]) -> None:
+    for name, lines in systems:
+        if len(lines) != len(references[0]):
+            raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
+
+
 def look_up(
     nbest: str, references: Sequence[Sequence[str]], systems: Sequence[tuple[str, Sequence[str]]], filters: Filters
 ) -> ListFacts:
@@ -127,7 +132,8 @@ def look_up(
         filters: what is done to candidates.
     """
     bleu, best = Metric("bleu"), [""] * len(references[0])
-    ranks: dict[str, list[int | None]] = {name: [] for name, _ in systems}
+    _check_lengths(systems, references)
+    ranks: dict[str, list[int | None]] = {name: [None] * len(best) for name, _ in systems}
     for sentence_list in read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest)):
         check_id(sentence_list, len(best), "reference")
         count = bleu.counter([lines[sentence_list.sentence] for lines in references])
@@ -137,7 +143,7 @@ def look_up(
         for name, lines in systems:
             line = " ".join(tokens(lines[sentence_list.sentence]))
             places = [place for place, text in enumerate(texts, start=1) if " ".join(tokens(text)) == line]
-            ranks[name].append(places[0] if places else None)
+            ranks[name][sentence_list.sentence] = places[0] if places else None
     return ListFacts(best, ranks)
 
 

@@ -145,6 +145,10 @@ def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[s
             raise InputError(f"{result}:{place}: expected 'F<k> weight' with k below {size}, or 'name weight'")
         if column:
             dense[int(column.group(1))] = value
-        else:
+        elif name in sparse:
             others[name] = value
+        else:
+            raise InputError(f"{result}:{place}: no feature {name!r} in the folder")
+    if not lines:
+        raise InputError(f"{result}: the file is empty")
     return dense, others

@@ -107,6 +107,8 @@ def read_experiment(path: str) -> Experiment:
 def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
     """Make an experiment of the values of its file."""
     _check_keys(values, Experiment, "")
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))  # for features `module:Class` in a file beside the experiment
     entries, groups = expand_models(_table(values, "models"))
     models = {name: _model(entry, f"models.{name}") for name, entry in entries.items()}
     asked = parse_requests([f"{label}={text}" for label, text in _table(values, "features").items()])

@@ -11,7 +11,7 @@ from moses_io.text import tokens
 Filter = Callable[[str], str]
 
 _PIECE_END = re.compile("@@( |$)")
-_MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+(,[^ |]*)*\|(?=$| )")
+_MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+(,[^|]*)?\|(?=$| )")
 
 
 def _join_pieces(_: str) -> Filter:
@@ -71,6 +71,8 @@ class Filters:
     text: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise InputError(f"filter: expected names such as 'debpe,deescape', found {self.text!r}")
         for part in self._parts:
             name, _, argument = part.partition(":")
             if name not in FILTERS:

@@ -83,6 +83,8 @@ class Metric:
     """
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise InputError(f"metric: expected a name such as 'bleu', found {text!r}")
         named, colon, numbers = text.partition(":")
         names = _split(named)
         weights = _weights(numbers, text) if colon else [1 / len(names)] * len(names)

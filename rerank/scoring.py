@@ -53,6 +53,9 @@ def add_features(
             if hasattr(feature, "done"):
                 feature.done()
     for number, (label, feature) in enumerate(features if verify else []):
+        if not hasattr(feature, "alone"):
+            note(f"{label}: not of a model, there is nothing to verify")
+            continue
         size, difference = sample.largest_difference(number, feature)
         note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
 

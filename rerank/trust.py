@@ -69,9 +69,13 @@ def without(problem: Problem, columns: Integers) -> Problem:
     candidates, start = problem.candidates, problem.start.copy()
     dense, size = candidates.dense.copy(), candidates.space.dense_size
     start[columns], dense[:, columns[columns < size]] = 0, 0
+    lower, upper = (np.broadcast_to(bound, start.shape).copy() for bound in (problem.lower, problem.upper))
+    lower[columns[columns < size]] = upper[columns[columns < size]] = 0
     kept = ~np.isin(candidates.sparse.columns + size, columns)
     sparse = replace(candidates.sparse, values=candidates.sparse.values * kept)
-    return replace(problem, candidates=replace(candidates, dense=dense, sparse=sparse), start=start)
+    return replace(
+        problem, candidates=replace(candidates, dense=dense, sparse=sparse), start=start, lower=lower, upper=upper
+    )
 
 
 def p_value(metric: Metric, old: Array, new: Array) -> float:

@@ -38,6 +38,8 @@ class Caution:
     ablate: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.folds, int) or self.folds < 0 or self.folds == 1:
+            raise InputError(f"folds: expected a whole number from 2, or 0 for none, found {self.folds!r}")
         if self.fallback and not self.folds:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 

@@ -59,7 +59,13 @@ class Lists:
                         known[hypothesis.text] = count(self.filters(hypothesis.text))
                     statistics.append(known[hypothesis.text])
                 bar.advance(1, "")
-        return TuningSet(collector.candidates(), np.array(statistics, dtype=np.float64))
+        return _ordered(TuningSet(collector.candidates(), np.array(statistics, dtype=np.float64)))
+
+
+def _ordered(found: TuningSet) -> TuningSet:
+    """Put sentences in the order of their ids, so that the order of the list makes no difference."""
+    order = np.argsort(found.candidates.sentences)
+    return TuningSet(found.candidates.of(order), found.statistics[found.candidates.rows_of(order)])
 
 
 @dataclass(frozen=True)
@@ -80,12 +86,16 @@ class Extracted:
             raise InputError(f"the files of an extractor are tuned on their own statistics, BLEU, not on {metric.name}")
         collector = Collector()
         rows: list[tuple[float, ...]] = []
+        names: tuple[str, ...] = ()
         blocks = zip_longest(read_blocks(self.features, "FEATURES"), read_blocks(self.statistics, "SCORES"))
         for block, counted in blocks:
             if block is None or counted is None:
                 raise InputError(f"{self.features} and {self.statistics} do not have the same number of sentences")
             if (block.sentence, len(block.rows)) != (counted.sentence, len(counted.rows)):
                 raise InputError(f"{counted.place}: not the sentence, or not the candidates, of {block.place}")
+            names = names or block.names
+            if block.names != names:
+                raise InputError(f"{block.place}: not the names, or not the order, of the first sentence")
             if counted.names != ("BLEU",):
                 raise InputError(f"{counted.place}: expected statistics of BLEU, found {' '.join(counted.names)}")
             labels = [name.rpartition("_")[0] or name for name in block.names]

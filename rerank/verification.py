@@ -2,10 +2,11 @@
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from features.feature import Array, Candidates, Feature
+from features.feature import Array, Candidates
 
 
 class Sample:
@@ -30,8 +31,7 @@ class Sample:
                     self._kept[place : place + 1] = [(one, [values[row].copy() for values in columns])]
                 row += 1
 
-    def largest_difference(self, number: int, feature: Feature) -> tuple[int, float]:
-        """Score the sample by feature `number` one by one; return its size and the largest difference of a value."""
-        alone = getattr(feature, "alone", feature)
-        differences = [float(np.abs(alone([one]) - values[number]).max()) for one, values in self._kept]
+    def largest_difference(self, number: int, feature: Any) -> tuple[int, float]:
+        """Score the sample by the method `alone` of feature `number`; return its size and the largest difference."""
+        differences = [float(np.abs(feature.alone([one]) - values[number]).max()) for one, values in self._kept]
         return len(differences), max(differences, default=0.0)

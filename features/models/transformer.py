@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from features.feature import Resources
 from features.models.device import find_device
 
 IGNORED = -100
@@ -14,9 +15,14 @@ IGNORED = -100
 class Scorer:
     """A model and its tokenizer on a device."""
 
-    def __init__(self, transformers: Any, folder: str, device: str) -> None:
-        self._device = find_device(device)
+    def __init__(self, transformers: Any, folder: str, languages: Sequence[str], resources: Resources) -> None:
+        self._device = find_device(resources.device)
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        speaks_many = hasattr(self._tokenizer, "src_lang")
+        if speaks_many != bool(languages) or len(languages) not in (0, 2):
+            raise ValueError("expected DIR,SOURCE,TARGET for a tokenizer of many languages, DIR alone for another one")
+        if languages:
+            self._tokenizer.src_lang, self._tokenizer.tgt_lang = languages
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True)
         self._model = model.to(self._device).eval()
 

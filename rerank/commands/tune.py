@@ -31,9 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--metric", metavar="METRIC", help="bleu, bleu-shortest, bleu-average, chrf, chrf++, ter; bleu+chrf:0.7,0.3")
     add("--filter", default="", metavar="NAMES", help="before the metric, such as debpe,detokenize; see `evaluate`")
     add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
-    add("--runs", type=whole_number, metavar="N", help="tune from N seeds and keep the average (default: 5)")
+    add("--runs", type=whole_number, metavar="N", help="tune from N seeds and keep the average (default: 5, mert 20)")
     add("--ridge", type=float, metavar="X", help="hold weights near the start; pro: near 0")
-    add("--set", action="append", default=[], metavar="KEY=NUMBER", help="another setting of the tuner: restarts=15")
+    add(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=NUMBER", help="settings of the tuner: restarts=15"
+    )
     add("--sign", action="append", metavar="NAME:+|-", help="no weight below (+) or above (-) 0; may be repeated")
     add("--freeze", action="append", metavar="NAME", help="keep the start weight of a feature; may be repeated")
     add("--parity", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")

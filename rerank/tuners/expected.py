@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
+from moses_io.errors import InputError
 from rerank.candidates import Array
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
@@ -29,6 +30,11 @@ class ExpectedSettings:
     steps: int = 50
 
     def __post_init__(self) -> None:
+        stages = self.entropies
+        if not (
+            isinstance(stages, (list, tuple)) and stages and all(isinstance(each, (int, float)) for each in stages)
+        ):
+            raise InputError(f"entropies: expected a list of numbers, found {stages!r}")
         check_numbers(self, {"steps": 1}, [], ["ridge"])
 
     @property

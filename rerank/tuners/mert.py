@@ -79,6 +79,8 @@ def _chain(search: "LineSearch", begin: Array, settings: MertSettings, noise: fl
 def _near(problem: Problem, weights: Array, noise: float, rng: np.random.Generator) -> Array:
     """Return other dense weights: each times about 1, and some of their mean added."""
     dense, near = problem.candidates.space.dense_size, weights.copy()
+    if not dense:
+        return near
     near[:dense] *= 1 + noise * rng.standard_normal(dense)
     near[:dense] += noise * np.abs(weights[:dense]).mean() * rng.standard_normal(dense)
     return problem.clip(near)
@@ -100,7 +102,7 @@ class LineSearch:
         self.problem, self._ridge = problem, ridge
         dense = problem.candidates.space.dense_size
         axes = list(np.eye(len(problem.start))[:dense])
-        if problem.start[dense:].any():
+        if problem.start[dense:].any() or not dense:
             axes.append(np.concatenate([np.zeros(dense), problem.start[dense:]]))
         self._axes = [self.line(axis) for axis in axes]
 

@@ -57,7 +57,7 @@ def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -
     from sklearn.linear_model import LogisticRegression
 
     kept = np.ones(len(problem.start), dtype=bool)
-    while True:
+    while kept.any():
         columns, weights = differences[:, kept], problem.clip(np.zeros(len(kept)))
         both, answers = vstack([columns, -columns]), np.repeat([1, 0], columns.shape[0])
         classifier: Any = LogisticRegression(C=1 / settings.ridge, fit_intercept=False, max_iter=1000)
@@ -66,15 +66,18 @@ def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -
         if not beyond.any():
             return weights
         kept &= ~beyond
+    return problem.clip(np.zeros(len(kept)))
 
 
 def _sample(problem: Problem, settings: ProSettings) -> tuple[Integers, Integers]:
-    """Return the better and the worse candidate of each pair."""
+    """Return the better and the worse candidate of each pair, whatever the order of candidates in the list."""
     rng = np.random.default_rng(settings.seed)
     values = problem.metric.smoothed(problem.statistics)
     pairs = []
+    dense = problem.candidates.dense
     for start, end in zip(problem.candidates.offsets[:-1], problem.candidates.offsets[1:], strict=True):
-        drawn = rng.integers(start, end, size=(settings.pairs, 2))
+        order = start + np.lexsort((*dense[start:end].T, values[start:end]))
+        drawn = order[rng.integers(0, end - start, size=(settings.pairs, 2))]
         lead = values[drawn[:, 0]] - values[drawn[:, 1]]
         enough = np.flatnonzero(np.abs(lead) >= settings.least)
         best = enough[np.argsort(-np.abs(lead[enough]), kind="stable")[: settings.kept]]

@@ -40,12 +40,13 @@ class Problem:
         return float(self.metric.score(self.statistics[chosen].sum(axis=0)))
 
     def spread(self) -> Array:
-        """(dense,) standard deviation of each dense feature within sentences, pooled over all of them."""
-        candidates = self.candidates
-        counts = np.diff(candidates.offsets)
-        means = np.add.reduceat(candidates.dense, candidates.offsets[:-1]) / counts[:, None]
-        within = candidates.dense - np.repeat(means, counts, axis=0)
-        spread: Array = np.sqrt((within**2).mean(axis=0))
+        """(dense,) standard deviation of each dense feature within sentences, pooled; 0 if constant there."""
+        dense, starts = self.candidates.dense, self.candidates.offsets[:-1]
+        counts = np.diff(self.candidates.offsets)
+        varies = (np.maximum.reduceat(dense, starts) > np.minimum.reduceat(dense, starts)).any(axis=0)
+        means = np.add.reduceat(dense, starts) / counts[:, None]
+        within = dense - np.repeat(means, counts, axis=0)
+        spread: Array = np.sqrt((within**2).mean(axis=0)) * varies
         return spread
 
     def of(self, sentences: Integers) -> "Problem":

@@ -11,6 +11,7 @@ import numpy as np
 from features.progress import note
 from moses_io.errors import InputError, nearest
 from rerank.candidates import Array
+from rerank.metrics import Metric
 from rerank.tuners import expected, kbmira, mert, moses, pro
 from rerank.tuners.inside import Inside
 from rerank.tuners.problem import Problem, Tuned
@@ -77,16 +78,20 @@ def settle(values: dict[str, Any]) -> Tuning:
     own = {name: value for name, value in values.items() if name in shared}
     others = {name: value for name, value in values.items() if name not in shared}
     tuner, parity = own.get("tuner", "kbmira"), own.get("parity", "")
-    if tuner not in TUNERS:
+    for name in ("sign", "freeze"):
+        found = own.get(name, ())
+        if not (isinstance(found, (list, tuple)) and all(isinstance(each, str) for each in found)):
+            raise InputError(f"{name}: expected a list of names, found {found!r}")
+    if not isinstance(tuner, str) or tuner not in TUNERS:
         raise InputError(f"tuner: unknown tuner {tuner!r}{nearest(str(tuner), list(TUNERS))}")
     row = TUNERS[tuner]
-    if parity:
+    if parity and tuner == "kbmira":
         others = {"step": moses.STEP} | others
     known = [each.name for each in dataclasses.fields(row.settings)]
     for name in others:
         if name not in known:
             raise InputError(f"unknown key {name!r}{nearest(name, [*known, *shared])}")
-    defaults = {"tuner": tuner, "runs": 1 if parity else row.runs, "metric": "bleu", "parity": ""}
+    defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else row.runs, "metric": "bleu", "parity": ""}
     lists = {name: tuple(own.get(name, ())) for name in ("sign", "freeze")}
     tuning = Tuning(**(defaults | own | lists), settings=row.settings(**others))
     _check(tuning)
@@ -94,6 +99,7 @@ def settle(values: dict[str, Any]) -> Tuning:
 
 
 def _check(tuning: Tuning) -> None:
+    Metric(tuning.metric)
     if not isinstance(tuning.runs, int) or tuning.runs < 1:
         raise InputError(f"runs: expected a whole number from 1, found {tuning.runs!r}")
     if tuning.parity not in ("", "moses"):
@@ -112,6 +118,8 @@ def run(problem: Problem, tuning: Tuning, fold: bool = False) -> Tuned:
         InputError: the metric is 0 whatever the weights were.
     """
     if tuning.parity:
+        if (problem.lower == problem.upper).any():
+            raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
         tuned = moses.tune(problem, tuning.settings)
     else:
         inside = Inside(problem)

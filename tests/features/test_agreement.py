@@ -9,6 +9,7 @@ from features.models.folder import load_model
 from features.models.scoring import score_pairs
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
+from rerank.models import Texts, TrainingRequest, train_model
 
 TEXTS = [("die Zeitung", ["the newspaper .", "the", ""]), ("im Wald gibt es eine Lampe .", ["there is a lamp ."])]
 SENTENCES = [
@@ -55,7 +56,7 @@ def test_attention_on_links(models: dict[str, Path]) -> None:
     np.testing.assert_allclose(values[:3, 0], [*wanted, 0], rtol=1e-4)
 
 
-def test_models_that_do_not_fit(models: dict[str, Path]) -> None:
+def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None:
     forward, backward = str(models["forward"]), str(models["backward"])
     for argument, message in (
         (forward, "expected a forward and a backward model"),
@@ -65,6 +66,16 @@ def test_models_that_do_not_fit(models: dict[str, Path]) -> None:
             Agreement(argument, CPU)
     with pytest.raises(InputError, match="expected a forward model"):
         Links(backward, CPU)
+    small = {"embedding": 4, "hidden": 4, "attention": 4, "updates": 1}
+    files = [str(tmp_path / side) for side in ("s", "t")]
+    for path in files:
+        Path(path).write_text("a b\n" * 4)
+    texts = Texts((files[0], files[1]), (files[0], files[1]))
+    train_model(TrainingRequest("luong-global-dot", settings=small), texts, str(tmp_path / "after"), "cpu")
+    with pytest.raises(
+        InputError, match="after: expected a model on words, from left to right, with wiring 'attend-fi"
+    ):
+        Links(str(tmp_path / "after"), CPU)
     bare = [Candidates(0, ("x",), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
     with pytest.raises(InputError, match="the list has no word alignment"):
         Links(forward, CPU)(bare)

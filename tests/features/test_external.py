@@ -46,6 +46,7 @@ def test_outputs_of_other_tools(write: Write, form: str, text: str, wanted: list
     ("text", "message"),
     [
         ("", "scores:1: no scores that are known"),
+        ("0 ||| a b ||| L= 1 ||| -3\n", "scores:1: no scores that are known"),
         ("word\n", "scores:1: no scores that are known"),
         ("1\n\n", "scores:2: not like the first line"),
         ("1 2\n1\n", "scores:2: not like the first line"),

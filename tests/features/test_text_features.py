@@ -79,16 +79,19 @@ def test_length_ratio_of_a_corpus(tmp_path: Path) -> None:
 
 def test_lexical_tables_of_moses(tmp_path: Path) -> None:
     """p(the|das) = 0.6, p(12|NULL) = 0.1, nothing else: means over NULL and four source words."""
-    path = tmp_path / "lex"
+    path = tmp_path / "lex.f2e"
     path.write_text("the das 0.6\n12 NULL 0.1\n")
     rare = math.log(SMALLEST)
     wanted = 2 * math.log(0.6 / 5) + math.log(0.1 / 5) + 2 * rare
     assert values("lexical", str(path))[0] == pytest.approx([wanted])
-    path.write_text("das the 0.6\n1.2 NULL 0.1\n")  # lex.e2f: the source from the candidate
-    assert values("lexical", str(path))[0] == pytest.approx([math.log(2 * 0.6 / 6) + math.log(0.1 / 6) + 2 * rare])
+    other = tmp_path / "lex.e2f"
+    other.write_text("das the 0.6\n1.2 NULL 0.1\n")
+    assert values("lexical", str(other))[0] == pytest.approx([math.log(2 * 0.6 / 6) + math.log(0.1 / 6) + 2 * rare])
     path.write_text("the das\n")
-    with pytest.raises(InputError, match="lex:1: expected 'word word probability'"):
+    with pytest.raises(InputError, match=r"lex\.f2e:1: expected 'word word probability'"):
         values("lexical", str(path))
+    with pytest.raises(InputError, match="expected f2e or e2f in the name"):
+        values("lexical", "table")
 
 
 def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
@@ -157,6 +160,9 @@ def test_links_of_chart_decoders_count_the_marks() -> None:
     swapped = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0=1 1=0 ||| 0-1 1-0 ", 1)
     found = values("phrases", "", [Candidates(0, ("x", "y"), (("a", "b"),) * 2, (line, swapped))])
     assert found == [[2, 1, 0, 0, 1], [2, 1, 0, 0, 0]]
+    beyond = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0-0 7-9", 1)
+    with pytest.raises(InputError, match="sentence 0: links beyond its 2 and 2 words"):
+        values("phrases", "", [Candidates(0, ("x", "y"), (("a", "b"),), (beyond,))])
 
 
 def test_on_the_sample_no_feature_is_constant(sample: Path) -> None:

@@ -20,6 +20,7 @@ def test_presets_and_seeds_become_models() -> None:
     assert groups == {"many": ("many-a-1", "many-b-1"), "two": ("two-c-1", "two-c-2")}
     assert models["many-b-1"] == {"preset": "b", "seed": 1, "hidden": 8}
     assert models["two-c-2"] == {"preset": "c", "seed": 2} and models["one"] == {"preset": "d"}
+    assert expand_models({"x": {"preset": ["a"]}})[1] == {"x": ("x-a-1",)}
     with pytest.raises(InputError, match="seeds: expected a whole number from 1"):
         expand_models({"x": {"preset": "a", "seeds": "3"}})
 

@@ -38,6 +38,11 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
     assert lines[-1] == "x: 0 of 400 lines are in the list, 0 first in it"
 
 
+def test_a_system_of_another_length(sample: Path) -> None:
+    with pytest.raises(InputError, match="x has 1 lines, the reference has 400"):
+        look_up(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], [("x", ["x"])], Filters(""))
+
+
 def test_blanks_other_than_the_space_do_not_split_tokens() -> None:
     joined = ["a\u00a0b c\u2028d e f g"]
     apart = ["a b c d e f g"]

@@ -65,6 +65,8 @@ def test_results_of_the_tuners(command: Command, write: Write, tmp_path: Path, r
     [
         ("1 2 3\n", "expected 4 weights, found 3"),
         ("F0 1\nF7 2\n", "out:2: expected 'F<k> weight' with k below 3"),
+        ("", "out: the file is empty"),
+        ("L= 0.5\n", "out:1: no feature 'L='"),
         ("F0 x\n", "out:1: expected 'F<k> weight'"),
     ],
 )

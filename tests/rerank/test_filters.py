@@ -10,7 +10,11 @@ Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
 
 CASES = {
-    "marks": [("the house |0-1| is |2-2|", "the house is"), ("a |x-1| b", "a |x-1| b"), ("a |0-0,wa=0-0| b", "a b")],
+    "marks": [
+        ("the house |0-1| is |2-2|", "the house is"),
+        ("a |x-1| b", "a |x-1| b"),
+        ("the |0-0,wa=0-0 ,total=0.49, LM0= -0.69| b |1-1|", "the b"),
+    ],
     "factors": [("the|DT house|NN", "the house"), ("| a", "| a"), ("plain text", "plain text")],
     "debpe": [("a hou@@ se@@ s .", "a houses ."), ("cut@@", "cut"), ("a@@b c", "a@@b c")],
     "deescape": [("&lt; &#124; &amp;lt; &apos;s", "< | &lt; 's")],

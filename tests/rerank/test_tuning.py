@@ -95,7 +95,8 @@ def test_what_cannot_be_signed_or_frozen(command: Command, write: Write) -> None
         assert status == 2 and message in err
 
 
-def test_the_order_of_lines_makes_no_difference(command: Command, write: Write) -> None:
+@pytest.mark.parametrize("tuner", ["kbmira", "mert", "pro", "expected"])
+def test_the_order_of_lines_makes_no_difference(command: Command, write: Write, tuner: str) -> None:
     """Neither of sentences, once they are found by id, nor of candidates that differ in their scores."""
     lines = TWO.split("\n")[:-1]
     start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
@@ -103,7 +104,7 @@ def test_the_order_of_lines_makes_no_difference(command: Command, write: Write) 
     for order in ((0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 0, 1)):
         nbest = write("list", "\n".join(lines[place] for place in order) + "\n")
         found.append(
-            command("tune", nbest, "--reference", write("ref", TWO_REFERENCES), "--start", start, "--tuner", "expected")
+            command("tune", nbest, "--reference", write("ref", TWO_REFERENCES), "--start", start, "--tuner", tuner)
         )
     weights = [read_weights(str(write("ini", ini))) for _, ini, _ in found]
     for other in weights[1:]:

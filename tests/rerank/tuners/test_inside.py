@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rerank.candidates import FeatureSpace, Sparse
 from rerank.tuners.inside import Inside
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import TUNERS, run, settle
@@ -51,7 +52,7 @@ def test_a_sign_is_kept(problem: Make, tuner: str) -> None:
 def test_a_constant_feature_keeps_its_weight(problem: Make) -> None:
     """No tuner sees it; beside the others it weighs what it did."""
     constant = given(problem)
-    constant.candidates.dense[:, 2] = np.repeat(np.arange(20.0), 8)
+    constant.candidates.dense[:, 2] = np.repeat(0.1 * np.arange(20.0), 8)
     inside = Inside(constant)
     assert inside.problem.candidates.dense.shape[1] == 2
     scores = constant.candidates.dense[:, :2] @ START[:2]
@@ -65,3 +66,24 @@ def test_a_strong_ridge_holds_the_start(problem: Make, tuner: str) -> None:
     near = run(given(problem), settle({"tuner": tuner, "runs": 1, "ridge": 1e3, **FEW[tuner]})).weights
     far = run(given(problem), settle({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights
     assert np.abs(near - START).sum() < 0.2 * np.abs(far - START).sum()
+
+
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_sparse_features_alone(problem: Make, tuner: str) -> None:
+    """A list without a dense feature that differs: none of the tuners needs one."""
+    whole = given(problem)
+    rows = np.arange(len(whole.statistics))
+    sparse = Sparse(
+        np.append(rows, len(rows)), np.zeros(len(rows), dtype=np.int64), whole.candidates.dense[:, 0].copy()
+    )
+    dense = np.ones((len(rows), 1))
+    candidates = replace(whole.candidates, space=FeatureSpace((("C", 1),), ("s_x",)), dense=dense, sparse=sparse)
+    only = Problem(candidates, whole.statistics, whole.metric, np.array([1.0, 0.1]))
+    tuned = run(only, settle({"tuner": tuner, **FEW[tuner]}))
+    assert tuned.weights[1] > 0 and tuned.metric >= tuned.start
+
+
+def test_pro_when_every_weight_ends_beyond_its_bound(problem: Make) -> None:
+    bounds = {"lower": np.array([-np.inf, 0.0, 0.0]), "upper": np.array([0.0, np.inf, np.inf])}
+    weights = run(given(problem, **bounds), settle({"tuner": "pro", "runs": 1})).weights
+    assert weights[0] <= 0 and (weights[1:] >= 0).all()
