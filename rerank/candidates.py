@@ -37,6 +37,11 @@ class FeatureSpace:
         """Number of all values."""
         return self.dense_size + len(self.sparse)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of each column, that of a feature with several values as often as it has values."""
+        return (*(name for name, count in self.dense for _ in range(count)), *self.sparse)
+
     def row(self, hypothesis: Hypothesis) -> list[float]:
         """Return the dense values of a hypothesis in this order."""
         found = dict(hypothesis.dense)

@@ -85,8 +85,8 @@ def _sparse(found: TuningSet, row: int) -> dict[str, float]:
 
 def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
     dense = start[: space.dense_size].tolist()
-    names = [name for name, count in space.dense for _ in range(count)]
-    files = {"init.dense": "".join(f"{name}= {value:.10g}\n" for name, value in zip(names, dense, strict=True))}
+    by_name = zip(space.columns, dense, strict=False)
+    files = {"init.dense": "".join(f"{name}= {value:.10g}\n" for name, value in by_name)}
     more = [1.0] if space.sparse else []
     rows = [[*dense, *more], [0.0] * (len(dense) + len(more)), [1.0] * (len(dense) + len(more))]
     files["init.opt"] = "".join(" ".join(f"{value:.10g}" for value in row) + "\n" for row in rows)

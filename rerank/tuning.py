@@ -105,9 +105,8 @@ def _ablate(problem: Problem, tuning: Tuning, folds: int) -> None:
 
 def groups(space: FeatureSpace) -> dict[str, Integers]:
     """Return the columns of each dense feature by its name, and of all sparse ones together."""
-    names = np.array(
-        [name for name, count in space.dense for _ in range(count)] + ["sparse features"] * len(space.sparse)
-    )
+    dense = space.columns[: space.dense_size]
+    names = np.array([*dense, *["sparse features"] * len(space.sparse)])
     return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}
 
 

@@ -71,10 +71,9 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
 
 def _places(space: FeatureSpace, name: str) -> list[int]:
     """Return the columns of a feature."""
-    names = [dense for dense, count in space.dense for _ in range(count)] + list(space.sparse)
-    if name not in names:
-        raise InputError(f"the list has no feature {name!r}{nearest(name, sorted(set(names)))}")
-    return [place for place, other in enumerate(names) if other == name]
+    if name not in space.columns:
+        raise InputError(f"the list has no feature {name!r}{nearest(name, sorted(set(space.columns)))}")
+    return [place for place, other in enumerate(space.columns) if other == name]
 
 
 def compare(space: FeatureSpace, weights: Weights, path: str) -> None:
