@@ -8,7 +8,10 @@ import numpy as np
 from features.feature import Array, Candidates, Resources
 from features.models.device import find_device
 from features.models.folder import Model, load_model
+from features.models.inference import fold
 from features.models.scoring import Pair, Rows, attention
+from features.models.tree import tree_attention
+from features.neural import GROUP, groups
 from features.phrases import word_alignment
 from moses_io.errors import InputError
 
@@ -36,11 +39,9 @@ class Agreement:
         """(N, 2)."""
         pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
         distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
-        forward, backward = (attention(model, list(distinct)) for model in self._models)
-        values = np.array(
-            [self._values(*each) for each in zip(distinct, forward, backward, strict=True)], dtype=np.float64
-        ).reshape(-1, 2)
-        return values[[distinct[pair] for pair in pairs]]
+        forward, backward = _forward(self._models[0], sentences), attention(self._models[1], list(distinct))
+        rows = [self._values(pair, row, backward[distinct[pair]]) for pair, row in zip(pairs, forward, strict=True)]
+        return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
     def _values(self, pair: Pair, forward: Rows, backward: Rows) -> tuple[float, float]:
         trace = float(np.einsum("ji,ij->", forward[:, 1:], backward[:, 1:]))
@@ -62,18 +63,29 @@ class Links:
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 1)."""
-        pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
-        rows = attention(self._model, list(distinct))
+        rows = iter(_forward(self._model, sentences))
         values = []
         for each in sentences:
             for hypothesis, line in zip(each.hypotheses, each.lines, strict=True):
                 links = word_alignment(line, len(each.source), len(hypothesis))
                 if links is None:
                     raise InputError(f"feature 'links', sentence {each.sentence}: the list has no word alignment")
-                row = rows[distinct[each.source, hypothesis]]
+                row = next(rows)
                 values.append([sum(float(row[target, source + 1]) for source, target in links)])
         return np.array(values, dtype=np.float64)
+
+
+def _forward(model: Model, sentences: Sequence[Candidates]) -> list[Rows]:
+    """Return the rows of all candidates, whose prefixes are shared."""
+    starts = np.cumsum([0, *(len(each.hypotheses) for each in sentences)])
+    found: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * int(starts[-1])
+    for group in groups(sentences, GROUP[model.device.type]):
+        rows = iter(
+            tree_attention(model, [(sentences[number].source, sentences[number].hypotheses) for number in group])
+        )
+        for number in group:
+            found[starts[number] : starts[number + 1]] = [next(rows) for _ in sentences[number].hypotheses]
+    return found
 
 
 def _load(folder: str, resources: Resources) -> Model:
@@ -84,4 +96,6 @@ def _load(folder: str, resources: Resources) -> Model:
             f"{folder}: expected a model on words, from left to right, with wiring 'attend-first', whose attention "
             "belongs to its words"
         )
+    if config.direction == "forward":
+        fold(model.network)
     return model

@@ -61,7 +61,7 @@ class Neural:
         """(N, values)."""
         starts = np.cumsum([0, *(len(candidates.hypotheses) for candidates in sentences)])
         values = np.empty((starts[-1], len(self._names)))
-        for group in _groups(sentences, GROUP[self._device.type]):
+        for group in groups(sentences, GROUP[self._device.type]):
             rows = np.concatenate([np.arange(starts[number], starts[number + 1]) for number in group])
             values[rows] = self._scored([(sentences[number].source, sentences[number].hypotheses) for number in group])
         return values
@@ -121,7 +121,7 @@ class Ensemble(Neural):
         return models
 
 
-def _groups(sentences: Sequence[Candidates], size: int) -> list[list[int]]:
+def groups(sentences: Sequence[Candidates], size: int) -> list[list[int]]:
     """Cut sentences into groups of sources of similar length; of several, with `size` candidates at most."""
     groups: list[list[int]] = []
     held = 0

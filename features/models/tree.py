@@ -1,6 +1,6 @@
 """Score the candidates of a source together: the decoder runs once for each different prefix."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from features.models.batches import pad
 from features.models.decoder import State
 from features.models.folder import Model
 from features.models.prefixes import Level, Numbers, prefix_tree
-from features.models.scoring import encode_target, fertility, mean_log
+from features.models.scoring import Rows, encode_target, fertility, mean_log
 from features.models.settings import Architecture
 from features.models.softmax import BLOCK
 from features.models.source import gather, join
@@ -34,17 +34,13 @@ def score_tree(models: Sequence[Model], sentences: Sequence[Sentence], names: Se
     Returns:
         (candidates, names) float64 values, the steps that were taken, and those of all candidates one by one.
     """
-    device = models[0].device
-    owners = [number for number, (_, candidates) in enumerate(sentences) for _ in candidates]
-    targets = [encode_target(models[0], candidate) for _, candidates in sentences for candidate in candidates]
+    device, owners = models[0].device, _owners(sentences)
     ended, found, steps = [], [], 0
     with torch.inference_mode():
         walks = [_Walk(model, [source for source, _ in sentences]) for model in models]
         sums = walks[0].nothing()
-        for level in prefix_tree(owners, targets):
-            log_probs, rows = zip(*(walk.step(level) for walk in walks), strict=True)
-            nodes, next_words = _on(device, level.nodes), _on(device, level.next_words)
-            tokens = of_tokens(mean_log(log_probs), next_words == UNKNOWN, rows[0][nodes])
+        for level, tokens in _levels(walks, models[0], sentences):
+            nodes = _on(device, level.nodes)
             sums = gather(gather(sums, _on(device, level.edge_in)), nodes).plus(tokens)
             ended.append(level.ended)
             found.append(gather(sums, _on(device, level.ends)))
@@ -53,7 +49,42 @@ def score_tree(models: Sequence[Model], sentences: Sequence[Sentence], names: Se
         expected = fertility(models[0], [source for source, _ in sentences]) if "fertility" in names else ()
         words = gather(Words(walks[0].source.real, expected), torch.tensor(owners, device=device))
         values = select(names, gather(join(found), _on(device, order)), words)
-    return values, steps, sum(len(target) + 1 for target in targets)
+    return values, steps, sum(len(target) + 1 for target in _targets(models[0], sentences))
+
+
+def tree_attention(model: Model, sentences: Sequence[Sentence]) -> list[Rows]:
+    """Return rows of attention of each candidate of some sentences, as `features.models.scoring.attention` does."""
+    found: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * len(_owners(sentences))
+    sizes = [len(sentences[owner][0]) + 2 for owner in _owners(sentences)]
+    with torch.inference_mode():
+        walk = _Walk(model, [source for source, _ in sentences])
+        rows = torch.zeros(len(sentences), 0, walk.source.bias.shape[1], device=model.device)
+        for level, tokens in _levels([walk], model, sentences):
+            before = rows[_on(model.device, level.edge_in)][_on(model.device, level.nodes)]
+            rows = torch.cat([before, tokens.attention.float().unsqueeze(1)], dim=1)
+            for number, row in zip(
+                level.ended.tolist(), rows[_on(model.device, level.ends)].cpu().numpy(), strict=True
+            ):
+                found[number] = row[:, : sizes[number]]
+    return found
+
+
+def _levels(walks: Sequence["_Walk"], first: Model, sentences: Sequence[Sentence]) -> Iterator[tuple[Level, Sums]]:
+    """Yield the levels of the tree, and of each of their edges its token."""
+    for level in prefix_tree(_owners(sentences), _targets(first, sentences)):
+        log_probs, rows = zip(*(walk.step(level) for walk in walks), strict=True)
+        nodes, next_words = _on(first.device, level.nodes), _on(first.device, level.next_words)
+        yield level, of_tokens(mean_log(log_probs), next_words == UNKNOWN, rows[0][nodes])
+
+
+def _owners(sentences: Sequence[Sentence]) -> list[int]:
+    """(candidates,) the place of each one's sentence."""
+    return [number for number, (_, candidates) in enumerate(sentences) for _ in candidates]
+
+
+def _targets(model: Model, sentences: Sequence[Sentence]) -> list[list[int]]:
+    """Return the numbers of each candidate's words."""
+    return [encode_target(model, candidate) for _, candidates in sentences for candidate in candidates]
 
 
 class _Walk:
