@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moses_io.errors import InputError
+from moses_io.hypothesis import UNLABELLED
 from moses_io.streams import name_of, numbered_lines, open_output
 from moses_io.text import decode, encode, number, tokens, without_line_end
 
@@ -26,7 +27,8 @@ def read_weights(path: str) -> Weights:
     `-l`, `-t` and `-w` (before 2013) are the weights of the labels d, lm, tm and w. A file without sections is a dense
     weight file, where a name is repeated for each of its values, or a sparse one, `name value`. What is said to be
     UNTUNEABLE is no weight, nor is a name without a value (so `moses -show-weights` prints purely sparse features).
-    `#` opens a comment at the start of a line or after a blank; a name may hold one.
+    `#` opens a comment at the start of a line or after a blank; a name may hold one. Of lines of numbers alone, mert's
+    `init.opt`, the first is taken, as the weights of features without a name.
 
     Raises:
         InputError: a line cannot be read, or there is no weight at all.
@@ -43,6 +45,8 @@ def read_weights(path: str) -> Weights:
         elif line and section in _OLD_SECTIONS:
             values = _numbers([line], _OLD_SECTIONS[section], f"{name_of(path)}:{line_number}")
             sectioned[_OLD_SECTIONS[section]] = sectioned.get(_OLD_SECTIONS[section], ()) + values
+        elif line and section is None and all(number(token) is not None for token in tokens(line)):
+            plain.setdefault(UNLABELLED, [float(token) for token in tokens(line)])
         elif line and section in (None, "weight") and not _NO_WEIGHT.search(line):
             name, values = _parse(line, f"{name_of(path)}:{line_number}")
             if section:

@@ -160,7 +160,7 @@ def _ablate(experiment: Experiment, dev: Path, test: Path) -> Stage:
 
     def action() -> None:
         given = [lists(dev, experiment.dev.reference), lists(test, experiment.test.reference)]
-        on_dev, on_test = (read_problem(each, str(experiment.start), settings.tuning) for each in given)
+        on_dev, on_test = (read_problem(each, str(experiment.start), settings.tuning)[0] for each in given)
         columns = groups(on_dev.candidates.space)
         folds = min(settings.caution.folds or FOLDS, len(on_dev.candidates.sentences))
         rows = ablate(on_dev, on_test, settings.tuning, {label: columns[label] for label in experiment.features}, folds)

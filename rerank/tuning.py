@@ -6,7 +6,7 @@ import numpy as np
 
 from features.progress import note
 from moses_io.errors import InputError
-from moses_io.weights import write_weights
+from moses_io.weights import Weights, write_weights
 from rerank import __version__
 from rerank.candidates import Candidates, FeatureSpace, Integers
 from rerank.metrics import Metric
@@ -44,22 +44,21 @@ class Caution:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
 
-def read_problem(given: Lists | Extracted, start: str, tuning: Tuning) -> Problem:
-    """Read what is to be tuned."""
+def read_problem(given: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
+    """Read what is to be tuned, and the start weights by name."""
     metric = Metric(tuning.metric)
     tuning_set = given.read(metric)
     space = tuning_set.candidates.space
     weights, frozen = read_start(start, space)
     vector = space.vector(weights)
     bounds = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
-    return Problem(tuning_set.candidates, tuning_set.statistics, metric, vector, *bounds)
+    return Problem(tuning_set.candidates, tuning_set.statistics, metric, vector, *bounds), weights
 
 
 def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
     """Tune weights from start weights and write them as an ini."""
-    problem = read_problem(given, start, tuning)
+    problem, weights = read_problem(given, start, tuning)
     space, metric = problem.candidates.space, problem.metric
-    weights, _ = read_start(start, space)
     compare(space, weights, start)
     _warn_of_names(problem.candidates)
     new = [name for name, _ in space.dense if name not in weights]

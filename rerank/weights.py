@@ -8,7 +8,6 @@ from features.progress import note
 from features.request import REST
 from moses_io.errors import InputError, nearest
 from moses_io.hypothesis import UNLABELLED
-from moses_io.text import number, read_lines, tokens
 from moses_io.weights import Weights, read_weights
 from rerank.candidates import Array, FeatureSpace
 
@@ -24,14 +23,12 @@ def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
     Raises:
         InputError: it cannot be read, or has not as many numbers as the list has dense values.
     """
-    lines = read_lines(path)
-    values = [number(token) for token in tokens(lines[0])] if lines else []
-    if values and None not in values:
+    weights = read_weights(path)
+    if list(weights) == [UNLABELLED] and UNLABELLED not in space.columns:
+        values = weights[UNLABELLED]
         if len(values) != space.dense_size:
-            raise InputError(f"{path}:1: expected {space.dense_size} start weights, found {len(values)}")
-        weights = space.weights(np.array(values + [0.0] * len(space.sparse), dtype=np.float64))
-    else:
-        weights = read_weights(path)
+            raise InputError(f"{path}: expected {space.dense_size} start weights, found {len(values)}")
+        weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
     rest = [name for name, _ in space.dense if REST.fullmatch(name)]
     return dict.fromkeys(rest, (1.0,)) | weights, rest
 

@@ -70,6 +70,10 @@ def test_sparse_weights_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_numbers_alone_are_the_first_line_of_init_opt(tmp_path: Path) -> None:
+    assert read(tmp_path, "0.5 -1 2e-3\n0 0 0\n1 1 1\n") == {"Unlabelled": (0.5, -1.0, 0.002)}
+
+
 def test_sections_from_before_2013(tmp_path: Path) -> None:
     text = "[weight-d]\n0.3\n0.1\n\n[weight-l]\n0.5\n[weight-t]\n0.2\n0.2\n[weight-w]\n-1\n[ttable-file]\n0 0 0 5 x\n"
     assert read(tmp_path, text) == {"d": (0.3, 0.1), "lm": (0.5,), "tm": (0.2, 0.2), "w": (-1.0,)}

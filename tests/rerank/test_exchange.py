@@ -96,4 +96,4 @@ def test_our_parity_runs_on_what_was_exported(command: Command, write: Write, tm
     weights = [read_weights(str(write("ini", ini))) for ini in inis]
     np.testing.assert_allclose(weights[0]["TM"], weights[1]["TM"])
     status, _, err = command("tune", *files, "--start", write("short.opt", "1 2\n"))
-    assert status == 2 and "short.opt:1: expected 3 start weights, found 2" in err
+    assert status == 2 and "short.opt: expected 3 start weights, found 2" in err

@@ -1,3 +1,5 @@
+import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,3 +129,11 @@ def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
     assert "out of fold, 5 folds: BLEU 100.00 with all features" in err
     assert "  without Good: " in err and "  without Bad: 100.00 (+0.00, p 1.000)" in err
     assert err.index("without Good") < err.index("without Bad")
+
+
+def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"[weight]\nGood= 0.1\nBad= 0.3\n")))
+    monkeypatch.setattr(sys, "stdin", content)
+    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", "-")
+    status, ini, err = command("tune", *arguments)
+    assert status == 0 and b"Good= " in ini, err
