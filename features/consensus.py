@@ -13,7 +13,7 @@ from moses_io.text import number
 
 LETTERS = 6
 SCALE = 1.0
-"""Of the totals, where none is named; the best of a grid on dev, see docs/features.md."""
+"""Of the totals, where none is named; docs/features.md has a grid on the sample's dev list."""
 
 
 class Consensus:
