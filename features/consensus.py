@@ -108,6 +108,14 @@ def posterior(candidates: Candidates, scale: float) -> list[float]:
     return shares
 
 
+def _matches(own: dict[tuple[str, ...], int], expected: dict[tuple[str, ...], float], order: int) -> list[float]:
+    """Return the n-grams of each order that a candidate shares with what is expected, clipped at its counts."""
+    matches = [0.0] * order
+    for ngram, count in own.items():
+        matches[len(ngram) - 1] += min(count, expected[ngram])
+    return matches
+
+
 def _bleu(
     own: dict[tuple[str, ...], int],
     expected: dict[tuple[str, ...], float],
@@ -115,9 +123,7 @@ def _bleu(
     size: int,
     length: float,
 ) -> float:
-    matches = [0.0] * ORDER
-    for ngram, count in own.items():
-        matches[len(ngram) - 1] += min(count, expected[ngram])
+    matches = _matches(own, expected, ORDER)
     logs = (math.log((match + 1) / (max(0, size - place) + 1)) for place, match in enumerate(matches))
     return math.exp(sum(logs) / ORDER + min(0.0, 1 - length / size)) if size else 0.0
 
@@ -129,9 +135,7 @@ def _chrf(
     size: int,
     _: float,
 ) -> float:
-    matches = [0.0] * LETTERS
-    for ngram, count in own.items():
-        matches[len(ngram) - 1] += min(count, expected[ngram])
+    matches = _matches(own, expected, LETTERS)
     rates = [
         (match / (size - place), match / total)
         for place, (match, total) in enumerate(zip(matches, totals, strict=True))
