@@ -1,18 +1,13 @@
 """What the attention of models agrees with: that of the other direction, and Moses' word alignment."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from features.feature import Array, Candidates, Resources
-from features.models.device import find_device
-from features.models.folder import Model, load_model
-from features.models.inference import fold
-from features.models.scoring import Pair, Rows, attention
-from features.models.tree import tree_attention
-from features.neural import GROUP, groups
+from features.models.scoring import Pair, Rows
 from features.phrases import word_alignment
+from features.reader import Reader, find_reader
 from moses_io.errors import InputError
 
 
@@ -29,23 +24,16 @@ class Agreement:
         folders = argument.split(",")
         if len(folders) != 2:
             raise InputError(f"feature 'agreement:{argument}': expected a forward and a backward model")
-        self._models = [_load(folder, resources) for folder in folders]
-        for folder, model, wanted in zip(folders, self._models, ("forward", "backward"), strict=True):
-            if model.config.direction != wanted:
-                raise InputError(f"{folder}: expected a {wanted} model, this is a {model.config.direction} one")
-        self.signature = "|".join(["agreement", *(model.signature for model in self._models)])
+        wanted = zip(folders, ("forward", "backward"), strict=True)
+        self._readers = [_reader(folder, direction, resources) for folder, direction in wanted]
+        self.signature = "|".join(["agreement", *(_signature(reader) for reader in self._readers)])
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 2)."""
         pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
-        forward, backward = _forward(self._models[0], sentences), attention(self._models[1], list(distinct))
-        rows = [self._values(pair, row, backward[distinct[pair]]) for pair, row in zip(pairs, forward, strict=True)]
+        forward, backward = (reader(sentences).rows for reader in self._readers)
+        rows = [_trace(*each) for each in zip(pairs, forward, backward, strict=True)]
         return np.array(rows, dtype=np.float64).reshape(-1, 2)
-
-    def _values(self, pair: Pair, forward: Rows, backward: Rows) -> tuple[float, float]:
-        trace = float(np.einsum("ji,ij->", forward[:, 1:], backward[:, 1:]))
-        return trace, trace / max(1, min(len(pair[0]), len(pair[1])))
 
 
 class Links:
@@ -56,14 +44,12 @@ class Links:
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        self._model = _load(argument, resources)
-        if self._model.config.direction != "forward":
-            raise InputError(f"{argument}: expected a forward model, this is a backward one")
-        self.signature = f"links|{self._model.signature}"
+        self._reader = _reader(argument, "forward", resources)
+        self.signature = f"links|{_signature(self._reader)}"
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 1)."""
-        rows = iter(_forward(self._model, sentences))
+        rows = iter(self._reader(sentences).rows)
         values = []
         for each in sentences:
             for hypothesis, line in zip(each.hypotheses, each.lines, strict=True):
@@ -75,27 +61,24 @@ class Links:
         return np.array(values, dtype=np.float64)
 
 
-def _forward(model: Model, sentences: Sequence[Candidates]) -> list[Rows]:
-    """Return the rows of all candidates, whose prefixes are shared."""
-    starts = np.cumsum([0, *(len(each.hypotheses) for each in sentences)])
-    found: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * int(starts[-1])
-    for group in groups(sentences, GROUP[model.device.type]):
-        rows = iter(
-            tree_attention(model, [(sentences[number].source, sentences[number].hypotheses) for number in group])
-        )
-        for number in group:
-            found[starts[number] : starts[number + 1]] = [next(rows) for _ in sentences[number].hypotheses]
-    return found
+def _trace(pair: Pair, forward: Rows, backward: Rows) -> tuple[float, float]:
+    trace = float(np.vdot(forward[:, 1:], backward[:, 1:].T))
+    return trace, trace / max(1, min(len(pair[0]), len(pair[1])))
 
 
-def _load(folder: str, resources: Resources) -> Model:
-    model = load_model(Path(folder), find_device(resources.device))
-    config = model.config
+def _reader(folder: str, direction: str, resources: Resources) -> Reader:
+    reader = find_reader([folder], resources)
+    config = reader.config
+    if config.direction != direction:
+        raise InputError(f"{folder}: expected a {direction} model, this is a {config.direction} one")
     if config.right_to_left or config.training.bpe or config.architecture.wiring != "attend-first":
         raise InputError(
             f"{folder}: expected a model on words, from left to right, with wiring 'attend-first', whose attention "
             "belongs to its words"
         )
-    if config.direction == "forward":
-        fold(model.network)
-    return model
+    reader.ask(rows=True)
+    return reader
+
+
+def _signature(reader: Reader) -> str:
+    return f"{reader.signature}|{reader.precision}" if reader.precision else reader.signature

@@ -5,8 +5,8 @@ summed over the tokens and not divided by their number.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +41,13 @@ class Resources:
         device: `auto`, `cpu` or `cuda`.
         precision: of the products of models, `fp32` or `bf16`.
         cache: folder of the scores that models gave before; empty for none.
+        readers: models by their folders, as features share them; see `features.reader`.
     """
 
     device: str = "auto"
     precision: str = "fp32"
     cache: str = ""
+    readers: dict[tuple[str, ...], Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Feature(Protocol):

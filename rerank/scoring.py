@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import IO
 
 import numpy as np
@@ -35,7 +36,8 @@ def add_features(
     if nbest == source == STANDARD:
         raise InputError("list and source cannot both come from stdin")
     sources = read_lines(source)
-    features = [(request.label, request.load(resources)) for request in requests]
+    shared = replace(resources, readers={})
+    features = [(request.label, request.load(shared)) for request in requests]
     for label, feature in features:
         note(f"{label} = {feature.signature}|version:{__version__}")
     lists = _with_new_labels(without_marks(read_nbest(nbest)), [label for label, _ in features])

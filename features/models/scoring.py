@@ -43,31 +43,29 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[Pair]) -> Iterator[tupl
         yield numbers, scores[0]._replace(log_probs=mean_log([each.log_probs for each in scores]))
 
 
-def score_alone(models: Sequence[Model], pairs: Sequence[Pair], names: Sequence[str]) -> Tensor:
-    """(pairs, names) float64 values, each pair from its first word; equal pairs are scored once."""
+def score_alone(
+    models: Sequence[Model], pairs: Sequence[Pair], names: Sequence[str], rows: bool = False
+) -> tuple[Tensor, list[Rows]]:
+    """Score each pair from its first word; equal pairs are scored once.
+
+    Returns:
+        (pairs, names) float64 values; and with `rows` of each pair its attention, (J+1, I+2): target words and `</s>`
+        on `<s>`, source words and `</s>`. Of a backward model target and source are those of the network.
+    """
     distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
     first, wanted = models[0], "fertility" in names
     values = torch.empty(len(distinct), len(names), dtype=torch.float64, device=models[0].device)
+    found: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * len(distinct)
+    turned = [pair[::-1] if first.config.direction == "backward" else pair for pair in distinct]
     for numbers, scores in score_pairs(models, list(distinct)):
         sums = total(of_tokens(scores.log_probs, scores.unknown, scores.attention))
-        sources = [list(distinct)[number][0 if first.config.direction == "forward" else 1] for number in numbers]
+        sources = [turned[number][0] for number in numbers]
         values[numbers] = select(names, sums, Words(scores.real, fertility(first, sources) if wanted else ()))
-    return values[[distinct[pair] for pair in pairs]]
-
-
-def attention(model: Model, pairs: Sequence[Pair]) -> list[Rows]:
-    """Return rows of attention of each pair, (J+1, I+2): target words and `</s>` on `<s>`, source words and `</s>`.
-
-    Of a backward model target and source are those of the network.
-    """
-    found: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * len(pairs)
-    backward = model.config.direction == "backward"
-    for numbers, scores in score_pairs([model], pairs):
-        rows = scores.attention.float().cpu().numpy()
-        for number, row in zip(numbers, rows, strict=True):
-            source, target = pairs[number][::-1] if backward else pairs[number]
+        for number, row in zip(numbers, scores.attention.float().cpu().numpy(), strict=True) if rows else ():
+            source, target = turned[number]
             found[number] = row[: len(target) + 1, : len(source) + 2]
-    return found
+    places = [distinct[pair] for pair in pairs]
+    return values[places], [found[place] for place in places] if rows else []
 
 
 def fertility(model: Model, sources: Sequence[tuple[str, ...]]) -> tuple[Tensor, Tensor]:

@@ -24,18 +24,22 @@ Sentence = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 """Tokens of a source and of its candidates."""
 
 
-def score_tree(models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, int, int]:
+def score_tree(
+    models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], rows: bool = False
+) -> tuple[Tensor, list[Rows], int, int]:
     """Score all candidates of some sentences with forward models.
 
     All prefixes of one length go together; the normalizer of the softmax serves all words that follow, and what a
     candidate's tokens add up to goes along the path. Several models score as the mean of their distributions; attention
-    is that of the first. Equal to `score_pairs` up to the rounding of float32.
+    is that of the first. Equal to `score_alone` up to the rounding of float32.
 
     Returns:
-        (candidates, names) float64 values, the steps that were taken, and those of all candidates one by one.
+        (candidates, names) float64 values; with `rows` the attention of each candidate; the steps that were taken, and
+        those of all candidates one by one.
     """
     device, owners = models[0].device, _owners(sentences)
     ended, found, steps = [], [], 0
+    seen = _Seen([len(sentences[owner][0]) + 2 for owner in owners], device) if rows else None
     with torch.inference_mode():
         walks = [_Walk(model, [source for source, _ in sentences]) for model in models]
         sums = walks[0].nothing()
@@ -45,28 +49,34 @@ def score_tree(models: Sequence[Model], sentences: Sequence[Sentence], names: Se
             ended.append(level.ended)
             found.append(gather(sums, _on(device, level.ends)))
             steps += len(level.sources)
+            if seen:
+                seen.add(level, tokens.attention)
         order = np.argsort(np.concatenate(ended))
         expected = fertility(models[0], [source for source, _ in sentences]) if "fertility" in names else ()
         words = gather(Words(walks[0].source.real, expected), torch.tensor(owners, device=device))
         values = select(names, gather(join(found), _on(device, order)), words)
-    return values, steps, sum(len(target) + 1 for target in _targets(models[0], sentences))
+    alone = sum(len(target) + 1 for target in _targets(models[0], sentences))
+    return values, seen.rows if seen else [], steps, alone
 
 
-def tree_attention(model: Model, sentences: Sequence[Sentence]) -> list[Rows]:
-    """Return rows of attention of each candidate of some sentences, as `features.models.scoring.attention` does."""
-    found: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * len(_owners(sentences))
-    sizes = [len(sentences[owner][0]) + 2 for owner in _owners(sentences)]
-    with torch.inference_mode():
-        walk = _Walk(model, [source for source, _ in sentences])
-        rows = torch.zeros(len(sentences), 0, walk.source.bias.shape[1], device=model.device)
-        for level, tokens in _levels([walk], model, sentences):
-            before = rows[_on(model.device, level.edge_in)][_on(model.device, level.nodes)]
-            rows = torch.cat([before, tokens.attention.float().unsqueeze(1)], dim=1)
-            for number, row in zip(
-                level.ended.tolist(), rows[_on(model.device, level.ends)].cpu().numpy(), strict=True
-            ):
-                found[number] = row[:, : sizes[number]]
-    return found
+class _Seen:
+    """Rows of attention along the paths of the tree."""
+
+    def __init__(self, sizes: Sequence[int], device: torch.device) -> None:
+        self._sizes, self._device = sizes, device
+        self._paths = torch.empty(0, device=device)
+        self.rows: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * len(sizes)
+
+    def add(self, level: Level, attention: Tensor) -> None:
+        """Go on with the rows (M, S) of a level's edges, and keep those of the candidates that end there."""
+        rows = attention.float().unsqueeze(1)
+        if len(self._paths):
+            before = self._paths[_on(self._device, level.edge_in[level.nodes])]
+            rows = torch.cat([before, rows], dim=1)
+        self._paths = rows
+        ends = rows[_on(self._device, level.ends)].cpu().numpy()
+        for number, row in zip(level.ended.tolist(), ends, strict=True):
+            self.rows[number] = row[:, : self._sizes[number]]
 
 
 def _levels(walks: Sequence["_Walk"], first: Model, sentences: Sequence[Sentence]) -> Iterator[tuple[Level, Sums]]:

@@ -98,4 +98,5 @@ _MAKERS: dict[str, Callable[[Sums, Words], Tensor]] = {
 
 def select(names: Sequence[str], sums: Sums, words: Words) -> Tensor:
     """(N, names) values, of those in `features.feature.VALUES`."""
-    return torch.stack([_MAKERS[name](sums, words).double() for name in names], dim=1)
+    columns = [_MAKERS[name](sums, words).double() for name in names]
+    return torch.stack(columns, dim=1) if columns else sums.log_probs.new_empty(len(sums.log_probs), 0)

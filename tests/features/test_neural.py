@@ -139,20 +139,20 @@ def test_out_of_memory_halves_what_is_scored_together(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    import features.neural
+    import features.reader
 
     feature = Neural(str(make(tmp_path / "model", direction)), Resources("cpu"))
     sentences = [SENTENCE, replace(SENTENCE, source=("die",)), SENTENCE]
     wanted, limit = feature(sentences), [4]
     name = "score_tree" if direction == "forward" else "score_alone"
-    score, size = getattr(features.neural, name), len if direction == "backward" else _candidates
+    score, size = getattr(features.reader, name), len if direction == "backward" else _candidates
 
-    def scarce(models: list[Model], held: Any, names: list[str]) -> Any:
+    def scarce(models: list[Model], held: Any, *asked: Any) -> Any:
         if size(held) > limit[0]:
             raise error
-        return score(models, held, names)
+        return score(models, held, *asked)
 
-    monkeypatch.setattr(features.neural, name, scarce)
+    monkeypatch.setattr(features.reader, name, scarce)
     for limit[0] in (4, 1):
         np.testing.assert_allclose(feature(sentences), wanted, atol=1e-5)
         assert "warning: out of memory; 9 candidates are scored in two parts" in capsys.readouterr().err
@@ -162,13 +162,13 @@ def test_out_of_memory_halves_what_is_scored_together(
 
 
 def test_other_errors_are_not_taken_for_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import features.neural
+    import features.reader
 
     def broken(*_: object) -> None:
         raise RuntimeError("shapes do not fit")
 
     feature = Neural(str(make(tmp_path / "model")), Resources("cpu"))
-    monkeypatch.setattr(features.neural, "score_tree", broken)
+    monkeypatch.setattr(features.reader, "score_tree", broken)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         feature([SENTENCE])
 

@@ -79,10 +79,10 @@ def test_values_are_those_of_candidates_one_by_one(
         lists = sentences(3)
         pairs = [(source, candidate) for source, candidates in lists for candidate in candidates]
         names = [name for name in VALUES if name != "fertility" or "fertility" in architecture.objectives]
-        alone = np.concatenate([score_alone(models, [pair], names) for pair in pairs])
+        alone = np.concatenate([score_alone(models, [pair], names)[0] for pair in pairs])
         for each in models:
             fold(each.network)
-        values, steps, steps_alone = score_tree(models, lists, names)
+        values, _, steps, steps_alone = score_tree(models, lists, names)
         np.testing.assert_allclose(values, alone, atol=1e-4)
         assert steps < steps_alone == sum(len(candidate) + 1 for _, candidate in pairs)
         turned = [(source, candidates[::-1]) for source, candidates in lists[::-1]]
