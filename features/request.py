@@ -43,6 +43,13 @@ class FeatureRequest:
         return named.split(",") if "," in self.row.argument else [named]
 
     @property
+    def readers(self) -> set[tuple[str, ...]]:
+        """Folders of the models that are read for it, those of an ensemble as one; see `features.reader`."""
+        if self.row.takes != "models":
+            return set()
+        return {tuple(self.parts)} if self.kind == "ensemble" else {(part,) for part in self.parts}
+
+    @property
     def text(self) -> str:
         """The kind and its argument as they are written."""
         return f"{self.kind}:{self.argument}" if self.argument else self.kind
@@ -108,6 +115,18 @@ def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
             raise InputError(f"label {label!r} is given to two features")
         requests.append(FeatureRequest(label, kind, argument))
     return requests
+
+
+def together(requests: Sequence[FeatureRequest]) -> list[list[FeatureRequest]]:
+    """Put requests that read the same models together, each group where its first request stands."""
+    groups: list[list[FeatureRequest]] = []
+    for request in requests:
+        near = [group for group in groups if any(request.readers & other.readers for other in group)]
+        joint = [*(other for group in near for other in group), request]
+        place = groups.index(near[0]) if near else len(groups)
+        groups[place : place + 1] = [joint]
+        groups = [group for group in groups if group not in near]
+    return groups
 
 
 def usage(kind: str, row: Kind) -> str:

@@ -7,6 +7,7 @@ tools; values before any name are the features of an unlabelled list.
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moses_io.errors import Fault
@@ -107,12 +108,11 @@ def _value(token: str, name: str) -> float:
     raise Fault(f"feature {name!r}: expected a number, found {token!r}")
 
 
-def with_features(hypothesis: Hypothesis, features: list[tuple[str, str]]) -> bytes:
-    """Return the line with (label, values) appended to its third field, every other byte as it was."""
+def with_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> bytes:
+    """Return the line with features, each as `LABEL= VALUE …`, at the end of its third field, all else as it was."""
     fields = list(hypothesis.fields)
     body = fields[2].rstrip(b" \r\n")
-    added = "".join(f" {label}= {values}" for label, values in features).encode()
-    fields[2] = body + added + fields[2][len(body) :]
+    fields[2] = b" ".join([body, *features]) + fields[2][len(body) :]
     return _BARS.join(fields)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from features.feature import Resources
 from features.language_model import require_kenlm
 from features.progress import note
-from features.request import parse_requests
+from features.request import parse_requests, together
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.streams import open_output
@@ -23,7 +23,7 @@ from rerank.experiment import Experiment, ModelEntry, NbestSet
 from rerank.models import Texts, TrainingRequest, train_model
 from rerank.page import page
 from rerank.report import side_by_side, summary, table
-from rerank.scoring import add_features, check_labels
+from rerank.scoring import check_labels, join_features, write_features
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.stages import Stage, locked, run_stages
 from rerank.tuning import FOLDS, groups, read_problem, tune
@@ -124,22 +124,29 @@ def _model_path(experiment: Experiment, name: str) -> str:
 
 
 def _score(experiment: Experiment, name: str, test_set: NbestSet, resources: Resources) -> list[Stage]:
-    """One stage a feature, each reading the list that the one before wrote, so that a new last feature costs itself."""
+    """Return a stage for each feature, or for those that read the same models, and one that joins them to the list."""
+    if not experiment.features:
+        return []
+    asked = parse_requests([f"{label}={text.replace('{set}', name)}" for label, text in experiment.features.items()])
+    requests = [request.with_parts([_model_path(experiment, part) for part in request.parts]) for request in asked]
     stages = []
-    nbest = test_set.nbest
-    for label, text in experiment.features.items():
-        (request,) = parse_requests([f"{label}={text.replace('{set}', name)}"])
-        parts, settings = request.parts, [request.kind, request.values]
-        if request.row.takes == "models":
-            settings.append(resources.precision)
-            parts = [_model_path(experiment, part) for part in parts]
-            request = request.with_parts(parts)
-        output = experiment.output / f"{name}.{label}.nbest.gz"
-        action = partial(add_features, str(nbest), str(test_set.source), [request], str(output), resources)
-        inputs = (nbest, test_set.source, *(Path(part) for part in (*parts, *request.code)))
-        stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action))
-        nbest = output
-    return stages
+    for group in together(requests):
+        output = experiment.output / f"{name}.{group[0].label}.features.gz"
+        action = partial(write_features, str(test_set.nbest), str(test_set.source), group, str(output), resources)
+        parts = [Path(part) for request in group for part in (*request.parts, *request.code)]
+        told = [[request.label, request.kind, request.values] for request in group]
+        settings = [told, resources.precision if group[0].readers else ""]
+        stage = Stage(
+            f"score {name} {group[0].label}",
+            (test_set.nbest, test_set.source, *parts),
+            settings,
+            (output,),
+            action,
+        )
+        stages.append(stage)
+    columns, output = [stage.outputs[0] for stage in stages], experiment.output / f"{name}.nbest.gz"
+    action = partial(join_features, str(test_set.nbest), [str(path) for path in columns], str(output))
+    return [*stages, Stage(f"join {name}", (test_set.nbest, *columns), None, (output,), action)]
 
 
 def _tune(experiment: Experiment, nbest: Path) -> Stage:

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO
+from itertools import zip_longest
 
 import numpy as np
 
@@ -13,14 +13,17 @@ from features.progress import note, progress_bar
 from features.request import FeatureRequest
 from moses_io.errors import InputError
 from moses_io.hypothesis import with_features
-from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
-from moses_io.streams import STANDARD, open_output
-from moses_io.text import read_lines, tokens
+from moses_io.nbest import SentenceList, check_id, read_hypotheses, read_nbest, without_marks
+from moses_io.streams import STANDARD, numbered_lines, open_output
+from moses_io.text import read_lines, tokens, without_line_end
 from rerank import __version__
 from rerank.verification import Sample
 
 BATCH = 10_000
 """Candidates that are scored together, rounded up to whole sentences."""
+
+Column = tuple[str, Array]
+"""A label, and (N, values) of a feature."""
 
 
 def add_features(
@@ -33,27 +36,14 @@ def add_features(
     Raises:
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
     """
-    if nbest == source == STANDARD:
-        raise InputError("list and source cannot both come from stdin")
-    sources = read_lines(source)
-    shared = replace(resources, readers={})
-    features = [(request.label, request.load(shared)) for request in requests]
-    for label, feature in features:
-        note(f"{label} = {feature.signature}|version:{__version__}")
-    lists = _with_new_labels(without_marks(read_nbest(nbest)), [label for label, _ in features])
-    sample, scored, started = Sample(verify, random.Random(1)), 0, time.monotonic()
-    with open_output(output) as stream, progress_bar("score", len(sources)) as bar:
-        for batch in _batches(lists):
-            candidates = [_candidates(sentence_list, sources) for sentence_list in batch]
-            columns = [(label, _values(label, feature, candidates)) for label, feature in features]
-            _write(stream, batch, columns)
+    sample = Sample(verify, random.Random(1))
+    features = _load(requests, resources)
+    with open_output(output) as stream:
+        for candidates, columns in _scored(nbest, source, features):
+            lines = [line for each in candidates for line in each.lines]
+            pairs = zip(lines, _written(columns), strict=True)
+            stream.writelines(with_features(line, features) for line, features in pairs)
             sample.add(candidates, [values for _, values in columns])
-            scored += sum(len(each.hypotheses) for each in candidates)
-            rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
-            bar.advance(len(batch), rate + _saved([feature for _, feature in features]))
-        for _, feature in features:
-            if hasattr(feature, "done"):
-                feature.done()
     for number, (label, feature) in enumerate(features if verify else []):
         if not hasattr(feature, "alone"):
             note(f"{label}: not of a model, there is nothing to verify")
@@ -62,11 +52,64 @@ def add_features(
         note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
 
 
-def _write(stream: IO[bytes], batch: Sequence[SentenceList], columns: Sequence[tuple[str, Array]]) -> None:
-    hypotheses = (hypothesis for sentence_list in batch for hypothesis in sentence_list.hypotheses)
-    for number, hypothesis in enumerate(hypotheses):
-        added = [(label, " ".join(f"{value:.9g}" for value in values[number])) for label, values in columns]
-        stream.write(with_features(hypothesis, added))
+def write_features(
+    nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, resources: Resources
+) -> None:
+    """Write the features of a list alone, a line a candidate, for `join_features`; see `add_features`."""
+    with open_output(output) as stream:
+        for _, columns in _scored(nbest, source, _load(requests, resources)):
+            stream.writelines(b" ".join(features) + b"\n" for features in _written(columns))
+
+
+def join_features(nbest: str, parts: Sequence[str], output: str) -> None:
+    """Write the list with the features of some files at the end of its third field.
+
+    Raises:
+        InputError: a file that does not have a line for each candidate.
+    """
+    rows = zip_longest(*(numbered_lines(part) for part in parts), fillvalue=(0, b""))
+    with open_output(output) as stream:
+        for hypothesis, found in zip_longest(read_hypotheses(nbest), rows):
+            features = [without_line_end(line) for _, line in found or ()]
+            if hypothesis is None or not features or not all(features):
+                raise InputError(f"{', '.join(parts)}: expected a line for each candidate of {nbest}")
+            stream.write(with_features(hypothesis, features))
+
+
+def _load(requests: Sequence[FeatureRequest], resources: Resources) -> list[tuple[str, Feature]]:
+    """Make the features, which share their models with each other and nobody else."""
+    shared = replace(resources, readers={})
+    features = [(request.label, request.load(shared)) for request in requests]
+    for label, feature in features:
+        note(f"{label} = {feature.signature}|version:{__version__}")
+    return features
+
+
+def _scored(
+    nbest: str, source: str, features: Sequence[tuple[str, Feature]]
+) -> Iterator[tuple[list[Candidates], list[Column]]]:
+    """Yield some sentences after the other with the values of all features."""
+    if nbest == source == STANDARD:
+        raise InputError("list and source cannot both come from stdin")
+    sources = read_lines(source)
+    lists = _with_new_labels(without_marks(read_nbest(nbest)), [label for label, _ in features])
+    scored, started = 0, time.monotonic()
+    with progress_bar("score", len(sources)) as bar:
+        for batch in _batches(lists):
+            candidates = [_candidates(sentence_list, sources) for sentence_list in batch]
+            yield candidates, [(label, _values(label, feature, candidates)) for label, feature in features]
+            scored += sum(len(each.hypotheses) for each in candidates)
+            rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
+            bar.advance(len(batch), rate + _saved([feature for _, feature in features]))
+    for _, feature in features:
+        if hasattr(feature, "done"):
+            feature.done()
+
+
+def _written(columns: Sequence[Column]) -> Iterator[list[bytes]]:
+    """Yield the features of each candidate as a list has them."""
+    for row in range(len(columns[0][1])):
+        yield [f"{label}= {' '.join(f'{value:.9g}' for value in values[row])}".encode() for label, values in columns]
 
 
 def _saved(features: Sequence[Feature]) -> str:

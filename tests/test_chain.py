@@ -1,5 +1,6 @@
 """The main path on the sample, as a user walks it."""
 
+import gzip
 import json
 import re
 import shutil
@@ -39,8 +40,6 @@ iterations = 10
 @pytest.fixture
 def experiment(tmp_path: Path, sample: Path) -> Path:
     """A small part of the sample, with an experiment file."""
-    import gzip
-
     for name in ("train", "dev", "test"):
         for side in ("de", "en"):
             lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")
@@ -63,7 +62,9 @@ def done(err: str) -> list[str]:
 def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, experiment: Path) -> None:
     status, out, err = command("run", experiment, "--device", "cpu")
     assert status == 0
-    scoring = ["score dev NMT", "score dev Len", "score test NMT", "score test Len"]
+    scoring = [
+        stage for name in ("dev", "test") for stage in (f"score {name} NMT", f"score {name} Len", f"join {name}")
+    ]
     ending = ["tune", "rerank test", "ablate", "evaluate"]
     assert done(err) == ["train forward", *scoring, "tune", "choose as Moses did", "rerank test", "ablate", "evaluate"]
     work = experiment.parent / "work"
@@ -81,9 +82,30 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     experiment.write_text(EXPERIMENT.replace("iterations = 10", "iterations = 11"))
     assert done(command("run", experiment)[2])[0] == "tune"
     experiment.write_text(EXPERIMENT.replace('Len = "length"', 'Words = "length"'))
-    assert done(command("run", experiment)[2])[:3] == ["score dev Words", "score test Words", "tune"]
+    renamed = ["score dev Words", "join dev", "score test Words", "join test", "tune"]
+    assert done(command("run", experiment)[2])[:5] == renamed
     experiment.write_text(EXPERIMENT.replace("epochs = 2", "epochs = 1"))
-    assert done(command("run", experiment)[2]) == ["train forward", *scoring, *ending]
+    assert done(command("run", experiment)[2]) == [
+        "train forward",
+        *(stage for stage in scoring if not stage.endswith("Len")),
+        *ending,
+    ]
+
+
+def test_features_that_read_the_same_model_are_a_stage(command: Command, experiment: Path) -> None:
+    """Their list is the one that `score` writes."""
+    text = EXPERIMENT.replace('Len = "length"', 'Len = "length"\nLinked = "links:forward"')
+    experiment.write_text(text)
+    stages = done(command("run", experiment, "--device", "cpu")[2])
+    assert stages[1:4] == ["score dev NMT", "score dev Len", "join dev"]
+    folder, work = experiment.parent, experiment.parent / "work"
+    model = work / "models" / "forward"
+    asked = [f"NMT=neural:{model}", f"Linked=links:{model}", "Len=length"]
+    features = [argument for each in asked for argument in ("--feature", each)]
+    status, scored, _ = command("score", folder / "dev.nbest", "--source", folder / "dev.de", *features)
+    assert (status, gzip.decompress((work / "dev.nbest.gz").read_bytes())) == (0, scored)
+    experiment.write_text(text.replace("[features]", '[features]\nCopied = "copied"'))
+    assert done(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
 
 
 def test_pairs_ensembles_and_starts(command: Command, experiment: Path) -> None:

@@ -3,10 +3,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import features.reader as features_reader
 from features.agreement import Agreement, Links
 from features.feature import Candidates, Resources
 from features.models.folder import load_model
 from features.models.scoring import score_pairs
+from features.request import parse_requests
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
 from rerank.models import Texts, TrainingRequest, train_model
@@ -54,6 +56,26 @@ def test_attention_on_links(models: dict[str, Path]) -> None:
     values = Links(str(models["forward"]), CPU)(SENTENCES)
     wanted = [rows(models["forward"], SENTENCES[0].source, text)[0, 1] for text in SENTENCES[0].hypotheses[:2]]
     np.testing.assert_allclose(values[:3, 0], [*wanted, 0], rtol=1e-4)
+
+
+def test_a_model_reads_a_list_once_for_all_features(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they give is what each gives that has the model for itself."""
+    forward, backward = str(models["forward"]), str(models["backward"])
+    asked = [f"neural:{forward}[worst,logprob]", f"neural:{backward}", f"agreement:{forward},{backward}"]
+    requests = parse_requests([*asked, f"links:{forward}", f"neural:{forward}[entropy]"])
+    alone = [request.load(Resources("cpu"))(SENTENCES) for request in requests]
+    shared, read = Resources("cpu"), []
+    features = [request.load(shared) for request in requests]
+    for name in ("score_tree", "score_alone"):
+        score = getattr(features_reader, name)
+        monkeypatch.setattr(
+            features_reader, name, lambda *given, name=name, score=score: read.append(name) or score(*given)
+        )
+    for feature, wanted in zip(features, alone, strict=True):
+        np.testing.assert_allclose(feature(SENTENCES), wanted, atol=1e-6)
+    assert read == ["score_tree", "score_alone"]
+    np.testing.assert_allclose(features[0](SENTENCES[:1]), alone[0][:3], atol=1e-5)
+    assert read == ["score_tree", "score_alone", "score_tree"]
 
 
 def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None:

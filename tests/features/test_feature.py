@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from features.feature import FEATURES, Candidates, Resources
-from features.request import FeatureRequest, parse_requests
+from features.request import FeatureRequest, parse_requests, together
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
 from moses_io.text import tokens
@@ -142,6 +142,12 @@ def test_requests_that_are_refused(texts: list[str], message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_requests(texts)
     assert message in str(caught.value)
+
+
+def test_requests_of_the_same_models_are_together() -> None:
+    asked = ["A=neural:f", "L=length", "B=neural:b", "M=ensemble:f,b", "C=neural:g", "G=agreement:f,b", "K=links:f"]
+    labels = [[request.label for request in group] for group in together(parse_requests(asked))]
+    assert labels == [["A", "B", "G", "K"], ["L"], ["M"], ["C"]]
 
 
 def test_importing_the_table_of_features_does_not_import_torch() -> None:

@@ -38,7 +38,7 @@ def test_features_are_dense_or_sparse_by_name_and_number_of_values() -> None:
 def test_labels_from_before_2013() -> None:
     old = parse_line(LINES["before 2013"], 1)
     assert old.dense == (("d", (-12.0, -5.9)), ("lm", (-37.2,)), ("w", (-16.0,)), ("tm", (-13.1, -25.1)))
-    assert parse_line(with_features(old, [("NMT", "-3")]), 1).dense[-1] == ("NMT", (-3.0,))
+    assert parse_line(with_features(old, [b"NMT= -3"]), 1).dense[-1] == ("NMT", (-3.0,))
 
 
 def test_values_before_any_name_are_unlabelled() -> None:
@@ -84,7 +84,7 @@ def test_a_line_that_cannot_be_read(line: bytes, message: str) -> None:
 
 
 def test_a_feature_is_appended_to_the_third_field_and_nothing_else_changes() -> None:
-    added = [("NMT", "-3.5"), ("LMbig", "-31.2 1")]
+    added = [b"NMT= -3.5", b"LMbig= -31.2 1"]
     assert with_features(parse_line(PLAIN, 1), added) == PLAIN.replace(b"= 1 |||", b"= 1 NMT= -3.5 LMbig= -31.2 1 |||")
     for line in LINES.values():
         again = parse_line(with_features(parse_line(line, 1), added), 1)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from features.feature import FEATURES, Array, Candidates, Kind, Resources
+from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.text import read_lines, tokens
+from rerank.scoring import join_features
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -137,3 +139,14 @@ def test_memory_does_not_grow_with_the_number_of_sentences(
         peaks["rerank"].append(peak_kib(rerank))
     for once, twenty in peaks.values():
         assert twenty < 1.2 * once
+
+
+def test_files_of_features_that_are_not_of_the_list(write: Write, tmp_path: Path) -> None:
+    nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n0 ||| b ||| L= 2 ||| 0\n")
+    whole, output = write("whole", "A= 1\nA= 2\n"), tmp_path / "joined"
+    join_features(str(nbest), [str(whole), str(write("other", "B= 3 4\nB= 5 6\n"))], str(output))
+    assert output.read_text() == "0 ||| a ||| L= 1 A= 1 B= 3 4 ||| 0\n0 ||| b ||| L= 2 A= 2 B= 5 6 ||| 0\n"
+    for wrong in ("A= 1\n", "A= 1\nA= 2\nA= 3\n"):
+        for parts in ([str(whole), str(write("wrong", wrong))], [str(write("wrong", wrong))]):
+            with pytest.raises(InputError, match=r"wrong: expected a line for each candidate of .*list"):
+                join_features(str(nbest), parts, str(output))
