@@ -11,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 PAUSE = 30.0
 """Seconds between two lines of progress where stderr is not a terminal."""
 
+_speaker = ""
+
 
 class Bar:
     """A bar that counts `total` units and shows a few words beside them."""
@@ -34,12 +36,18 @@ def progress_bar(description: str, total: int) -> Iterator[Bar]:
     """Show a bar while the block runs, or a line now and then where stderr is not a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, TextColumn("{task.fields[note]}"), console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
+    told = TextColumn("{task.fields[note]}")
+    lines = bool(_speaker) or not console.is_terminal
+    with Progress(*columns, told, console=console, transient=True, disable=lines) as progress:
         yield Bar(progress, description, total)
 
 
 def note(message: str) -> None:
     """Tell a person something on stderr."""
-    print(message, file=sys.stderr, flush=True)
+    print("".join(f"{_speaker}{line}\n" for line in message.split("\n")), end="", file=sys.stderr, flush=True)
+
+
+def speak_as(name: str) -> None:
+    """Put a name before all lines of this process from now on, and draw no bars: others tell of their work, too."""
+    global _speaker
+    _speaker = f"{name}: "

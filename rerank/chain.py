@@ -6,6 +6,7 @@ import shutil
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from features.feature import Resources
 from features.language_model import require_kenlm
@@ -25,13 +26,13 @@ from rerank.page import page
 from rerank.report import side_by_side, summary, table
 from rerank.scoring import check_labels, join_features, write_features
 from rerank.selection import choose_by_total, read_holes, rerank
-from rerank.stages import Stage, locked, run_stages
+from rerank.stages import Stage, locked, run_stages, wanted
 from rerank.tuning import FOLDS, groups, read_problem, tune
 from rerank.tuning_set import Lists
 
 
-def run_experiment(experiment: Experiment, resources: Resources) -> list[str]:
-    """Do what is not done yet, and return the lines of the report.
+def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1) -> list[str]:
+    """Do what is not done yet, `jobs` models and features at a time, and return the lines of the report.
 
     The folder of results holds the models, the scored lists, `weights.ini`, `test.moses`, `test.reranked`,
     `report.txt`, `report.html` (every changed sentence and why) and `report.json`.
@@ -40,7 +41,7 @@ def run_experiment(experiment: Experiment, resources: Resources) -> list[str]:
     stages = _stages(experiment, resources)
     _make_folder(experiment, stages)
     with locked(experiment.output):
-        run_stages(stages, experiment.output / "stages.json")
+        run_stages(stages, experiment.output / "stages.json", jobs)
     return read_lines(str(experiment.output / "report.txt"))
 
 
@@ -94,20 +95,22 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
         "right-to-left": entry.request.right_to_left,
         "settings": [asdict(part) for part in entry.request.settle()],
     }
-    stage = Stage(
-        f"train {name}",
-        (corpus.source, corpus.target, dev.source, target, *([Path(start)] if start else [])),
-        told,
-        (folder,),
-        lambda: _train_or_go_on(stage, entry.request, texts, device, start),
-    )
-    return stage
+    inputs = (corpus.source, corpus.target, dev.source, target, *([Path(start)] if start else []))
+    action = partial(_train_or_go_on, folder, inputs, told, entry.request, texts, device, start)
+    return Stage(f"train {name}", inputs, told, (folder,), action, apart=True)
 
 
-def _train_or_go_on(stage: Stage, request: TrainingRequest, texts: Texts, device: str, start: str) -> None:
-    """Train beside the stage's folder and move the result there; what a killed run left of the same stage goes on."""
-    (folder,) = stage.outputs
-    key = hashlib.sha256(json.dumps(stage.wanted()).encode()).hexdigest()[:12]
+def _train_or_go_on(
+    folder: Path,
+    inputs: tuple[Path, ...],
+    told: dict[str, Any],
+    request: TrainingRequest,
+    texts: Texts,
+    device: str,
+    start: str,
+) -> None:
+    """Train beside the folder and move the result there; what a killed run left of the same training goes on."""
+    key = hashlib.sha256(json.dumps(wanted(inputs, told)).encode()).hexdigest()[:12]
     place = folder.with_name(f".{folder.name}.training-{key}")
     for other in folder.parent.glob(f".{folder.name}.training-*"):
         if other != place:
@@ -142,11 +145,12 @@ def _score(experiment: Experiment, name: str, test_set: NbestSet, resources: Res
             settings,
             (output,),
             action,
+            apart=True,
         )
         stages.append(stage)
     columns, output = [stage.outputs[0] for stage in stages], experiment.output / f"{name}.nbest.gz"
     action = partial(join_features, str(test_set.nbest), [str(path) for path in columns], str(output))
-    return [*stages, Stage(f"join {name}", (test_set.nbest, *columns), None, (output,), action)]
+    return [*stages, Stage(f"join {name}", (test_set.nbest, *columns), None, (output,), action, apart=True)]
 
 
 def _tune(experiment: Experiment, nbest: Path) -> Stage:

@@ -13,6 +13,7 @@ from features.progress import note
 from moses_io.errors import InputError
 from moses_io.streams import digest, open_output
 from rerank import __version__
+from rerank.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Stage:
         settings: what else decides its result, as JSON values.
         outputs: the files, or the folder, that it makes.
         action: what makes it.
+        apart: whether it can be done in a process of its own; the action can be pickled then.
     """
 
     name: str
@@ -32,20 +34,28 @@ class Stage:
     settings: Any
     outputs: tuple[Path, ...]
     action: Callable[[], object]
+    apart: bool = False
 
-    def wanted(self) -> dict[str, Any]:
-        """Return, as JSON values, all that decides the result."""
-        return {
-            "version": __version__,
-            "settings": json.loads(json.dumps(self.settings)),
-            "inputs": _digests(self.inputs),
-        }
+    def perform(self) -> None:
+        """Make the outputs; a folder that was there goes only when the new one is there."""
+        with _set_aside([path for path in self.outputs if path.is_dir()]):
+            self.action()
+
+    def needs(self, other: "Stage") -> bool:
+        """Tell whether it reads what the other makes."""
+        return any(not {path, *path.parents}.isdisjoint(other.outputs) for path in self.inputs)
 
 
-def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
+def wanted(inputs: Sequence[Path], settings: Any) -> dict[str, Any]:
+    """Return, as JSON values, all that decides the result of a stage."""
+    return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
+
+
+def run_stages(stages: Sequence[Stage], record: Path, jobs: int = 1) -> list[str]:
     """Do the stages whose inputs, settings or outputs are not those of the record, and keep the record.
 
-    A folder that a stage made before goes only when the new one is there. What the record does not know is left alone.
+    With several jobs, stages that do not need each other and can be done apart are done at the same time. What the
+    record does not know is left alone.
 
     Returns:
         The names of the stages that were done.
@@ -58,22 +68,39 @@ def run_stages(stages: Sequence[Stage], record: Path) -> list[str]:
     _check_files(stages, known)
     for stage in stages:
         _recover(stage.outputs)
-    done = []
-    for number, stage in enumerate(stages, start=1):
-        place = f"[{number}/{len(stages)}] {stage.name}"
-        wanted = stage.wanted()
-        if known.get(stage.name) == {**wanted, "outputs": _digests(stage.outputs)}:
-            note(f"{place}: up to date")
-            continue
-        note(place)
-        if stage.name not in known:
-            _write(record, known | {stage.name: {}})
-        with _set_aside([path for path in stage.outputs if path.is_dir()]):
-            stage.action()
-        known[stage.name] = {**wanted, "outputs": _digests(stage.outputs)}
-        _write(record, known)
-        done.append(stage.name)
+    waiting, done = list(stages), []
+    running: dict[str, tuple[Stage, dict[str, Any]]] = {}
+    with Workers(jobs) as workers:
+        while waiting or running:
+            ready = _ready(waiting, [stage for stage, _ in running.values()]) if workers.free else None
+            if ready is None:
+                stage, asked = running.pop(workers.wait())
+            else:
+                waiting.remove(ready)
+                stage, asked = ready, wanted(ready.inputs, ready.settings)
+                new = known.get(stage.name) != {**asked, "outputs": _digests(stage.outputs)}
+                note(f"[{stages.index(stage) + 1}/{len(stages)}] {stage.name}{'' if new else ': up to date'}")
+                if not new:
+                    continue
+                if stage.name not in known:
+                    _write(record, known | {stage.name: {}})
+                if jobs > 1 and stage.apart:
+                    running[stage.name] = stage, asked
+                    workers.start(stage.name, stage.perform)
+                    continue
+                stage.perform()
+            known[stage.name] = {**asked, "outputs": _digests(stage.outputs)}
+            _write(record, known)
+            done.append(stage.name)
     return done
+
+
+def _ready(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
+    """Return the first stage that needs none of those before it that are not done."""
+    for number, stage in enumerate(waiting):
+        if not any(stage.needs(other) for other in (*waiting[:number], *running)):
+            return stage
+    return None
 
 
 def _check_files(stages: Sequence[Stage], known: dict[str, Any]) -> None:

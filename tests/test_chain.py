@@ -108,6 +108,26 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
     assert done(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
 
 
+def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
+    other = 'other = { preset = "rnnsearch", embedding = 8, hidden = 8, attention = 8, updates = 5 }\n\n[features]'
+    text = EXPERIMENT.replace("[features]", f'{other}\nOther = "neural:other"')
+    work, results = experiment.parent / "work", []
+    for jobs in (1, 2):
+        experiment.write_text(text)
+        status, out, err = command("run", experiment, "--device", "cpu", "--jobs", jobs)
+        assert (status, len(done(err))) == (0, 15)
+        results.append((out, gzip.decompress((work / "test.nbest.gz").read_bytes())))
+        shutil.rmtree(work)
+    assert results[0] == results[1]
+    (experiment.parent / "train.en").write_text("one line\n")
+    status, _, err = command("run", experiment, "--jobs", 2)
+    assert status == 2
+    assert re.fullmatch("moses-rerank run: train (forward|other): .*train.en has 1 lines, .*", err.splitlines()[-1])
+
+
 def test_pairs_ensembles_and_starts(command: Command, experiment: Path) -> None:
     models = """
 pair = { preset = "cohn-align-sym", SMALL }

@@ -10,6 +10,24 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
+def positive_number(text: str) -> int:
+    """Convert an argument that must be a whole number from 1."""
+    if not whole_number(text):
+        raise argparse.ArgumentTypeError("expected a whole number from 1, found '0'")
+    return int(text)
+
+
+def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare --jobs."""
+    parser.add_argument(
+        "--jobs",
+        type=positive_number,
+        default=1,
+        metavar="N",
+        help=f"{what} at a time, each with a GPU of its own or its share of the cores (default: 1)",
+    )
+
+
 def add_resources(parser: argparse.ArgumentParser) -> None:
     """Declare what features may use."""
     add_device(parser)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_resources
+from rerank.commands.arguments import add_jobs, add_resources
 
 HELP = "do the whole chain that an experiment file describes"
 EXAMPLES = """\
@@ -34,6 +34,7 @@ A second run does only the stages whose inputs have changed."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("experiment", metavar="EXPERIMENT", help="TOML file")
+    add_jobs(parser, "models and features")
     add_resources(parser)
 
 
@@ -44,5 +45,5 @@ def run(arguments: argparse.Namespace) -> int:
     from rerank.experiment import read_experiment
 
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
-    print("\n".join(run_experiment(read_experiment(arguments.experiment), resources)))
+    print("\n".join(run_experiment(read_experiment(arguments.experiment), resources, arguments.jobs)))
     return 0

@@ -1,8 +1,9 @@
 """`moses-rerank train`."""
 
 import argparse
+from functools import partial
 
-from rerank.commands.arguments import add_device, whole_number
+from rerank.commands.arguments import add_device, add_jobs, whole_number
 
 HELP = "train a model on a parallel corpus"
 EXAMPLES = """\
@@ -10,7 +11,7 @@ EXAMPLES = """\
       --dev-source dev.de --dev-target dev.en --output models/forward
   moses-rerank train --preset cohn-align --backward --set hidden=512 dropout=0.2 epochs=20 \\
       --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward
-  moses-rerank train --preset rnnsearch,cohn-align,yang-window11 --seeds 3 --output models/many …
+  moses-rerank train --preset rnnsearch,cohn-align,yang-window11 --seeds 3 --jobs 2 --output models/many …
   moses-rerank train --preset cohn-align-glofer-pre --start-from models/align --output models/glofer …"""
 
 
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seeds",
         type=whole_number,
         metavar="N",
-        help="train N models a preset, one after the other, into DIR/NAME-SEED",
+        help="train N models a preset, into DIR/NAME-SEED",
     )
     parser.add_argument("--source", required=True, metavar="FILE", help="source side, one tokenized sentence a line")
     parser.add_argument("--target", required=True, metavar="FILE", help="target side, the language of the n-best lists")
@@ -47,15 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="such as hidden=512 terms=markov,fertility; see `moses-rerank presets`",
     )
+    add_jobs(parser, "models")
     add_device(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
-    from features.progress import note
     from moses_io.errors import InputError
     from rerank.ensembles import members
     from rerank.models import Texts, TrainingRequest, train_model
+    from rerank.workers import do_all
 
     settings = {}
     for item in arguments.set:
@@ -65,16 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
         settings[key] = value
     texts = Texts((arguments.source, arguments.target), (arguments.dev_source, arguments.dev_target))
     several = "," in arguments.preset or arguments.seeds is not None
-    requests = {}
+    trainings = {}
     for name, preset, seed in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds):
         own = settings | ({"seed": seed} if several else {})
-        requests[name] = TrainingRequest(
-            preset, arguments.backward, arguments.right_to_left, arguments.paper_sizes, own
-        )
-        requests[name].check(arguments.start_from)
-    for name, request in requests.items():
-        if several:
-            note(f"model {name}")
+        request = TrainingRequest(preset, arguments.backward, arguments.right_to_left, arguments.paper_sizes, own)
+        request.check(arguments.start_from)
         output = f"{arguments.output}/{name}" if several else arguments.output
-        train_model(request, texts, output, arguments.device, arguments.start_from, arguments.resume)
+        trainings[f"train {name}"] = partial(
+            train_model, request, texts, output, arguments.device, arguments.start_from, arguments.resume
+        )
+    do_all(trainings, arguments.jobs)
     return 0

@@ -1,0 +1,124 @@
+"""Work in processes of its own, several at a time: trainings and scorings that do not need each other."""
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from types import TracebackType
+
+from features.progress import note, speak_as
+from moses_io.errors import InputError
+
+GPUS = Path("/proc/driver/nvidia/gpus")
+
+Action = Callable[[], object]
+"""Something to do that can be pickled."""
+
+
+class Workers:
+    """Up to `jobs` processes at a time.
+
+    Process n has the n-th GPU for itself, counted round where there are fewer GPUs than jobs, and its share of the
+    cores. Those that are still at work when the block ends are stopped.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._slots = list(range(jobs))
+        self._jobs = jobs
+        self._running: dict[int, tuple[str, int, SpawnProcess, Connection]] = {}
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for _, _, process, _ in self._running.values():
+            process.terminate()
+            process.join()
+
+    @property
+    def free(self) -> bool:
+        """Whether one more may start."""
+        return bool(self._slots)
+
+    def start(self, name: str, action: Action) -> None:
+        """Do something in a process of its own, whose lines on stderr begin with the name."""
+        context = multiprocessing.get_context("spawn")
+        slot = self._slots.pop(0)
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(name, action, theirs), daemon=True)
+        with _environment(_share(slot, self._jobs)):
+            process.start()
+        theirs.close()
+        self._running[process.sentinel] = (name, slot, process, ours)
+
+    def wait(self) -> str:
+        """Wait until one has ended, and return its name.
+
+        Raises:
+            InputError: what it was given was at fault, or it was killed.
+        """
+        ended = int(str(wait(list(self._running))[0]))
+        name, slot, process, told = self._running.pop(ended)
+        process.join()
+        self._slots = sorted([*self._slots, slot])
+        if process.exitcode == 0:
+            return name
+        try:
+            reason = told.recv()
+        except EOFError:
+            reason = f"ended with status {process.exitcode}"
+        raise InputError(f"{name}: {reason}")
+
+
+def do_all(actions: Mapping[str, Action], jobs: int) -> None:
+    """Do all, one after the other, or `jobs` at a time in processes of their own."""
+    if jobs == 1:
+        for name, action in actions.items():
+            note(name)
+            action()
+        return
+    with Workers(jobs) as workers:
+        for name, action in actions.items():
+            if not workers.free:
+                workers.wait()
+            workers.start(name, action)
+        for _ in range(min(jobs, len(actions))):
+            workers.wait()
+
+
+def _work(name: str, action: Action, told: Connection) -> None:
+    speak_as(name)
+    try:
+        action()
+    except InputError as error:
+        told.send(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _share(slot: int, jobs: int) -> dict[str, str]:
+    """Return the variables that give process `slot` of `jobs` its share of the machine."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // jobs))}
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = named.split(",") if named else [str(number) for number, _ in enumerate(GPUS.glob("*"))]
+    if gpus and named != "":
+        share["CUDA_VISIBLE_DEVICES"] = gpus[slot % len(gpus)]
+    return share
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have variables set while the block runs, for processes that start there."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
