@@ -134,9 +134,7 @@ FEATURES: dict[str, Kind] = {
     "command": Kind(
         "features.external:Command", "Command", "COMMAND", "numbers that a program prints for source, candidate"
     ),
-    "hf": Kind(
-        "features.huggingface:HuggingFace", "HF", "DIR[,LANG,LANG]", "log-probability of a transformers model", "text"
-    ),
+    "hf": Kind("features.huggingface:HuggingFace", "HF", "DIR", "log-probability of a model of transformers", "models"),
 }
 
 

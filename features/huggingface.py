@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from features.feature import Array, Candidates, Resources
+from features.request import split_values
 from moses_io.errors import InputError
 from moses_io.streams import digest
 
@@ -19,27 +20,25 @@ class HuggingFace:
     """One value: log p(candidate|source), summed over the pieces of its tokenizer, end of sentence included.
 
     The folder holds a model with its tokenizer; nothing is fetched. Texts are joined with spaces, as Moses has them. A
-    model of many languages, such as NLLB, needs those of source and target: `hf:DIR,deu_Latn,eng_Latn`.
+    model of many languages, such as NLLB, needs those of source and target: `hf:DIR[deu_Latn,eng_Latn]`.
 
     Raises:
         InputError: transformers is not installed, or the folder holds no such model.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        folder, _, languages = argument.partition(",")
+        folder, languages = split_values(argument)
         try:
             transformers = importlib.import_module("transformers")
         except ImportError:
             raise InputError("feature 'hf' needs transformers: pip install moses-rerank[hf]") from None
         scorer = importlib.import_module("features.models.transformer")
         try:
-            self._scorer: Any = scorer.Scorer(
-                transformers, folder, languages.split(",") if languages else [], resources
-            )
+            self._scorer: Any = scorer.Scorer(transformers, folder, languages, resources)
         except (OSError, ValueError) as error:
             raise InputError(f"{folder}: no model that transformers reads ({str(error).splitlines()[0]})") from None
         content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]
-        self.signature = f"hf|{languages}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"
+        self.signature = f"hf|{','.join(languages)}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"
 
     def __call__(self, sentences: Sequence[Candidates]) -> Array:
         """(N, 1)."""

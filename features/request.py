@@ -4,9 +4,11 @@ import importlib
 import importlib.metadata
 import importlib.util
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from features.feature import FEATURES, Feature, Kind, Resources
 from moses_io.errors import InputError, nearest
@@ -65,7 +67,9 @@ class FeatureRequest:
 
     @property
     def code(self) -> list[str]:
-        """The file of a user's class, which decides what the feature is."""
+        """The file of a user's class, or the files that a command names: they decide what the feature is."""
+        if self.kind == "command":
+            return [word for word in shlex.split(self.argument) if Path(word).is_file()]
         if self.kind in FEATURES:
             return []
         found = importlib.util.find_spec(self.row.target.split(":")[0])

@@ -20,7 +20,7 @@ class Scorer:
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         speaks_many = hasattr(self._tokenizer, "src_lang")
         if speaks_many != bool(languages) or len(languages) not in (0, 2):
-            raise ValueError("expected DIR,SOURCE,TARGET for a tokenizer of many languages, DIR alone for another one")
+            raise ValueError("expected DIR[SOURCE,TARGET] for a tokenizer of many languages, DIR alone for another one")
         if languages:
             self._tokenizer.src_lang, self._tokenizer.tgt_lang = languages
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True)

@@ -1,7 +1,9 @@
 """Scores of other tools, programs, and features of other people."""
 
+import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +83,8 @@ def test_a_program_is_asked(command: Command, write: Write) -> None:
     )
     status, out, _ = score(command, write, f"Mine=command:{sys.executable} {program}")
     assert status == 0 and b"Mine= 3 4" in out and b"Mine= 1 2" in out
+    (request,) = parse_requests([f"command:{sys.executable} {program} -x"])
+    assert request.code == [sys.executable, str(program)]
     for text, message in (("exit 3", "exit status 3"), ("echo 1", "1 lines of numbers for 3"), ("echo a", "'a'")):
         status, _, err = score(command, write, f"Mine=command:{text}")
         assert status == 2 and message in err
@@ -114,21 +118,33 @@ def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.M
 
 
 def test_a_package_brings_features(tmp_path: Path) -> None:
-    """A second package with an entry point, installed beside this one, is found by its name."""
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "letters_of_a_package.py").write_text(MODULE)
-    info = package / "letters-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: letters\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[moses_rerank.features]\nletters = letters_of_a_package:Letters\n")
+    """A second package, installed by pip, is found by the name of its entry point."""
+    wheel, site = tmp_path / "letters-1.0-py3-none-any.whl", tmp_path / "site"
+    info = "letters-1.0.dist-info"
+    files = {
+        "letters_of_a_package.py": MODULE,
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: letters\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": "[moses_rerank.features]\nletters = letters_of_a_package:Letters\n",
+    }
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in {**files, f"{info}/RECORD": "".join(f"{name},,\n" for name in files)}.items():
+            archive.writestr(name, text)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(site)]
+    subprocess.run([*pip, str(wheel)], check=True)
     (tmp_path / "list").write_text(LIST)
     (tmp_path / "src").write_text("x\nz\n")
-    arguments = ["score", "list", "--source", "src", "--feature", "letters", "--feature", "Bs=letters:b"]
-    code = f"import sys; sys.path.append({str(package)!r}); from rerank.cli import main; sys.exit(main({arguments!r}))"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
-    assert ran.returncode == 0, ran.stderr.decode()
-    assert b"L= 1 Letters0= 1 Bs= 1" in ran.stdout
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(Path(__file__).parents[2])])}
+    moses_rerank = [sys.executable, "-m", "rerank.cli"]
+    for arguments, wanted in (
+        (["score", "list", "--source", "src", "--feature", "letters", "--feature", "B=letters:b"], b"Letters0= 1 B= 1"),
+        (["features"], b"letters[:ARG]"),
+    ):
+        ran = subprocess.run(
+            [*moses_rerank, *arguments], cwd=tmp_path, env=environment, capture_output=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr.decode()
+        assert wanted in ran.stdout
     assert "letters" not in packaged()
 
 

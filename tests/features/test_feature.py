@@ -1,4 +1,5 @@
 import importlib.util
+import itertools
 import math
 import subprocess
 import sys
@@ -7,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import FEATURES, Candidates, Resources
+from features.feature import FEATURES, VALUES, Candidates, Resources
 from features.request import FeatureRequest, parse_requests, together
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
-from moses_io.text import tokens
+from moses_io.nbest import read_nbest
+from moses_io.text import read_lines, tokens
 
 needs_kenlm = pytest.mark.skipif(importlib.util.find_spec("kenlm") is None, reason="kenlm is not installed")
 
@@ -82,6 +84,30 @@ def test_contract(
     np.testing.assert_allclose(apart, values, atol=1e-5)
     turned = [Candidates(s.sentence, s.source, s.hypotheses[::-1], s.lines[::-1]) for s in SENTENCES]
     np.testing.assert_allclose(feature(turned)[[2, 1, 0, 3]], values, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", FEATURES)
+def test_on_the_sample_no_feature_is_constant(
+    kind: str, sample: Path, models: dict[str, Path], tmp_path: Path, transformer: Path
+) -> None:
+    """Each value tells candidates of a sentence apart, but for what the sample does not have: digits, unknown words."""
+    if kind.startswith("kenlm") and importlib.util.find_spec("kenlm") is None:
+        pytest.skip("kenlm is not installed")
+    sources = read_lines(str(sample / "dev.de"))
+    given = []
+    for each in itertools.islice(read_nbest(str(sample / "dev.nbest.gz")), 40):
+        texts = tuple(tuple(tokens(line.text)) for line in each.hypotheses)
+        given.append(Candidates(each.sentence, tuple(tokens(sources[each.sentence])), texts, each.hypotheses))
+    named = arguments(sample, models, tmp_path, transformer)
+    count = sum(len(each.hypotheses) for each in given)
+    Path(named["scores"]).write_text("".join(f"{place % 7}\n" for place in range(count)))
+    if kind == "neural":
+        named["neural"] += f"[{','.join(name for name in VALUES if name != 'fertility')}]"
+    values = FeatureRequest("X", kind, named.get(kind, "")).load(Resources("cpu"))(given)
+    ends = np.cumsum([len(each.hypotheses) for each in given])[:-1]
+    apart = np.any([part.std(axis=0) > 1e-9 for part in np.split(values, ends)], axis=0)
+    wanted = {"numbers": [False], "kenlm": [True, False]}
+    assert apart.tolist() == wanted.get(kind, [True] * len(apart))
 
 
 def test_length_counts_tokens() -> None:

@@ -3,7 +3,6 @@
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from features.feature import Array, Candidates, Resources
@@ -163,20 +162,3 @@ def test_links_of_chart_decoders_count_the_marks() -> None:
     beyond = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0-0 7-9", 1)
     with pytest.raises(InputError, match="sentence 0: links beyond its 2 and 2 words"):
         values("phrases", "", [Candidates(0, ("x", "y"), (("a", "b"),), (beyond,))])
-
-
-def test_on_the_sample_no_feature_is_constant(sample: Path) -> None:
-    from moses_io.nbest import read_nbest
-    from moses_io.text import read_lines, tokens
-
-    sources, given = read_lines(str(sample / "dev.de")), []
-    for each in read_nbest(str(sample / "dev.nbest.gz")):
-        texts = tuple(tuple(tokens(line.text)) for line in each.hypotheses)
-        given.append(Candidates(each.sentence, tuple(tokens(sources[each.sentence])), texts, each.hypotheses))
-    corpus = f"{sample / 'train.de'},{sample / 'train.en'}"
-    for kind, argument in (
-        ("length", corpus), ("copied", ""), ("punctuation", ""), ("consensus", "bleu"), ("consensus", "chrf"),
-        ("posteriors", ""), ("phrases", ""), ("ibm1", corpus),
-    ):  # fmt: skip
-        found = np.array(values(kind, argument, given))
-        assert (found.std(axis=0) > 0).all(), kind
