@@ -12,7 +12,7 @@ from rerank.ensembles import expand_feature, expand_models
 from rerank.filters import Filters
 from rerank.models import TrainingRequest
 from rerank.tuners.table import Tuning, settle
-from rerank.tuning import Caution
+from rerank.tuning import FOLDS, Caution
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -133,16 +133,17 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
         folder / _string(values, "output"),
         models,
         features,
-        _tuning(_table(values, "tuning")),
+        _tuning(_table(values, "tuning"), bool(features)),
     )
 
 
-def _tuning(values: dict[str, Any]) -> TuningEntry:
+def _tuning(values: dict[str, Any], new: bool) -> TuningEntry:
+    """Read how to tune; unless told otherwise, new features that gain nothing on folds leave the start weights."""
     given = dict(values)
-    filters = given.pop("filter", "")
-    caution = {name: given.pop(name) for name in ("folds", "fallback", "ablate") if name in given}
+    filters, folds = given.pop("filter", ""), given.pop("folds", FOLDS if new else 0)
+    fallback, ablate = given.pop("fallback", bool(folds)), given.pop("ablate", False)
     try:
-        return TuningEntry(settle(given), Caution(**caution), Filters(filters))
+        return TuningEntry(settle(given), Caution(folds, fallback, ablate), Filters(filters))
     except InputError as error:
         raise InputError(f"tuning.{error}") from None
 

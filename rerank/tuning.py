@@ -62,25 +62,28 @@ def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     compare(space, weights, start)
     _warn_of_names(problem.candidates)
     new = [name for name, _ in space.dense if name not in weights]
-    helpful = not caution.folds or _help(problem, tuning, new, caution.folds)
+    folds = min(caution.folds, len(problem.candidates.sentences))
+    helpful = not folds or _help(problem, tuning, new, folds)
     if caution.ablate:
         _ablate(problem, tuning, caution.folds or FOLDS)
-    tuned = run(problem, tuning)
+    tuned, kept = run(problem, tuning), []
     if caution.fallback and not helpful:
-        note("the start weights are kept")
+        kept = ["the start weights are kept: on folds the new features gain nothing"]
+        note(kept[0])
         inside = Inside(problem)
         tuned = Tuned(inside.mean([inside.problem.start]), tuned.start, tuned.start)
     signature = f"{tuning.signature}|metric:{metric.signature}|{given.signature}|version:{__version__}"
     gain = f"{metric.name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
     note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
-    write_weights(output, space.weights(tuned.weights), [signature, gain])
+    write_weights(output, space.weights(tuned.weights), [signature, gain, *kept])
 
 
 def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
     """Tell what new features gain out of fold, and whether they do."""
     if not new:
-        raise InputError("--folds: all features have a start weight, there is nothing new to look at")
+        note("all features have a start weight, there is nothing new to look at on folds")
+        return True
     places = groups(problem.candidates.space)
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)
     note(

@@ -6,6 +6,7 @@ from moses_io.errors import InputError
 from rerank.experiment import ModelEntry, NbestSet, read_experiment
 from rerank.models import TrainingRequest
 from rerank.tuners.table import settle
+from rerank.tuning import Caution
 
 EXPERIMENT = """\
 output = "work"
@@ -26,6 +27,7 @@ Old = "neural:models/old"
 Both = "ensemble:pair/forward,fertile/forward"
 LMbig = "kenlm:lm.arpa"
 Len = "length"
+Opus = "hf:models/old[deu,eng]"
 
 [tuning]
 seed = 7
@@ -51,8 +53,14 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         "Both": "ensemble:pair/forward,fertile/forward",
         "LMbig": f"kenlm:{tmp_path / 'lm.arpa'}",
         "Len": "length",
+        "Opus": f"hf:{tmp_path / 'models/old'}[deu,eng]",
     }
     assert experiment.tuning.tuning == settle({"seed": 7})
+    assert experiment.tuning.caution == Caution(5, fallback=True)
+    path.write_text(f"{EXPERIMENT}folds = 0\n")
+    assert read_experiment(str(path)).tuning.caution == Caution()
+    path.write_text(EXPERIMENT.replace("[features]", "[others]").partition("[others]")[0])
+    assert read_experiment(str(path)).tuning.caution == Caution()
 
 
 @pytest.mark.parametrize(
