@@ -69,7 +69,7 @@ class Kind:
         label: start of the name in a list when the user gives none.
         argument: what stands behind the colon, in brackets if it may be left out; empty for nothing.
         description: a line for `moses-rerank features`.
-        takes: what the argument names: `models` (folders), `files`, or else `text`.
+        takes: what the argument names: `models` (folders of ours), a `folder`, `files`, or else `text`.
     """
 
     target: str
@@ -134,7 +134,7 @@ FEATURES: dict[str, Kind] = {
     "command": Kind(
         "features.external:Command", "Command", "COMMAND", "numbers that a program prints for source, candidate"
     ),
-    "hf": Kind("features.huggingface:HuggingFace", "HF", "DIR", "log-probability of a model of transformers", "models"),
+    "hf": Kind("features.huggingface:HuggingFace", "HF", "DIR", "log-probability of a model of transformers", "folder"),
 }
 
 

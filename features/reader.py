@@ -4,7 +4,6 @@ A feature says at the start what it wants (`Reader.ask`); the first of them that
 and the others find what was read.
 """
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +32,9 @@ class Reading:
     rows: list[Rows]
 
 
+NOTHING: tuple[list[Candidates], Reading] = ([], Reading({}, []))
+
+
 class Reader:
     """A model, or several as the mean of their distributions, as features use it.
 
@@ -57,13 +59,14 @@ class Reader:
         """Steps that decoders took over prefix trees, and those of all candidates one by one."""
         self._names: list[str] = []
         self._rows, self._askers = False, 0
-        self._last: tuple[Sequence[Candidates], Reading] = ([], Reading({}, []))
+        self._last = NOTHING
 
     def ask(self, names: Sequence[str] = (), rows: bool = False) -> None:
         """Have values, or rows of attention, among what is read from now on."""
         self._names += [name for name in names if name not in self._names]
         self._rows = self._rows or rows
         self._askers += 1
+        self._last = NOTHING
 
     def __call__(self, sentences: Sequence[Candidates]) -> Reading:
         """Read sentences, or return what was read if they are those of the call before; one asker alone never needs it.
@@ -71,9 +74,9 @@ class Reader:
         Raises:
             InputError: the memory does not suffice for a single candidate.
         """
-        known, reading = self._last
-        if sentences and len(known) == len(sentences) and all(map(operator.is_, known, sentences)):
-            return reading
+        if sentences and self._last[0] == list(sentences):
+            return self._last[1]
+        self._last = NOTHING
         reading = self._read(sentences)
         if self._askers > 1:
             self._last = (list(sentences), reading)

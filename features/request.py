@@ -3,12 +3,12 @@
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import re
 import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from features.feature import FEATURES, Feature, Kind, Resources
 from moses_io.errors import InputError, nearest
@@ -41,7 +41,8 @@ class FeatureRequest:
         """The folders or files that the argument names."""
         if self.row.takes == "text" or not self.argument:
             return []
-        named, _ = split_values(self.argument) if self.row.takes == "models" else (self.argument, ())
+        bracketed = self.row.takes in ("models", "folder")
+        named, _ = split_values(self.argument) if bracketed else (self.argument, ())
         return named.split(",") if "," in self.row.argument else [named]
 
     @property
@@ -67,9 +68,12 @@ class FeatureRequest:
 
     @property
     def code(self) -> list[str]:
-        """The file of a user's class, or the files that a command names: they decide what the feature is."""
+        """The file of a user's class, or the files that are words of a command: they decide what the feature is."""
         if self.kind == "command":
-            return [word for word in shlex.split(self.argument) if Path(word).is_file()]
+            try:
+                return [word for word in shlex.split(self.argument) if os.path.isfile(word)]
+            except ValueError as error:
+                raise InputError(f"feature 'command:{self.argument}': {error}") from None
         if self.kind in FEATURES:
             return []
         found = importlib.util.find_spec(self.row.target.split(":")[0])

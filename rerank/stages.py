@@ -43,7 +43,8 @@ class Stage:
 
     def needs(self, other: "Stage") -> bool:
         """Tell whether it reads what the other makes."""
-        return any(not {path, *path.parents}.isdisjoint(other.outputs) for path in self.inputs)
+        made = [path.resolve() for path in other.outputs]
+        return any(not {path, *path.parents}.isdisjoint(made) for path in map(Path.resolve, self.inputs))
 
 
 def wanted(inputs: Sequence[Path], settings: Any) -> dict[str, Any]:
@@ -70,7 +71,7 @@ def run_stages(stages: Sequence[Stage], record: Path, jobs: int = 1) -> list[str
         _recover(stage.outputs)
     waiting, done = list(stages), []
     running: dict[str, tuple[Stage, dict[str, Any]]] = {}
-    with Workers(jobs) as workers:
+    with Workers(min(jobs, sum(stage.apart for stage in stages) or 1)) as workers:
         while waiting or running:
             ready = _ready(waiting, [stage for stage, _ in running.values()]) if workers.free else None
             if ready is None:
@@ -82,8 +83,8 @@ def run_stages(stages: Sequence[Stage], record: Path, jobs: int = 1) -> list[str
                 note(f"[{stages.index(stage) + 1}/{len(stages)}] {stage.name}{'' if new else ': up to date'}")
                 if not new:
                     continue
-                if stage.name not in known:
-                    _write(record, known | {stage.name: {}})
+                known.setdefault(stage.name, {})
+                _write(record, known)
                 if jobs > 1 and stage.apart:
                     running[stage.name] = stage, asked
                     workers.start(stage.name, stage.perform)
@@ -96,9 +97,12 @@ def run_stages(stages: Sequence[Stage], record: Path, jobs: int = 1) -> list[str
 
 
 def _ready(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
-    """Return the first stage that needs none of those before it that are not done."""
+    """Return the first stage that needs none of those before it that are not done.
+
+    What cannot be done apart is done when nothing else is under way, so that its progress can be seen.
+    """
     for number, stage in enumerate(waiting):
-        if not any(stage.needs(other) for other in (*waiting[:number], *running)):
+        if (stage.apart or not running) and not any(stage.needs(other) for other in (*waiting[:number], *running)):
             return stage
     return None
 

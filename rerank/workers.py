@@ -2,18 +2,23 @@
 
 import multiprocessing
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import TracebackType
+from typing import cast
 
 from features.progress import note, speak_as
 from moses_io.errors import InputError
 
 GPUS = Path("/proc/driver/nvidia/gpus")
+PATIENCE = 30.0
+"""Seconds that a process has to end by itself before it is killed."""
 
 Action = Callable[[], object]
 """Something to do that can be pickled."""
@@ -37,7 +42,9 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for _, _, process, _ in self._running.values():
             process.terminate()
-            process.join()
+        for _, _, process, _ in self._running.values():
+            process.join(PATIENCE)
+            process.kill()
 
     @property
     def free(self) -> bool:
@@ -49,7 +56,7 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(name, action, theirs), daemon=True)
+        process = context.Process(target=_work, args=(name, action, theirs))
         with _environment(_share(slot, self._jobs)):
             process.start()
         theirs.close()
@@ -61,9 +68,9 @@ class Workers:
         Raises:
             InputError: what it was given was at fault, or it was killed.
         """
-        ended = int(str(wait(list(self._running))[0]))
-        name, slot, process, told = self._running.pop(ended)
-        process.join()
+        ended = [cast(int, sentinel) for sentinel in wait(list(self._running))]
+        failed = {sentinel: _status(self._running[sentinel][2]) != 0 for sentinel in ended}
+        name, slot, process, told = self._running.pop(min(ended, key=failed.__getitem__))
         self._slots = sorted([*self._slots, slot])
         if process.exitcode == 0:
             return name
@@ -78,10 +85,11 @@ def do_all(actions: Mapping[str, Action], jobs: int) -> None:
     """Do all, one after the other, or `jobs` at a time in processes of their own."""
     if jobs == 1:
         for name, action in actions.items():
-            note(name)
+            if len(actions) > 1:
+                note(name)
             action()
         return
-    with Workers(jobs) as workers:
+    with Workers(min(jobs, len(actions))) as workers:
         for name, action in actions.items():
             if not workers.free:
                 workers.wait()
@@ -91,14 +99,32 @@ def do_all(actions: Mapping[str, Action], jobs: int) -> None:
 
 
 def _work(name: str, action: Action, told: Connection) -> None:
+    """Do something, and tell what went wrong; end with the parent."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     speak_as(name)
     try:
         action()
     except InputError as error:
         told.send(str(error))
         sys.exit(2)
+    except OSError as error:
+        told.send(f"{error.filename or 'output'}: {error.strerror}")
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _status(process: SpawnProcess) -> int | None:
+    process.join()
+    return process.exitcode
 
 
 def _share(slot: int, jobs: int) -> dict[str, str]:
@@ -114,11 +140,13 @@ def _share(slot: int, jobs: int) -> dict[str, str]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have variables set while the block runs, for processes that start there."""
-    before = dict(os.environ)
+    """Have variables set while the block runs, for a process that starts there."""
+    before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         request = TrainingRequest(preset, arguments.backward, arguments.right_to_left, arguments.paper_sizes, own)
         request.check(arguments.start_from)
         output = f"{arguments.output}/{name}" if several else arguments.output
-        trainings[f"train {name}"] = partial(
+        trainings[f"train {name if several else arguments.output}"] = partial(
             train_model, request, texts, output, arguments.device, arguments.start_from, arguments.resume
         )
     do_all(trainings, arguments.jobs)

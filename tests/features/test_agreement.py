@@ -76,6 +76,22 @@ def test_a_model_reads_a_list_once_for_all_features(models: dict[str, Path], mon
     assert read == ["score_tree", "score_alone"]
     np.testing.assert_allclose(features[0](SENTENCES[:1]), alone[0][:3], atol=1e-5)
     assert read == ["score_tree", "score_alone", "score_tree"]
+    features[0](SENTENCES)
+    assert parse_requests([f"neural:{forward}[known]"])[0].load(shared)(SENTENCES).shape == (4, 1)
+
+
+def test_what_a_cache_does_not_know_is_read_once(
+    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, read = Resources("cpu", cache=str(tmp_path / "cache")), []
+    requests = parse_requests([f"neural:{models['forward']}", f"neural:{models['forward']}[worst]"])
+    features = [request.load(shared) for request in [*requests, *parse_requests([f"links:{models['forward']}"])]]
+    score = features_reader.score_tree
+    monkeypatch.setattr(features_reader, "score_tree", lambda *given: read.append(given) or score(*given))
+    for times in (1, 2):
+        for feature in features:
+            feature(SENTENCES)
+        assert len(read) == 1, times
 
 
 def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None:

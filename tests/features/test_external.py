@@ -85,6 +85,10 @@ def test_a_program_is_asked(command: Command, write: Write) -> None:
     assert status == 0 and b"Mine= 3 4" in out and b"Mine= 1 2" in out
     (request,) = parse_requests([f"command:{sys.executable} {program} -x"])
     assert request.code == [sys.executable, str(program)]
+    (long,) = parse_requests([f"command:awk '{'x' * 300}'"])
+    assert long.code == []
+    with pytest.raises(InputError, match="No closing quotation"):
+        _ = parse_requests(["command:awk '{print 1}"])[0].code
     for text, message in (("exit 3", "exit status 3"), ("echo 1", "1 lines of numbers for 3"), ("echo a", "'a'")):
         status, _, err = score(command, write, f"Mine=command:{text}")
         assert status == 2 and message in err

@@ -1,3 +1,5 @@
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,29 @@ def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_stages(stages, record)
     assert run_stages([stages[0], copy("two", b, tmp_path / "c")], record) == ["two"]
+
+
+def make(target: Path, fails: bool) -> None:
+    """Write a file, or fail when the file of the other stage is there."""
+    if not fails:
+        target.write_text("made")
+        time.sleep(60)
+    while not target.with_name("first").exists():
+        time.sleep(0.05)
+    raise InputError("no luck")
+
+
+def test_what_was_made_but_not_recorded_is_made_again(tmp_path: Path) -> None:
+    a, record = tmp_path / "a", tmp_path / "record"
+    a.write_text("1")
+    stages = [
+        Stage(name, (a,), None, (tmp_path / name,), partial(make, tmp_path / name, name == "second"), apart=True)
+        for name in ("first", "second")
+    ]
+    with pytest.raises(InputError, match="second: no luck"):
+        run_stages(stages, record, jobs=2)
+    assert (tmp_path / "first").exists()
+    assert run_stages([copy("first", a, tmp_path / "first")], record) == ["first"]
 
 
 def test_what_is_not_of_an_earlier_run_is_left_alone(tmp_path: Path) -> None:

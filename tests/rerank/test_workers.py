@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -7,6 +9,7 @@ import pytest
 
 from features.progress import note
 from moses_io.errors import InputError
+from moses_io.streams import open_output
 from rerank.workers import Workers, _share, do_all
 
 
@@ -27,10 +30,33 @@ def fail(reason: str) -> None:
     raise InputError(reason)
 
 
-def linger(begun: Path, ended: Path) -> None:
-    begun.write_text("")
-    time.sleep(60)
-    ended.write_text("")
+def fill() -> None:
+    raise OSError(28, "No space left on device", "/dev/full")
+
+
+def linger(folder: Path) -> None:
+    """Write for a long time to a file that appears only when it is whole."""
+    with open_output(str(folder / "whole")):
+        (folder / "begun").write_text(str(os.getpid()))
+        time.sleep(60)
+
+
+def lingering(folder: Path) -> int:
+    """Wait for it to have begun, and return its process."""
+    while not (folder / "begun").exists() or not (folder / "begun").read_text():
+        time.sleep(0.05)
+    return int((folder / "begun").read_text())
+
+
+def has_ended(process: int) -> bool:
+    for _ in range(200):
+        try:
+            if Path(f"/proc/{process}/stat").read_text().split()[2] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_two_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,17 +77,43 @@ def test_one_at_a_time_is_in_this_process(capfd: pytest.CaptureFixture[str]) -> 
 
 
 def test_what_goes_wrong_ends_the_others(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    begun, ended = tmp_path / "begun", tmp_path / "ended"
     with Workers(2) as workers, pytest.raises(InputError, match=r"^bad: no such thing$"):
-        workers.start("long", partial(linger, begun, ended))
-        while not begun.exists():
-            time.sleep(0.05)
+        workers.start("long", partial(linger, tmp_path))
+        process = lingering(tmp_path)
         workers.start("bad", partial(fail, "no such thing"))
         workers.wait()
-    assert not ended.exists()
+    assert has_ended(process)
+    assert [path.name for path in tmp_path.iterdir()] == ["begun"]
     with pytest.raises(InputError, match=r"^broken: ended with status 1$"):
         do_all({"broken": partial(fail, "")}, 2)
     assert "a fault of ours" in capfd.readouterr().err
+    with pytest.raises(InputError, match=r"^full: /dev/full: No space left on device$"):
+        do_all({"full": fill}, 2)
+
+
+def test_what_has_ended_well_is_told_before_what_failed(tmp_path: Path) -> None:
+    with Workers(2) as workers:
+        workers.start("bad", partial(fail, "no such thing"))
+        workers.start("good", os.getpid)
+        for _, _, process, _ in workers._running.values():
+            process.join()
+        assert workers.wait() == "good"
+        with pytest.raises(InputError, match="no such thing"):
+            workers.wait()
+
+
+def test_nobody_outlives_a_killed_parent(tmp_path: Path) -> None:
+    code = (
+        "from functools import partial; from pathlib import Path; from rerank.workers import do_all\n"
+        "from tests.rerank.test_workers import linger\n"
+        f"if __name__ == '__main__': do_all({{'a': partial(linger, Path({str(tmp_path)!r}))}}, 2)"
+    )
+    (tmp_path / "main.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([sys.executable, str(tmp_path / "main.py")], env=environment) as parent:
+        process = lingering(tmp_path)
+        parent.kill()
+    assert has_ended(process)
 
 
 def test_shares_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
