@@ -134,7 +134,13 @@ FEATURES: dict[str, Kind] = {
     "command": Kind(
         "features.external:Command", "Command", "COMMAND", "numbers that a program prints for source, candidate"
     ),
-    "hf": Kind("features.huggingface:HuggingFace", "HF", "DIR", "log-probability of a model of transformers", "folder"),
+    "hf": Kind(
+        "features.huggingface:HuggingFace",
+        "HF",
+        "DIR",
+        "log-probability of a model of transformers; DIR[LANG,LANG] for one of many languages",
+        "folder",
+    ),
 }
 
 
