@@ -6,6 +6,7 @@ import numpy as np
 
 from features.feature import Array, Candidates, Resources
 from features.models.scoring import Pair, Rows
+from features.models.settings import check_rows
 from features.phrases import word_alignment
 from features.reader import Reader, find_reader
 from moses_io.errors import InputError
@@ -71,11 +72,10 @@ def _reader(folder: str, direction: str, resources: Resources) -> Reader:
     config = reader.config
     if config.direction != direction:
         raise InputError(f"{folder}: expected a {direction} model, this is a {config.direction} one")
-    if config.right_to_left or config.training.bpe or config.architecture.wiring != "attend-first":
-        raise InputError(
-            f"{folder}: expected a model on words, from left to right, with wiring 'attend-first', whose attention "
-            "belongs to its words"
-        )
+    try:
+        check_rows(config.architecture, config.training, config.right_to_left)
+    except InputError as error:
+        raise InputError(f"{folder}: {error}") from None
     reader.ask(rows=True)
     return reader
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from features.request import parse_requests
+from features.models.settings import check_rows
+from features.request import FeatureRequest, parse_requests, split_values
 from moses_io.errors import InputError, nearest
 from rerank.ensembles import expand_feature, expand_models
 from rerank.filters import Filters
@@ -119,6 +120,7 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
         if request.row.takes == "models":
             place = f"features.{request.label}"
             parts = [_model_folder(part, models, folder, place) for part in request.parts]
+            _check_values(request, models, place)
         else:
             parts = [str(folder / part) for part in request.parts]
         features[request.label] = request.with_parts(parts).text
@@ -157,6 +159,25 @@ def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path, place:
         names = " and ".join(f"{entry}/{one}".rstrip("/") for one in models[entry].request.folders)
         raise InputError(f"{place}: no model {name!r} here; there is {names}")
     return name
+
+
+def _check_values(request: FeatureRequest, models: dict[str, ModelEntry], place: str) -> None:
+    """Refuse a feature that a model, once it is trained, could not give."""
+    for part, direction in zip(request.parts, ("forward", "backward"), strict=False):
+        entry = models.get(part.partition("/")[0])
+        if entry is None:
+            continue
+        architecture, training = entry.request.settle()
+        if "fertility" in split_values(request.argument)[1] and "fertility" not in architecture.objectives:
+            raise InputError(f"{place}: {part!r} has no global fertility, which the value fertility needs")
+        if request.kind not in ("agreement", "links"):
+            continue
+        if (direction == "backward") != (entry.request.backward or part.endswith("/backward")):
+            raise InputError(f"{place}: expected a {direction} model, {part!r} is not one")
+        try:
+            check_rows(architecture, training, entry.request.right_to_left)
+        except InputError as error:
+            raise InputError(f"{place}: {part!r}: {error}") from None
 
 
 def _start(name: str, models: dict[str, ModelEntry], folder: Path) -> str:

@@ -183,6 +183,15 @@ def check(architecture: Architecture) -> None:
             raise InputError(reason)
 
 
+def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:
+    """Refuse a model whose rows of attention are not those of its target's words, one after the other."""
+    if right_to_left or training.bpe or architecture.wiring != "attend-first":
+        raise InputError(
+            "expected a model on words, from left to right, with wiring 'attend-first', whose attention belongs to its "
+            "words"
+        )
+
+
 def _replace(settings: Settings, values: dict[str, Any]) -> Settings:
     types = get_type_hints(type(settings))
     return dataclasses.replace(settings, **{name: _convert(name, types[name], value) for name, value in values.items()})
