@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_device
+from rerank.commands.arguments import add_device, add_jobs
 
 HELP = "run the whole chain on the sample that comes with the tool"
 EXAMPLES = """\
@@ -14,6 +14,7 @@ The sample is a small German-English corpus with the 100-best lists that Moses m
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--output", default="moses-rerank-demo", metavar="DIR", help="folder for all results")
+    add_jobs(parser, "models and features")
     add_device(parser)
 
 
@@ -23,5 +24,6 @@ def run(arguments: argparse.Namespace) -> int:
     from rerank.chain import run_experiment
     from rerank.sample import sample_experiment
 
-    print("\n".join(run_experiment(sample_experiment(arguments.output), Resources(arguments.device))))
+    experiment, resources = sample_experiment(arguments.output), Resources(arguments.device)
+    print("\n".join(run_experiment(experiment, resources, arguments.jobs)))
     return 0
