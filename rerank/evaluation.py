@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -171,7 +171,10 @@ def _metrics(tokenize: str) -> dict[str, Any]:
 def _compare(
     scorer: Any, systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[Sequence[str]]
 ) -> tuple[str, list[Score]]:
-    """Return sacreBLEU's signature and the score of each system; the test runs where there are two or more."""
+    """Return sacreBLEU's signature and the score of each system; the test runs where there are two or more.
+
+    A system with the lines of the first has p 1; sacreBLEU would say 0.001, since no resampled difference is above 0.
+    """
     if len(systems) == 1:
         value = scorer.corpus_score(systems[0][1], references).score
         return str(scorer.get_signature()), [Score(value)]
@@ -180,7 +183,11 @@ def _compare(
     test: Any = PairedTest(list(systems), {"metric": scorer}, references, test_type="bs", n_samples=SAMPLES)
     signatures, columns = test()
     (name,) = signatures
-    return str(signatures[name]), [Score(result.score, result.p_value) for result in columns[name]]
+    found = [Score(result.score, result.p_value) for result in columns[name]]
+    same = [number > 0 and list(lines) == list(systems[0][1]) for number, (_, lines) in enumerate(systems)]
+    return str(signatures[name]), [
+        replace(score, p_value=1.0) if equal else score for score, equal in zip(found, same, strict=True)
+    ]
 
 
 def _keep_blanks(lines: Sequence[str]) -> list[str]:

@@ -38,6 +38,15 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
     assert lines[-1] == "x: 0 of 400 lines are in the list, 0 first in it"
 
 
+def test_the_same_lines_are_no_better(moses: list[str], sample: Path) -> None:
+    reference = read_lines(str(sample / "test.en"))
+    scores = evaluate([("moses", moses), ("again", list(moses)), ("other", ["x", *moses[1:]])], [reference]).scores
+    for metric in ("BLEU", "chrF", "TER"):
+        assert scores["moses"][metric].p_value is None
+        assert scores["again"][metric].p_value == 1
+        assert scores["other"][metric].p_value not in (None, 1)
+
+
 def test_a_system_of_another_length(sample: Path) -> None:
     with pytest.raises(InputError, match="x has 1 lines, the reference has 400"):
         look_up(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], [("x", ["x"])], Filters(""))
