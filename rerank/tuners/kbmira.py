@@ -180,15 +180,12 @@ def _epoch(
         )  # fmt: skip
         if hope == fear or hoped <= feared:
             continue
-        touched = np.concatenate(
-            (
-                np.arange(size),
-                size + columns[offsets[hope] : offsets[hope + 1]],
-                size + columns[offsets[fear] : offsets[fear + 1]],
-            )
+        sparse = np.concatenate(
+            (columns[offsets[hope] : offsets[hope + 1]], columns[offsets[fear] : offsets[fear + 1]])
         )
-        if len(touched) > size:
-            touched = np.unique(touched)
+        if len(sparse):
+            sparse = np.unique(sparse)
+        touched = np.concatenate((np.arange(size), size + sparse))
         difference[touched] = real(0)
         _add(hope, real(1), dense, offsets, columns, values, difference)
         _add(fear, real(-1), dense, offsets, columns, values, difference)
