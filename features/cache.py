@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from features.feature import Array, Candidates
-from features.neural import Neural
+from features.kinds.neural import Neural
 from moses_io.errors import InputError
 from moses_io.text import encode
 

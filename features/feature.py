@@ -80,62 +80,91 @@ class Kind:
 
 
 FEATURES: dict[str, Kind] = {
-    "neural": Kind("features.neural:Neural", "Neural", "DIR", "log-probability of a model, </s> included", "models"),
+    "neural": Kind(
+        "features.kinds.neural:Neural", "Neural", "DIR", "log-probability of a model, </s> included", "models"
+    ),
     "ensemble": Kind(
-        "features.neural:Ensemble", "Ensemble", "DIR,DIR,…", "log-probability of the mean of several models", "models"
+        "features.kinds.neural:Ensemble",
+        "Ensemble",
+        "DIR,DIR,…",
+        "log-probability of the mean of several models",
+        "models",
     ),
     "agreement": Kind(
-        "features.agreement:Agreement",
+        "features.kinds.agreement:Agreement",
         "Agreement",
         "DIR,DIR",
         "trace of the attentions of a forward and a backward model; the same over the shorter length",
         "models",
     ),
     "links": Kind(
-        "features.agreement:Links", "Links", "DIR", "attention of a forward model on Moses' word alignment", "models"
+        "features.kinds.agreement:Links",
+        "Links",
+        "DIR",
+        "attention of a forward model on Moses' word alignment",
+        "models",
     ),
     "kenlm": Kind(
-        "features.language_model:KenLM", "KenLM", "ARPA", "log-probability of an n-gram model; unknown words", "files"
+        "features.kinds.language_model:KenLM",
+        "KenLM",
+        "ARPA",
+        "log-probability of an n-gram model; unknown words",
+        "files",
     ),
     "kenlm-reversed": Kind(
-        "features.language_model:Reversed",
+        "features.kinds.language_model:Reversed",
         "KenLMReversed",
         "ARPA",
         "the same, of the words from right to left",
         "files",
     ),
     "lexical": Kind(
-        "features.lexical:Lexical", "Lexical", "FILE", "IBM model 1 by lex.f2e or lex.e2f of Moses", "files"
+        "features.kinds.lexical:Lexical", "Lexical", "FILE", "IBM model 1 by lex.f2e or lex.e2f of Moses", "files"
     ),
     "ibm1": Kind(
-        "features.lexical:Estimated", "IBM", "SOURCE,TARGET", "IBM model 1 of a corpus, in both directions", "files"
+        "features.kinds.lexical:Estimated",
+        "IBM",
+        "SOURCE,TARGET",
+        "IBM model 1 of a corpus, in both directions",
+        "files",
     ),
     "phrases": Kind(
-        "features.phrases:Phrases", "Phrases", "", "phrases, their mean length, unaligned words, monotone steps"
+        "features.kinds.phrases:Phrases", "Phrases", "", "phrases, their mean length, unaligned words, monotone steps"
     ),
     "length": Kind(
-        "features.length:Length", "Length", "[SOURCE,TARGET]", "words; with a corpus log-density of the ratio", "files"
+        "features.kinds.length:Length",
+        "Length",
+        "[SOURCE,TARGET]",
+        "words; with a corpus log-density of the ratio",
+        "files",
     ),
-    "copied": Kind("features.surface:Copied", "Copied", "", "words that stand in the source, too"),
-    "repetition": Kind("features.surface:Repetition", "Repetition", "", "words, pairs and triples said once more"),
-    "numbers": Kind("features.surface:Numbers", "Numbers", "", "numbers that source and candidate do not share"),
-    "punctuation": Kind("features.surface:Punctuation", "Punctuation", "", "punctuation that they do not share"),
+    "copied": Kind("features.kinds.surface:Copied", "Copied", "", "words that stand in the source, too"),
+    "repetition": Kind(
+        "features.kinds.surface:Repetition", "Repetition", "", "words, pairs and triples said once more"
+    ),
+    "numbers": Kind("features.kinds.surface:Numbers", "Numbers", "", "numbers that source and candidate do not share"),
+    "punctuation": Kind("features.kinds.surface:Punctuation", "Punctuation", "", "punctuation that they do not share"),
     "consensus": Kind(
-        "features.consensus:Consensus",
+        "features.kinds.consensus:Consensus",
         "Consensus",
         "bleu|chrf[,SCALE]",
         "likeness to the list, weighted by Moses' total",
     ),
     "posteriors": Kind(
-        "features.consensus:Posteriors", "Posteriors", "[SCALE]", "posterior of the n-grams, a value for each order"
+        "features.kinds.consensus:Posteriors",
+        "Posteriors",
+        "[SCALE]",
+        "posterior of the n-grams, a value for each order",
     ),
-    "rest": Kind("features.rest:Rest", "Rest", "MOSES.INI", "what is in Moses' total and not printed", "files"),
-    "scores": Kind("features.external:Scores", "Scores", "FILE", "output of another tool, a line a candidate", "files"),
+    "rest": Kind("features.kinds.rest:Rest", "Rest", "MOSES.INI", "what is in Moses' total and not printed", "files"),
+    "scores": Kind(
+        "features.kinds.external:Scores", "Scores", "FILE", "output of another tool, a line a candidate", "files"
+    ),
     "command": Kind(
-        "features.external:Command", "Command", "COMMAND", "numbers that a program prints for source, candidate"
+        "features.kinds.external:Command", "Command", "COMMAND", "numbers that a program prints for source, candidate"
     ),
     "hf": Kind(
-        "features.huggingface:HuggingFace",
+        "features.kinds.huggingface:HuggingFace",
         "HF",
         "DIR",
         "log-probability of a model of transformers; DIR[LANG,LANG] for one of many languages",

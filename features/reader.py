@@ -14,9 +14,9 @@ import numpy as np
 from features.feature import Array, Candidates, Resources
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model, load_model
-from features.models.inference import fold, lower
-from features.models.scoring import Rows, score_alone
-from features.models.tree import Sentence, score_tree
+from features.models.scoring.alone import Rows, score_alone
+from features.models.scoring.inference import fold, lower
+from features.models.scoring.tree import Sentence, score_tree
 from features.progress import note
 from moses_io.errors import InputError
 

@@ -52,7 +52,7 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, Path]:
     """A forward and a backward model that learnt a little."""
-    from rerank.models import Texts, TrainingRequest, train_model
+    from features.models.training.request import Texts, TrainingRequest, train_model
 
     folder = tmp_path_factory.mktemp("models")
     for side in ("de", "en"):

@@ -147,16 +147,16 @@ fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair", SMALL }
 def test_a_killed_training_goes_on_and_another_one_begins_anew(
     command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from features.models import training
+    from features.models.training import loop
 
-    begin, epochs = training.bucketed, iter(range(1, 9))
+    begin, epochs = loop.bucketed, iter(range(1, 9))
 
     def die(*arguments: Any) -> Any:
         if next(epochs) == 2:
             raise KeyboardInterrupt
         return begin(*arguments)
 
-    monkeypatch.setattr(training, "bucketed", die)
+    monkeypatch.setattr(loop, "bucketed", die)
     assert command("run", experiment)[0] == 130
     models = experiment.parent / "work" / "models"
     assert [path.name[:18] for path in models.iterdir()] == [".forward.training-"]

@@ -33,7 +33,8 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["tuners/kbmira", "tuners/mert", "tuners/pro", "tuners/expected", "tuners/moses", "candidates", "kernels"]
+    "name",
+    ["tuners/kbmira", "tuners/mert", "tuners/pro", "tuners/expected", "tuners/moses", "candidates", "metrics/kernels"],
 )
 def test_tuners_see_no_text_but_the_list_and_no_torch(name: str) -> None:
     names = imported(ROOT / "rerank" / f"{name}.py")

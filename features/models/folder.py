@@ -13,7 +13,7 @@ import safetensors
 import safetensors.torch
 import torch
 
-from features.models.model import EncoderDecoder
+from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training, override
 from features.models.vocabulary import Vocabulary, load_vocabulary
 from features.progress import note

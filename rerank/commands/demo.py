@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the chain on the sample and print its report."""
     from features.feature import Resources
-    from rerank.chain import run_experiment
+    from rerank.experiment.chain import run_experiment
     from rerank.sample import sample_experiment
 
     experiment, resources = sample_experiment(arguments.output), Resources(arguments.device)

@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate."""
     from moses_io.text import read_references
-    from rerank.evaluation import evaluate, look_up, read_systems
-    from rerank.filters import Filters
-    from rerank.report import table
+    from rerank.metrics.filters import Filters
+    from rerank.report.evaluation import evaluate, look_up, read_systems
+    from rerank.report.terminal import table
 
     filters = Filters(arguments.filter)
     references = [[filters(line) for line in lines] for lines in read_references(arguments.reference)]

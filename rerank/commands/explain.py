@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Explain."""
     from moses_io.errors import InputError
     from moses_io.text import read_lines
-    from rerank.explanation import Question, explain
+    from rerank.report.explanation import Question, explain
 
     files = [*([("source", arguments.source)] if arguments.source else [])]
     files += [("reference", path) for path in arguments.reference]

@@ -20,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Export."""
-    from rerank.exchange import export
-    from rerank.filters import Filters
-    from rerank.tuning_set import Lists
+    from rerank.metrics.filters import Filters
+    from rerank.tuning.exchange import export
+    from rerank.tuning.tuning_set import Lists
 
     lists = Lists(arguments.nbest, arguments.reference, Filters(arguments.filter))
     export(lists, arguments.start, arguments.output)

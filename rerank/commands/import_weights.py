@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Import."""
-    from rerank.exchange import import_weights
+    from rerank.tuning.exchange import import_weights
 
     import_weights(arguments.folder, arguments.result, arguments.output)
     return 0

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Score."""
     from features.feature import Resources
     from features.request import parse_requests
-    from rerank.scoring import add_features
+    from rerank.append import add_features
 
     requests = parse_requests(arguments.feature)
     resources = Resources(arguments.device, arguments.precision, arguments.cache)

@@ -54,10 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
+    from features.models.training.request import Texts, TrainingRequest, train_model
     from moses_io.errors import InputError
-    from rerank.ensembles import members
-    from rerank.models import Texts, TrainingRequest, train_model
-    from rerank.workers import do_all
+    from rerank.experiment.groups import members
+    from rerank.experiment.workers import do_all
 
     settings = {}
     for item in arguments.set:

@@ -63,10 +63,10 @@ def settings(items: list[str]) -> dict[str, Any]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Tune."""
-    from rerank.filters import Filters
+    from rerank.metrics.filters import Filters
     from rerank.tuners.table import settle
-    from rerank.tuning import Caution, tune
-    from rerank.tuning_set import Extracted, Lists
+    from rerank.tuning.tune import Caution, tune
+    from rerank.tuning.tuning_set import Extracted, Lists
 
     names = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freeze")
     values: dict[str, Any] = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}

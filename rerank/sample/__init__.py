@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from rerank.experiment import Experiment, read_experiment
+from rerank.experiment.file import Experiment, read_experiment
 
 FOLDER = Path(__file__).parent
 """Where the files of the sample are."""

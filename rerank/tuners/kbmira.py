@@ -15,7 +15,7 @@ import numpy as np
 
 from moses_io.errors import InputError
 from rerank.candidates import Array, Integers
-from rerank.kernels import length, value
+from rerank.metrics.kernels import length, value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 

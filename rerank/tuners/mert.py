@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from rerank.candidates import Array, Integers
-from rerank.kernels import value
+from rerank.metrics.kernels import value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 LEAST_GAIN = 1e-5

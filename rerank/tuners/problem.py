@@ -7,7 +7,7 @@ import numpy as np
 
 from moses_io.errors import InputError
 from rerank.candidates import Array, Candidates, Integers
-from rerank.metrics import Metric
+from rerank.metrics.metric import Metric
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 from features.progress import note
 from moses_io.errors import InputError, nearest
 from rerank.candidates import Array
-from rerank.metrics import Metric
+from rerank.metrics.metric import Metric
 from rerank.tuners import expected, kbmira, mert, moses, pro
-from rerank.tuners.inside import Inside
 from rerank.tuners.problem import Problem, Tuned
+from rerank.tuners.scaled import Inside
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Tuning:
 
     Attributes:
         tuner: name of a row of the table.
-        metric: see `rerank.metrics.Metric`.
+        metric: see `rerank.metrics.metric.Metric`.
         runs: times that a tuner with something random in it runs, from one seed after the other; the average is kept.
         parity: `moses` for the weights of Moses' `kbmira --no-shuffle`, empty for ours.
         sign: `NAME:+` or `NAME:-`, for weights that must not be below or above 0.

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from features.models.model import EncoderDecoder
+from features.models.network.model import EncoderDecoder
 from features.models.presets import PRESETS
 from features.models.settings import Architecture, Training, override
 from features.models.tables import TABLES

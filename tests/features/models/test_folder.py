@@ -9,7 +9,7 @@ import torch
 
 from features.models.device import find_device
 from features.models.folder import load_model
-from features.models.scoring import score_pairs
+from features.models.scoring.alone import score_pairs
 from moses_io.errors import InputError
 
 CPU = torch.device("cpu")
@@ -91,7 +91,7 @@ def test_scores_do_not_depend_on_order_or_company(models: dict[str, Path]) -> No
 def test_batches_are_bounded(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model(models["forward"], CPU)
     pairs = [(("das", "Haus"), ("the",) * (n % 4)) for n in range(20)]
-    monkeypatch.setattr("features.models.scoring.BATCH", 8)
+    monkeypatch.setattr("features.models.scoring.alone.BATCH", 8)
     parts = [numbers for numbers, _ in score_pairs([model], pairs)]
     assert [len(part) for part in parts] == [8, 8, 4]
     assert sorted(number for part in parts for number in part) == list(range(20))

@@ -3,9 +3,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rerank.bleu import STATISTICS
 from rerank.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics import Metric
+from rerank.metrics.bleu import STATISTICS
+from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from moses_io.weights import read_weights
-from rerank.metrics import Metric
+from rerank.metrics.metric import Metric
 from rerank.tuners.moses import BUCKETS, seen_by_kbmira
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run, settle
-from rerank.tuning_set import Extracted
+from rerank.tuning.tuning_set import Extracted
 
 Command = Callable[..., tuple[int, bytes, str]]
 LISTS = ("sample-moses", "sample-neural", "multi30k-neural")

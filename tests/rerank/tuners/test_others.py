@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from moses_io.errors import InputError
 from rerank.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics import Metric
+from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import TUNERS, run, settle

@@ -1,0 +1,1 @@
+"""The kinds of features, one idea a module; the table is `features.feature.FEATURES`."""

@@ -1,0 +1,74 @@
+"""Scores that other tools made: read from a file, or from a program while it runs."""
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from features.feature import Array, Candidates, Resources
+from features.kinds.score_files import read_scores
+from moses_io.errors import InputError
+from moses_io.streams import digest
+from moses_io.text import encode, number, tokens
+
+
+class Scores:
+    """The numbers of a file, a line a candidate in the order of the list; `features.kinds.score_files` has its forms.
+
+    Raises:
+        InputError: the file has another number of candidates than the list.
+    """
+
+    def __init__(self, argument: str, resources: Resources) -> None:
+        self._path, self._form, self._rows = argument, *read_scores(argument)
+        self._next = 0
+        self.signature = f"scores|{self._form}|sha256:{digest(Path(argument))}"
+
+    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+        """(N, values)."""
+        start, self._next = self._next, self._next + sum(len(each.hypotheses) for each in sentences)
+        if self._next > len(self._rows):
+            raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has more")
+        return self._rows[start : self._next]
+
+    def done(self) -> None:
+        """Be told that the list ends here."""
+        if self._next < len(self._rows):
+            raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has {self._next}")
+
+
+class Command:
+    """What a program prints: for each line `source TAB candidate` on its stdin a line of numbers on its stdout.
+
+    The program is started once for each batch of sentences, by the shell.
+
+    Raises:
+        InputError: it fails, or does not print a line of as many numbers for each candidate.
+    """
+
+    def __init__(self, argument: str, resources: Resources) -> None:
+        self._command = argument
+        self.signature = f"command|{argument}"
+
+    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+        """(N, values)."""
+        given = "".join(
+            f"{' '.join(each.source)}\t{' '.join(hypothesis)}\n" for each in sentences for hypothesis in each.hypotheses
+        )
+        ran = subprocess.run(self._command, shell=True, input=encode(given), stdout=subprocess.PIPE, check=False)
+        if ran.returncode:
+            raise InputError(f"feature 'command:{self._command}': exit status {ran.returncode}")
+        lines = ran.stdout.decode(errors="replace").split("\n")[:-1]
+        rows = list(self._numbers(lines))
+        count = sum(len(each.hypotheses) for each in sentences)
+        if len(rows) != count or len({len(row) for row in rows}) != 1:
+            raise InputError(f"feature 'command:{self._command}': {len(rows)} lines of numbers for {count} candidates")
+        return np.array(rows)
+
+    def _numbers(self, lines: Sequence[str]) -> Iterator[list[float]]:
+        for place, line in enumerate(lines, start=1):
+            values = [number(token) for token in tokens(line.replace("\t", " ").rstrip("\r"))]
+            if not values or None in values:
+                raise InputError(f"feature 'command:{self._command}': line {place} is no numbers: {line[:60]!r}")
+            yield [value for value in values if value is not None]

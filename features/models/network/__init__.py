@@ -1,0 +1,1 @@
+"""The network: parts that the tables name, put together by `model`."""

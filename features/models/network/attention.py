@@ -1,0 +1,68 @@
+"""Attention: score, window and terms together."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from features.models.network.encoder import Annotations
+from features.models.network.source import Source
+from features.models.network.terms import Carried, Term
+from features.models.settings import Architecture
+from features.models.tables import find
+
+History = tuple[Carried, ...]
+"""What each term hands to the next step."""
+
+
+class Query(NamedTuple):
+    """What a step asks with: (B, H) state of the decoder, (B, E) vector of the word before, (B, 1) its number j."""
+
+    state: Tensor
+    word: Tensor
+    step: Tensor
+
+
+class Attention(nn.Module):
+    """Where to look at a step, and what is seen there."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.score = find("score", architecture.score)(architecture)
+        self.window = find("window", architecture.window)(architecture)
+        self.terms = nn.ModuleDict({name: find("terms", name)(architecture) for name in architecture.terms})
+        self.fine = architecture.granularity == "fine"
+
+    def keys(self, annotations: Annotations, words: Tensor) -> Tensor:
+        """(B, S, …) annotations projected once for all steps; `words` (B, 1) is I."""
+        keys: Tensor = self.score.keys(annotations.states)
+        positions = torch.arange(keys.shape[1], device=keys.device, dtype=keys.dtype)
+        for term in self._terms():
+            constant = term.constant(words, positions)
+            keys = keys if constant is None else keys + constant
+        return keys
+
+    def start(self, source: Source) -> History:
+        """Return the history before the first step."""
+        return tuple(term.start(source.bias) for term in self._terms())
+
+    def weights(self, query: Query, source: Source, history: History) -> Tensor:
+        """(B, S), or (B, S, K) where fine: weights of the annotations, 0 where attention may not go."""
+        terms = self._terms()
+        added = [term(part, query.step, query.word) for term, part in zip(terms, history, strict=True)]
+        weights: Tensor = self.window(self.score(query.state, source.keys, added), query.state, query.step, source)
+        return weights
+
+    def forward(self, query: Query, source: Source, history: History) -> tuple[Tensor, Tensor, History]:
+        """Attend once.
+
+        Returns:
+            (B, K) context, (B, S) row of attention (where fine, the mean over K), and the next history.
+        """
+        weights = self.weights(query, source, history)
+        context, row = source.context(weights), weights.mean(dim=-1) if self.fine else weights
+        terms = self._terms()
+        return context, row, tuple(term.update(part, row) for term, part in zip(terms, history, strict=True))
+
+    def _terms(self) -> list[Term]:
+        return list(self.terms.values())  # type: ignore[arg-type]

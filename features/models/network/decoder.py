@@ -1,0 +1,243 @@
+"""Decoders: one step of the target at a time, with everything that goes from step to step in one value."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from features.models.network.attention import Attention, History, Query
+from features.models.network.cells import Layer, Recurrence, tanh
+from features.models.network.encoder import Annotations
+from features.models.network.source import Source
+from features.models.settings import Architecture
+
+
+class State(NamedTuple):
+    """What a step hands to the next. Rows can be gathered: batches, beams and children of a prefix all do.
+
+    Attributes:
+        step: (B, 1) number of the next step, from 1.
+        layers: state of each recurrent layer.
+        feed: (B, …) what the step before feeds in, empty if nothing.
+        history: what the attention terms remember.
+    """
+
+    step: Tensor
+    layers: tuple[Layer, ...]
+    feed: tuple[Tensor, ...]
+    history: History
+
+
+class Words(NamedTuple):
+    """Previous words y_{j-1} of a step.
+
+    Attributes:
+        vectors: (B, E) with dropout.
+        gates: (B, gates·H) their part of the first layer's gates.
+    """
+
+    vectors: Tensor
+    gates: Tensor
+
+
+class Seen(NamedTuple):
+    """What a step leaves for the softmax, or all steps with an axis T in front.
+
+    Attributes:
+        top: (B, H) state of the top layer, or with feed `output` what is made of it.
+        context: (B, K) what attention saw; empty without attention.
+        row: (B, S) weights of the source positions; zeros without attention.
+    """
+
+    top: Tensor
+    context: Tensor
+    row: Tensor
+
+
+class Decoder(nn.Module):
+    """What the wirings share: the first state, the words, and running all steps one after the other.
+
+    After a bidirectional encoder the first state is tanh(W_0 backward_1 + b_0) (Bahdanau et al. 2015, who have no b_0);
+    a unidirectional one hands over its last state layer by layer (Sutskever et al. 2014).
+    """
+
+    attends = True
+    readers: tuple[str, ...] = ()
+    """Names of the linear layers whose input begins with the context."""
+
+    def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
+        super().__init__()
+        hidden, layers = architecture.hidden, architecture.layers
+        self.attention = Attention(architecture) if self.attends else None
+        self.values: nn.Module = nn.Identity()  # of the annotations: what contexts are sums of
+        self.recurrence = Recurrence(architecture, beside, dropout)
+        self.bridge = nn.Linear(hidden, layers * hidden) if architecture.encoder == "bidirectional" else None
+        self.layers = layers
+        self.dropout = nn.Dropout(dropout)
+
+    def keys(self, annotations: Annotations, words: Tensor) -> Tensor:
+        """(B, S, …) what attention makes of the annotations once for all steps."""
+        return self.attention.keys(annotations, words) if self.attention else annotations.states[:, :, :0]
+
+    def start(self, source: Source) -> State:
+        """Return the state before the first step."""
+        layers = source.last
+        if self.bridge is not None:
+            outputs = torch.tanh(self.bridge(source.last[0][0])).chunk(self.layers, dim=1)
+            zeros = (torch.zeros_like(outputs[0]),) * (self.recurrence.cell.kept - 1)
+            layers = tuple((output, *zeros) for output in outputs)
+        history = self.attention.start(source) if self.attention else ()
+        return State(torch.ones_like(source.words), layers, self.first_feed(source), history)
+
+    def first_feed(self, source: Source) -> tuple[Tensor, ...]:
+        """Return what is fed to the first step: nothing, unless the wiring feeds."""
+        return ()
+
+    def words(self, embedded: Tensor) -> Words:
+        """Prepare the vectors (B, E) of previous words for a step."""
+        vectors = self.dropout(embedded)
+        return Words(vectors, self.recurrence.words(vectors))
+
+    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+        """Take one step."""
+        raise NotImplementedError
+
+    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+        """(…, H) what the softmax reads, for one step or for all; `vectors` (…, E) are of the words before."""
+        raise NotImplementedError
+
+    def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        """Run all steps over given previous words (T, B, E).
+
+        Returns:
+            (T, B, H) what the softmax reads at every step, and (T, B, S) its row of attention.
+        """
+        vectors = self.dropout(embedded)
+        seen = self.run(vectors, source)
+        return self.output(seen, vectors), seen.row
+
+    def run(self, vectors: Tensor, source: Source) -> Seen:
+        """Take all steps over word vectors (T, B, E)."""
+        state, steps = self.start(source), []
+        for words in map(Words, vectors.unbind(0), self.recurrence.words(vectors).unbind(0)):
+            seen, state = self.step(words, state, source)
+            steps.append(seen)
+        return Seen(*(torch.stack(part) for part in zip(*steps, strict=True)))
+
+    def attend(self, query: Query, source: Source, history: History) -> tuple[Tensor, Tensor, History]:
+        """Attend once; see `Attention`."""
+        assert self.attention is not None
+        context, row, after = self.attention(query, source, history)
+        return context, row, after
+
+
+class Unattended(Decoder):
+    """h_j = LSTM(y_{j-1}, h_{j-1}), the softmax on h_j: the encoder-decoder of Sutskever et al. 2014."""
+
+    attends = False
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__(architecture, 0, dropout)
+
+    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+        """Take one step."""
+        layers = self.recurrence.step(words.gates, None, state.layers)
+        top = layers[-1][0]
+        return Seen(top, top[:, :0], torch.zeros_like(source.bias)), State(state.step + 1, layers, (), ())
+
+    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+        """Return the top state."""
+        top: Tensor = self.dropout(seen.top)
+        return top
+
+    def run(self, vectors: Tensor, source: Source) -> Seen:
+        """Take all steps with the fused kernel."""
+        tops = self.recurrence.run(vectors, self.start(source).layers)
+        return Seen(tops, tops[..., :0], source.bias.new_zeros(len(tops), *source.bias.shape))
+
+
+class AttendFirst(Decoder):
+    """Attention asked by the state before the step, its context read by the step.
+
+    c_j = attend(g_{j-1}); g_j = LSTM([y_{j-1}; c_j], g_{j-1}); u_j = tanh(g_j + W_uc c_j + W_ui y_{j-1})
+    (Bahdanau et al. 2015; the output layer as Cohn et al. 2016, eq. 3). With output `state` the softmax reads g_j.
+    """
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__(architecture, architecture.annotation, dropout)
+        hidden = architecture.hidden
+        self.combines = architecture.output == "tanh"
+        self.readers = ("recurrence.beside", "context_output") if self.combines else ("recurrence.beside",)
+        if self.combines:
+            self.word_output = nn.Linear(architecture.embedding, hidden, bias=architecture.bias)
+            self.context_output = nn.Linear(architecture.annotation, hidden, bias=False)
+
+    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+        """Take one step."""
+        query = Query(state.layers[-1][0], words.vectors, state.step)
+        context, row, history = self.attend(query, source, state.history)
+        layers = self.recurrence.step(words.gates, context, state.layers)
+        return Seen(layers[-1][0], context, row), State(state.step + 1, layers, (), history)
+
+    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+        """Return u_j, or g_j."""
+        top = seen.top
+        if self.combines:
+            top = tanh(top + self.context_output(seen.context) + self.word_output(vectors))
+        dropped: Tensor = self.dropout(top)
+        return dropped
+
+
+class AttendAfter(Decoder):
+    """Attention asked by the state after the step.
+
+    h_j = LSTM([y_{j-1}; feed_{j-1}], h_{j-1}); c_j = attend(h_j); h~_j = tanh(W_c [c_j; h_j]), which the softmax reads
+    (Luong et al. 2015; Yang et al. 2017). The feed is nothing, `output` h~_{j-1} (Luong's input feeding), or `context`
+    c_{j-1} (Yang eq. 4); it starts at 0. Content-based rows tell the alignment of the word that step j read, y_{j-1}
+    (Luong footnote 14).
+    """
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        hidden, annotation = architecture.hidden, architecture.annotation
+        feed_size = {"none": 0, "output": hidden, "context": annotation}[architecture.feed]
+        super().__init__(architecture, feed_size, dropout)
+        self.feed, self.feed_size = architecture.feed, feed_size
+        self.readers = ("combine", "recurrence.beside") if self.feed == "context" else ("combine",)
+        self.combine = nn.Linear(annotation + hidden, hidden, bias=architecture.bias)
+
+    def first_feed(self, source: Source) -> tuple[Tensor, ...]:
+        """(B, feed) zeros."""
+        if self.feed == "none":
+            return ()
+        size = self.feed_size if self.feed == "output" else source.states.shape[2]
+        return (source.states.new_zeros(len(source.words), size),)
+
+    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+        """Take one step."""
+        layers = self.recurrence.step(words.gates, state.feed[0] if state.feed else None, state.layers)
+        top = layers[-1][0]
+        context, row, history = self.attend(Query(top, words.vectors, state.step), source, state.history)
+        top = self._combined(top, context) if self.feed == "output" else top
+        feed = {"none": (), "output": (top,), "context": (context,)}[self.feed]
+        return Seen(top, context, row), State(state.step + 1, layers, feed, history)
+
+    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+        """Return h~_j."""
+        combined = seen.top if self.feed == "output" else self._combined(seen.top, seen.context)
+        dropped: Tensor = self.dropout(combined)
+        return dropped
+
+    def run(self, vectors: Tensor, source: Source) -> Seen:
+        """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""
+        if self.feed != "none":
+            return super().run(vectors, source)
+        state = self.start(source)
+        tops, number, history, seen = self.recurrence.run(vectors, state.layers), state.step, state.history, []
+        for top, word in zip(tops.unbind(0), vectors.unbind(0), strict=True):
+            context, row, history = self.attend(Query(top, word, number), source, history)
+            number = number + 1
+            seen.append(Seen(top, context, row))
+        return Seen(*(torch.stack(part) for part in zip(*seen, strict=True)))
+
+    def _combined(self, top: Tensor, context: Tensor) -> Tensor:
+        return tanh(self.combine(torch.cat([context, top], dim=-1)))

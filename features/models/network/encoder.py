@@ -1,0 +1,91 @@
+"""Encoders: source words to annotations."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from features.models.network.cells import Cell, Layer
+from features.models.settings import Architecture
+from features.models.tables import find
+
+
+class Annotations(NamedTuple):
+    """What an encoder makes of a batch of source sentences.
+
+    Attributes:
+        states: (B, S, K) annotation of every position, sentinels included; 0 on padding.
+        last: state of each layer at the end; of a bidirectional encoder the top backward output at `<s>` alone.
+    """
+
+    states: Tensor
+    last: tuple[Layer, ...]
+
+
+class BidirectionalEncoder(nn.Module):
+    """Layers in both directions: e_i = [forward_i; backward_i] (Bahdanau et al. 2015).
+
+    The backward layer reads each sentence reversed within its own length, so that padding comes last for both and
+    changes nothing.
+    """
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        layers, hidden = find("cell", architecture.cell).layers, architecture.hidden
+        sizes = [architecture.embedding] + [2 * hidden] * (architecture.encoder_layers - 1)
+        self.forwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
+        self.backwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
+        """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
+        order = _reversal(mask, sentinels=True)
+        states = embedded
+        for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
+            below = self.dropout(states)
+            ahead = forwards(below)[0]
+            back = _take(backwards(_take(below, order))[0], order)
+            states = torch.cat([ahead, back], dim=-1) * mask.unsqueeze(-1)  # (B, S, 2H)
+        return Annotations(states, ((back[:, 0],),))
+
+
+class UnidirectionalEncoder(nn.Module):
+    """Stacked layers that read the source once, from left to right or reversed (Sutskever et al. 2014; Luong et al.).
+
+    Reversing turns the words around and leaves the sentinels in place; annotations go back to their own positions.
+    """
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        self.cell: Cell = find("cell", architecture.cell)
+        layers = architecture.encoder_layers
+        between = dropout if layers > 1 else 0.0
+        self.stack = self.cell.layers(
+            architecture.embedding, architecture.hidden, layers, dropout=between, batch_first=True
+        )
+        self.reverse = architecture.reverse
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
+        """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
+        order = _reversal(mask, sentinels=False)
+        below = self.dropout(_take(embedded, order) if self.reverse else embedded)
+        packed = pack_padded_sequence(below, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
+        outputs, ends = self.stack(packed)
+        states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])
+        kept = ends if self.cell.kept > 1 else (ends,)
+        last = tuple(zip(*(end.unbind(0) for end in kept), strict=True))
+        return Annotations(_take(states, order) if self.reverse else states, last)
+
+
+def _reversal(mask: Tensor, sentinels: bool) -> Tensor:
+    """(B, S) positions that reverse each sentence, with its sentinels or within them, and leave padding in place."""
+    positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
+    lengths = mask.sum(dim=1, keepdim=True)
+    turned = mask if sentinels else mask & (positions > 0) & (positions < lengths - 1)
+    return torch.where(turned, lengths - 1 - positions, positions)
+
+
+def _take(values: Tensor, order: Tensor) -> Tensor:
+    return values.gather(1, order.unsqueeze(-1).expand(-1, -1, values.shape[-1]))

@@ -1,0 +1,150 @@
+"""The encoder-decoder: parts from the tables, put together."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from features.models.network.softmax import Softmax
+from features.models.network.source import Source
+from features.models.settings import Architecture
+from features.models.tables import find
+from features.models.vocabulary import PADDING, UNKNOWN
+
+
+class TokenScores(NamedTuple):
+    """What a model says of a batch of targets, token by token; J counts `</s>`. Features are reductions of these.
+
+    Attributes:
+        log_probs: (B, J) natural log of p(t_j | s, t_<j), 0 on padding.
+        unknown: (B, J) true where t_j is not in the vocabulary.
+        attention: (B, J, S) row j is the attention of step j on the source, sentinels included; 0 on padding.
+        real: (B, S) true on the words of the source.
+    """
+
+    log_probs: Tensor
+    unknown: Tensor
+    attention: Tensor
+    real: Tensor
+
+
+class Objective(NamedTuple):
+    """What training looks at, of a batch of pairs.
+
+    Attributes:
+        loss: sum of -log p over the target tokens, with label smoothing if asked for.
+        plain: the same without label smoothing, and without gradient.
+        bonus: sum of what is added to the log-likelihood.
+        rows: (J, B, S) attention, 0 on padding.
+    """
+
+    loss: Tensor
+    plain: Tensor
+    bonus: Tensor
+    rows: Tensor
+
+
+class Contextualization(nn.Module):
+    """Masks on the word vectors of both sides, made of the whole source (Choi et al. 2018, 4.3).
+
+    c_x = 1/I sum_i NN(x_i); the masks are sigmoid(W_x c_x + b_x) and sigmoid(W_y c_x + b_y). The paper leaves NN open;
+    here it is one tanh layer, since a linear layer on top would melt into W_x and W_y.
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        size = architecture.embedding
+        self.word = nn.Linear(size, size)
+        self.source = nn.Linear(size, size)
+        self.target = nn.Linear(size, size)
+
+    def forward(self, embedded: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, E) masks for source and target, from vectors (B, S, E); `real` (B, S) is true on words."""
+        total = (torch.tanh(self.word(embedded)) * real.unsqueeze(-1)).sum(dim=1)
+        mean = total / real.sum(dim=1, keepdim=True).clamp(min=1)
+        return torch.sigmoid(self.source(mean)), torch.sigmoid(self.target(mean))
+
+
+class EncoderDecoder(nn.Module):
+    """p(t|s) with an encoder and a decoder of the tables."""
+
+    def __init__(self, architecture: Architecture, source_words: int, target_words: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.source_embedding = nn.Embedding(source_words, architecture.embedding, padding_idx=PADDING)
+        self.target_embedding = nn.Embedding(target_words, architecture.embedding, padding_idx=PADDING)
+        self.context = Contextualization(architecture) if architecture.contextual else None
+        self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
+        self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
+        self.softmax = Softmax(architecture.hidden, target_words, bias=architecture.bias)
+        self.objectives = nn.ModuleDict(
+            {name: find("objectives", name)(architecture) for name in architecture.objectives}
+        )
+        self.sentinels, self.annotation = architecture.sentinels, architecture.annotation
+        for embedding in (self.source_embedding, self.target_embedding):
+            nn.init.uniform_(embedding.weight, -0.1, 0.1)
+            with torch.no_grad():
+                embedding.weight[PADDING].zero_()
+
+    def encode(self, source: Tensor) -> Source:
+        """Encode sources (B, S), which begin with `<s>`, end with `</s>`, and are padded behind."""
+        mask, real = _words(source)
+        words = real.sum(dim=1, keepdim=True)
+        annotations, gate = self._annotate(source, mask, real)
+        seen = mask if self.sentinels else torch.where(words > 0, real, mask)
+        bias = annotations.states.new_zeros(mask.shape).masked_fill(~seen, float("-inf"))
+        count = words.to(bias.dtype)
+        values = self.decoder.values(annotations.states)
+        return Source(values, self.decoder.keys(annotations, count), bias, count, annotations.last, gate)
+
+    def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S) mean and variance of the attention that words should get, by the global fertility of the model."""
+        annotations, _ = self._annotate(source, *_words(source))
+        expected: tuple[Tensor, Tensor] = self.objectives["fertility"].expected(annotations.states)  # type: ignore[operator]
+        return expected
+
+    def _annotate(self, source: Tensor, mask: Tensor, real: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
+        """Return the encoder's annotations, and what contextual vectors of target words are multiplied with."""
+        embedded, gate = self.source_embedding(source), ()
+        if self.context is not None:
+            here, *there = self.context(embedded, real)
+            embedded, gate = embedded * here.unsqueeze(1), tuple(there)
+        return self.encoder(embedded, mask), gate
+
+    def embed(self, target: Tensor, source: Source) -> Tensor:
+        """(…, B, E) vectors of previous target words (…, B)."""
+        embedded: Tensor = self.target_embedding(target)
+        return embedded * source.gate[0] if source.gate else embedded
+
+    def decode(self, source: Source, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Run the decoder over targets (B, J+1), which begin with `<s>` and end with `</s>`.
+
+        Returns:
+            (J, B, H) what the softmax reads for t_1 … t_J, and (J, B, S) rows of attention, 0 where t_j is padding.
+        """
+        outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)
+        return outputs, rows * (target[:, 1:].t() != PADDING).unsqueeze(-1)
+
+    def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0) -> Objective:
+        """Return what training looks at, of sources (B, S) and targets (B, J+1)."""
+        encoded = self.encode(source)
+        outputs, rows = self.decode(encoded, target)
+        loss, plain = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)
+        bonus = loss.new_zeros(())
+        for objective in self.objectives.values():
+            bonus = bonus + objective(encoded, rows).sum()
+        return Objective(loss, plain, bonus, rows)
+
+    @torch.inference_mode()
+    def score(self, source: Source, target: Tensor) -> TokenScores:
+        """Score targets (B, J+1) against encoded sources with as many rows."""
+        outputs, rows = self.decode(source, target)
+        wanted = target[:, 1:].t()  # (J, B)
+        log_probs = self.softmax.log_probs(outputs, wanted) * (wanted != PADDING)
+        return TokenScores(log_probs.t(), (wanted == UNKNOWN).t(), rows.transpose(0, 1), source.real)
+
+
+def _words(source: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, S) what is no padding, and what is a word, of sources that begin with `<s>` and end with `</s>`."""
+    mask = source != PADDING
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    return mask, (positions > 0) & (positions <= mask.sum(dim=1, keepdim=True) - 2)

@@ -1,0 +1,68 @@
+"""What training adds to the log-likelihood: functions of the attention of whole sentences, higher is better.
+
+Rows of attention are (J, B, S), 0 where a target is padding; J counts `</s>`.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from features.models.network.source import Source
+from features.models.settings import Architecture
+
+SMALLEST_VARIANCE = 0.1
+"""A density can exceed 1, so that a variance without floor would be rewarded for going to 0."""
+
+
+class GlobalFertility(nn.Module):
+    """sum_i log N(f_i; mu(e_i), sigma²(e_i)), f_i = sum_j alpha[j, i], over source words (Cohn et al. 2016, 3.3).
+
+    One tanh layer feeds mu and sigma², a softplus makes each positive. Sentinels are left out, so that weight can go
+    there.
+    """
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(architecture.annotation, architecture.attention)
+        self.out = nn.Linear(architecture.attention, 2)
+
+    def forward(self, source: Source, rows: Tensor) -> Tensor:
+        """(B,) log-density of each sentence's fertilities, in nats."""
+        return log_density(rows.sum(dim=0), *self.expected(source.states), source.real)
+
+    def expected(self, annotations: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S) mean and variance of the fertility of words with annotations (B, S, A)."""
+        mean, variance = functional.softplus(self.out(torch.tanh(self.hidden(annotations)))).unbind(-1)
+        return mean, variance + SMALLEST_VARIANCE
+
+
+def log_density(fertility: Tensor, mean: Tensor, variance: Tensor, real: Tensor) -> Tensor:
+    """(B,) sum of log N(fertility; mean, variance) over the words, where `real` is true; all are (B, S)."""
+    error = (fertility - mean).square() / variance
+    return -0.5 * ((error + torch.log(2 * math.pi * variance)) * real).sum(dim=1)
+
+
+class Coverage(nn.Module):
+    """-sum_i (1 - sum_j alpha[j, i])² over source words (Xu et al. 2015), the simpler way that Cohn 3.3 names."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+
+    def forward(self, source: Source, rows: Tensor) -> Tensor:
+        """(B,)."""
+        return -((1 - rows.sum(dim=0)).square() * source.real).sum(dim=1)
+
+
+def trace(forward: Tensor, backward: Tensor) -> Tensor:
+    """Agreement of both directions: tr(A_{s→t} A_{t→s}) (Cohn et al. 2016, 3.4).
+
+    Args:
+        forward: (J, B, I+1) rows of the model source → target; J counts the target's `</s>`, I+1 all positions.
+        backward: (I, B, J+1) rows of the model target → source of the same pairs, I counts the source's `</s>`.
+
+    Returns:
+        (B,) sum_ij forward[j, i] · backward[i, j], the columns of `<s>` left out; at most min(I, J).
+    """
+    return torch.einsum("jbi,ibj->b", forward[:, :, 1:], backward[:, :, 1:])

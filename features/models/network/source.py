@@ -1,0 +1,97 @@
+"""Encoded source sentences, and the one way in which rows of anything are gathered."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from features.models.network.cells import Layer
+
+Rows = TypeVar("Rows")
+
+
+def gather(value: Rows, rows: Tensor) -> Rows:
+    """Return a tensor, or tuples of tensors however deep, with row `rows[n]` at n."""
+    return _each([value], lambda tensors: tensors[0].index_select(0, rows))
+
+
+def join(values: Sequence[Rows]) -> Rows:
+    """Return tensors, or tuples of tensors however deep, with the rows of each behind those of the one before."""
+    return values[0] if len(values) == 1 else _each(values, torch.cat)
+
+
+def _each(values: Sequence[Rows], function: Callable[[list[Tensor]], Tensor]) -> Rows:
+    """Call the function with the tensors that stand at the same place in each value."""
+    first: Any = values[0]
+    made: Any
+    if isinstance(first, Tensor):
+        made = function(list(values))  # type: ignore[arg-type]
+    else:
+        parts = [_each(tuple(each), function) for each in zip(*values, strict=True)]
+        made = type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    return made  # type: ignore[no-any-return]
+
+
+class Source(NamedTuple):
+    """Encoded source sentences with all that does not change from step to step.
+
+    Positions count the sentinels: `<s>` is 0, words are 1 … I, `</s>` is I+1.
+
+    Attributes:
+        states: (B, S, K) annotations, or products of them; see `inference.fold`.
+        keys: (B, S, …) projected annotations, with the constant part of the terms.
+        bias: (B, S) 0 where attention may go, minus infinity elsewhere.
+        words: (B, 1) I, the number of words without sentinels.
+        last: what the decoder's first state is made of.
+        gate: (B, E) mask on the target's word vectors; empty unless the model is contextual.
+        counts: rows that share each of the annotations, one after the other; empty if each row has its own.
+    """
+
+    states: Tensor
+    keys: Tensor
+    bias: Tensor
+    words: Tensor
+    last: tuple[Layer, ...]
+    gate: tuple[Tensor, ...]
+    counts: tuple[int, ...] = ()
+
+    def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
+        """Return the source for queries that share it: `rows` ascend, and `counts` says how often each occurs.
+
+        All but the annotations are copied to the rows; these are the largest part, and stay one for all, but on a GPU,
+        where one product over a copy is faster than a small one a sentence.
+        """
+        if self.states.is_cuda:
+            return gather(self._replace(last=()), rows)
+        keys, bias, words, gate = gather((self.keys, self.bias, self.words, self.gate), rows)
+        return Source(self.states, keys, bias, words, (), gate, counts)
+
+    def context(self, weights: Tensor) -> Tensor:
+        """(B, K) annotations summed by weights (B, S), or (B, S, K) for a weight in each dimension.
+
+        Where annotations are shared, laid out by columns as `cells.columns` does.
+        """
+        if not self.counts:
+            return _weighted(weights, self.states)
+        context = weights.new_empty(self.states.shape[2], len(weights))
+        counts = list(self.counts)
+        parts, places = torch.split(weights, counts), torch.split(context, counts, dim=1)
+        for part, states, place in zip(parts, self.states.unbind(0), places, strict=True):
+            if weights.dim() == 3:
+                place.copy_(_weighted(part, states).t())
+            else:
+                torch.mm(states.t(), part.t(), out=place)
+        return context.t()
+
+    @property
+    def real(self) -> Tensor:
+        """(B, S) true on the words, false on sentinels and padding."""
+        positions = torch.arange(self.bias.shape[1], device=self.bias.device)
+        return (positions > 0) & (positions <= self.words)
+
+
+def _weighted(weights: Tensor, states: Tensor) -> Tensor:
+    if weights.dim() == 3:
+        return (weights * states).sum(dim=1)
+    return torch.bmm(weights.unsqueeze(1), states).squeeze(1)

@@ -1,0 +1,1 @@
+"""Training, from files of parallel text to a model folder."""

@@ -1,0 +1,128 @@
+"""A training under way: all that it needs to go on, and the file from which a killed one does."""
+
+import dataclasses
+import json
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from features.models.settings import Training
+from features.models.training.learner import Corpus, Learner
+from moses_io.errors import InputError
+from moses_io.streams import open_output
+
+Weights = dict[str, Tensor]
+
+
+@dataclass
+class Progress:
+    """How far a training has come.
+
+    Attributes:
+        epoch: epochs done.
+        updates: steps of the optimizer.
+        best: lowest perplexity on dev.
+        stale: epochs since then.
+        seconds: time spent.
+    """
+
+    epoch: int = 0
+    updates: int = 0
+    best: float = float("inf")
+    stale: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Run:
+    """A training of one network, or of two together.
+
+    Attributes:
+        settings: of the training.
+        learners: one, or the forward and the backward one.
+        corpus: for each learner, pair n of all being the same.
+        dev: the same, for early stopping.
+        optimizer: over the weights of all learners.
+        planned: updates in all epochs.
+        device: where the networks are.
+        rng: order of the batches.
+        progress: how far it has come.
+        recent: weights of each learner after the last epochs, for their average.
+    """
+
+    settings: Training
+    learners: list[Learner]
+    corpus: list[Corpus]
+    dev: list[Corpus]
+    optimizer: torch.optim.Optimizer
+    planned: int
+    device: torch.device
+    rng: random.Random
+    progress: Progress = field(default_factory=Progress)
+    recent: list[list[Weights]] = field(default_factory=list)
+
+    @property
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """Weights of all learners."""
+        return [weight for learner in self.learners for weight in learner.network.parameters()]
+
+
+def weights_of(learner: Learner) -> Weights:
+    """Copy the weights of a learner."""
+    return {name: tensor.detach().cpu().clone() for name, tensor in learner.network.state_dict().items()}
+
+
+def save(run: Run, path: Path) -> None:
+    """Write everything that decides how the training goes on."""
+    tensors = {"random": torch.get_rng_state()}
+    if run.device.type == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state(run.device)
+    for number, learner in enumerate(run.learners):
+        tensors |= {f"network.{number}.{name}": tensor for name, tensor in weights_of(learner).items()}
+        for age, weights in enumerate(run.recent):
+            tensors |= {f"recent.{age}.{number}.{name}": tensor for name, tensor in weights[number].items()}
+    for number, kept in run.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": tensor.cpu().contiguous() for name, tensor in kept.items()}
+    told = {
+        "progress": dataclasses.asdict(run.progress),
+        "random": run.rng.getstate(),
+        "recent": len(run.recent),
+        "rows": [learner.rows for learner in run.learners],
+    }
+    with open_output(str(path)) as stream:
+        stream.write(safetensors.torch.save(tensors, {"run": json.dumps(told)}))
+
+
+def restore(run: Run, path: Path) -> None:
+    """Put a run where the file left it; a damaged file is an `InputError`."""
+    try:
+        with safetensors.safe_open(path, "pt") as stream:
+            told = json.loads(stream.metadata()["run"])
+        tensors = safetensors.torch.load_file(path)
+    except (safetensors.SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: damaged, or not of a training ({error})") from None
+    run.progress = Progress(**told["progress"])
+    version, numbers, gauss = told["random"]
+    run.rng.setstate((version, tuple(numbers), gauss))
+    torch.set_rng_state(tensors["random"])
+    if run.device.type == "cuda" and "random.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random.cuda"], run.device)
+    for number, learner in enumerate(run.learners):
+        learner.rows = told["rows"][number]
+        learner.network.load_state_dict(_under(tensors, f"network.{number}."))
+    run.recent = [
+        [_under(tensors, f"recent.{age}.{number}.") for number in range(len(run.learners))]
+        for age in range(told["recent"])
+    ]
+    kept = {number: _under(tensors, f"optimizer.{number}.") for number in range(len(run.parameters))}
+    groups = run.optimizer.state_dict()["param_groups"]
+    run.optimizer.load_state_dict({"state": {n: state for n, state in kept.items() if state}, "param_groups": groups})
+
+
+def _under(tensors: Weights, prefix: str) -> Weights:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

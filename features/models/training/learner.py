@@ -1,0 +1,92 @@
+"""One direction of a training: its network, what is measured of it, and what its folder shows."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from features.models.batches import Pair, bucketed, pad
+from features.models.folder import ModelConfig
+from features.models.network.model import EncoderDecoder, Objective
+from features.models.vocabulary import Vocabulary
+from moses_io.streams import open_output
+
+TokenPair = tuple[list[str], list[str]]
+"""Tokens of a source sentence and of its translation, as the network sees them."""
+
+
+@dataclass
+class Learner:
+    """A network under training.
+
+    Attributes:
+        config: what it is.
+        folder: where it is kept.
+        network: the weights.
+        source: vocabulary of the network's source.
+        target: vocabulary of the network's target.
+        rows: a line of `metrics.jsonl` for each epoch.
+    """
+
+    config: ModelConfig
+    folder: Path
+    network: EncoderDecoder
+    source: Vocabulary
+    target: Vocabulary
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def forward(self, pairs: Sequence[Pair], numbers: Sequence[int], device: torch.device) -> Objective:
+        """Run the network over a batch of pairs, in its own direction."""
+        settings = self.config.training
+        source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
+        with torch.autocast(device.type, torch.bfloat16, enabled=settings.bfloat16):
+            outcome: Objective = self.network(source, target, settings.smoothing)
+        return outcome
+
+    def add_row(self, row: dict[str, Any]) -> None:
+        """Write an epoch down."""
+        self.rows.append(row)
+        with open_output(str(self.folder / "metrics.jsonl")) as stream:
+            stream.writelines(json.dumps(line).encode() + b"\n" for line in self.rows)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs in numbers, and the words that they are made of.
+
+    Attributes:
+        pairs: in the direction of the network.
+        words: tokens of each target before they were cut into pieces, and one for `</s>`.
+    """
+
+    pairs: list[Pair]
+    words: list[int]
+
+    def tokens(self, numbers: Sequence[int]) -> int:
+        """Return the target's tokens of some pairs, `</s>` included."""
+        return sum(len(self.pairs[number][1]) + 1 for number in numbers)
+
+
+def encode(pairs: Sequence[TokenPair], config: ModelConfig, source: Vocabulary, target: Vocabulary) -> Corpus:
+    """Turn token pairs into numbers; a right-to-left model has its targets reversed."""
+    step = -1 if config.right_to_left else 1
+    return Corpus(
+        [(source.encode(left), target.encode(right)[::step]) for left, right in pairs],
+        [len(right) + 1 for _, right in pairs],
+    )
+
+
+@torch.inference_mode()
+def loss_of(learner: Learner, corpus: Corpus, device: torch.device) -> float:
+    """Return the sum of -log p of the targets, `</s>` included, in nats."""
+    learner.network.eval()
+    return sum(float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in bucketed(corpus.pairs, 64))
+
+
+def perplexity(mean: float) -> float:
+    """Return exp of a mean loss, infinite where it is too large for a number."""
+    return math.exp(mean) if mean < 700 else math.inf

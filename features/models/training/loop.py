@@ -1,0 +1,176 @@
+"""Training: the likelihood and what is added to it, early stopping on dev perplexity, the best model kept."""
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from features.models.batches import bucketed
+from features.models.folder import CHECKPOINT, ModelConfig, save_weights
+from features.models.network.objectives import trace
+from features.models.tables import find
+from features.models.training.checkpoint import Run, restore, save, weights_of
+from features.models.training.learner import TokenPair, loss_of, perplexity
+from features.models.training.preparation import is_finished, prepare
+from features.progress import Bar, note, progress_bar
+from moses_io.errors import InputError
+
+
+def train(
+    configs: Sequence[ModelConfig],
+    corpus: Sequence[TokenPair],
+    dev: Sequence[TokenPair],
+    folder: Path,
+    device: torch.device,
+    start: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Train a model into `folder`, or a pair of them into `folder/forward` and `folder/backward`.
+
+    Pairs with an empty or an over-long side are left out of training, not of dev.
+
+    Args:
+        configs: one model, or the forward and the backward one that train together.
+        corpus: token pairs in the direction of the first config.
+        dev: the same, to stop by.
+        folder: must be empty or not there, unless `resume`.
+        device: where to train.
+        start: model folder, or folder of a pair, whose weights and vocabularies the training starts from.
+        resume: go on with a training that was killed, from the end of its last epoch.
+
+    Raises:
+        InputError: nothing is left to train on, a folder does not fit, or the loss grows out of all bounds.
+    """
+    checkpoint = folder / CHECKPOINT
+    known = resume and checkpoint.exists()
+    if resume and not known and is_finished(configs, corpus, dev, folder):
+        note(f"{folder.name}: this training has ended already")
+        return
+    run = prepare(configs, corpus, dev, folder, device, start, resume, known)
+    if known:
+        restore(run, checkpoint)
+        note(f"{folder.name}: going on after epoch {run.progress.epoch}")
+    else:
+        save(run, checkpoint)
+    with progress_bar(f"train {folder.name}", run.planned) as bar:
+        bar.advance(run.progress.updates, "")
+        while not _ended(run):
+            _finish_epoch(run, _train_epoch(run, bar))
+            save(run, checkpoint)
+    _try_average(run)
+    for half in folder.rglob(".*"):
+        half.unlink()
+    checkpoint.unlink()
+    note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
+
+
+def _ended(run: Run) -> bool:
+    settings, progress = run.settings, run.progress
+    spent = progress.epoch >= settings.epochs or 0 < settings.updates <= progress.updates
+    return spent or progress.stale >= settings.patience
+
+
+def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
+    """Pass once over the corpus, or up to the last update; return what the epoch measured."""
+    for learner in run.learners:
+        learner.network.train()
+    settings, progress, started = run.settings, run.progress, time.monotonic()
+    progress.epoch += 1
+    schedule = find("schedule", settings.schedule)
+    batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
+    loss, tokens, words, rate = 0.0, 0, 0, settings.rate
+    for first in range(0, len(batches), settings.accumulate):
+        group = batches[first : first + settings.accumulate]
+        rate = settings.rate * schedule(settings, progress.epoch, progress.updates / run.planned)
+        step_loss, step_tokens = _update(run, group, rate)
+        _check_finite(step_loss, run)
+        loss, tokens = loss + step_loss, tokens + step_tokens
+        words += sum(corpus.words[number] for corpus in run.corpus for batch in group for number in batch)
+        speed = tokens / (time.monotonic() - started)
+        bar.advance(1, f"{speed:,.0f} tokens/s, loss {step_loss / step_tokens:.3f}")
+        if progress.updates == settings.updates:
+            break
+    progress.seconds += time.monotonic() - started
+    return {"train_perplexity": perplexity(loss / words), "tokens_per_second": speed, "rate": rate}
+
+
+def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
+    """Take one step of the optimizer on some batches; return their sum of -log p and their tokens.
+
+    As in the papers, SGD divides the loss by the sentences; Adam, which does not mind the scale, by the tokens.
+    """
+    tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
+    share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
+    total = 0.0
+    run.optimizer.zero_grad()
+    for batch in batches:
+        outcomes = [
+            learner.forward(corpus.pairs, batch, run.device)
+            for learner, corpus in zip(run.learners, run.corpus, strict=True)
+        ]
+        loss = torch.stack([outcome.loss for outcome in outcomes]).sum()
+        gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()
+        if len(outcomes) > 1:
+            gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()
+        ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
+        total += sum(float(outcome.plain) for outcome in outcomes)
+    torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
+    run.optimizer.step()
+    run.progress.updates += 1
+    return total, tokens
+
+
+def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
+    """Measure dev, keep the weights if they are the best, and write the epoch down."""
+    progress = run.progress
+    perplexities = _measure(run)
+    joint = perplexities[0]
+    _check_finite(joint, run)
+    better = joint < progress.best
+    progress.best, progress.stale = (joint, 0) if better else (progress.best, progress.stale + 1)
+    if run.settings.average:
+        recent = [*run.recent, [weights_of(learner) for learner in run.learners]]
+        run.recent = recent[-run.settings.average :]
+    for learner, dev in zip(run.learners, perplexities[1:], strict=True):
+        if better:
+            save_weights(learner.folder, learner.network)
+        row = {"epoch": progress.epoch, "updates": progress.updates, "dev_perplexity": dev, **measured}
+        learner.add_row({**row, "seconds": progress.seconds, "best": better})
+    note(
+        f"epoch {progress.epoch}: perplexity train {measured['train_perplexity']:.3f}, dev {joint:.3f}"
+        f"{' (best)' if better else ''}, {measured['tokens_per_second']:,.0f} tokens/s, {progress.seconds:.0f} s"
+    )
+
+
+def _measure(run: Run) -> list[float]:
+    """Return perplexities a word on dev: of all learners together, then of each."""
+    losses = [loss_of(learner, dev, run.device) for learner, dev in zip(run.learners, run.dev, strict=True)]
+    words = [sum(dev.words) for dev in run.dev]
+    means = [sum(losses) / sum(words), *(loss / count for loss, count in zip(losses, words, strict=True))]
+    return [perplexity(mean) for mean in means]
+
+
+def _try_average(run: Run) -> None:
+    """Keep the average of the last checkpoints if it is better on dev than the best of them."""
+    if len(run.recent) < 2:
+        return
+    for number, learner in enumerate(run.learners):
+        of_learner = [weights[number] for weights in run.recent]
+        mean = {name: torch.stack([weights[name] for weights in of_learner]).mean(dim=0) for name in of_learner[0]}
+        learner.network.load_state_dict(mean)
+    joint = _measure(run)[0]
+    better = joint < run.progress.best
+    note(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")
+    if better:
+        run.progress.best = joint
+        for learner in run.learners:
+            save_weights(learner.folder, learner.network)
+
+
+def _check_finite(value: float, run: Run) -> None:
+    if not math.isfinite(value):
+        raise InputError(f"the loss grew out of all bounds within {run.progress.updates} updates; try a smaller rate")

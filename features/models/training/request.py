@@ -1,0 +1,110 @@
+"""Training models on files of parallel text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from features.models.presets import find_preset, settle
+from features.models.settings import Architecture, Training
+from moses_io.errors import InputError
+from moses_io.text import read_parallel, tokens
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What to train.
+
+    Attributes:
+        preset: name of the system.
+        backward: train p(source|target).
+        right_to_left: read the target from its last word to its first.
+        paper_sizes: take the settings of the paper, not the small ones.
+        settings: what differs from the preset.
+    """
+
+    preset: str
+    backward: bool = False
+    right_to_left: bool = False
+    paper_sizes: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def settle(self) -> tuple[Architecture, Training]:
+        """Return all settings.
+
+        Raises:
+            InputError: an unknown name, a value out of range, or parts that do not go together.
+        """
+        preset = find_preset(self.preset)
+        if self.symmetric and (self.backward or self.right_to_left):
+            raise InputError(f"preset {self.preset!r} trains both directions, from left to right")
+        return settle(preset, self.paper_sizes, self.settings)
+
+    def check(self, start: str) -> None:
+        """Refuse what cannot be trained, as `settle` does; `start` is where it starts from, or nothing."""
+        architecture, _ = self.settle()
+        if self.symmetric and architecture.wiring != "attend-first":
+            raise InputError("the trace of both directions needs wiring 'attend-first', whose rows belong to the words")
+        if find_preset(self.preset).pretrained and not start:
+            raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
+
+    def check_start(self, other: "TrainingRequest") -> None:
+        """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""
+        for name in ("symmetric", "backward", "right_to_left"):
+            found, wanted = getattr(other, name), getattr(self, name)
+            if found != wanted:
+                raise InputError(f"that model has {name.replace('_', '-')} {found}, this one {wanted}")
+        (there, schooled), (here, schooling) = other.settle(), self.settle()
+        for part in fields(here):
+            found, wanted = getattr(there, part.name), getattr(here, part.name)
+            if part.name != "objectives" and found != wanted:
+                raise InputError(f"that model has {part.name} {found!r}, this one {wanted!r}")
+        if (schooled.bpe, schooled.words, schooled.frequency) != (schooling.bpe, schooling.words, schooling.frequency):
+            raise InputError("that model has another vocabulary; bpe, words and frequency must be the same")
+
+    @property
+    def symmetric(self) -> bool:
+        """Both directions train together."""
+        return find_preset(self.preset).symmetric
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Folders of the models inside the folder of the training; one with an empty name, or two."""
+        return ("forward", "backward") if self.symmetric else ("",)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Parallel files, source first: a corpus to train on, and a set that decides when to stop."""
+
+    corpus: tuple[str, str]
+    dev: tuple[str, str]
+
+
+def train_model(
+    request: TrainingRequest, texts: Texts, output: str, device: str, start: str = "", resume: bool = False
+) -> None:
+    """Train into the folder `output`; settings and files are checked before torch is loaded.
+
+    `start` is a folder of a trained model, or nothing; `resume` goes on with a training that was killed.
+    """
+    request.check(start)
+    architecture, training = request.settle()
+    corpus, dev = _read(texts.corpus, request.backward), _read(texts.dev, request.backward)
+    from features.models.device import find_device
+    from features.models.folder import ModelConfig
+    from features.models.training.loop import train
+
+    names = request.folders
+    directions = names if len(names) > 1 else ("backward" if request.backward else "forward",)
+    partners = [f"../{name}" for name in reversed(names)] if len(names) > 1 else [""]
+    configs = [
+        ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
+        for direction, partner in zip(directions, partners, strict=True)
+    ]
+    train(configs, corpus, dev, Path(output), find_device(device), Path(start) if start else None, resume)
+
+
+def _read(paths: tuple[str, str], backward: bool) -> list[tuple[list[str], list[str]]]:
+    pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(*paths)]
+    return [(target, source) for source, target in pairs] if backward else pairs

@@ -1,0 +1,1 @@
+"""Metrics: statistics that add, and the score of their sum."""

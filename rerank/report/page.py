@@ -1,0 +1,71 @@
+"""What a person reads of the results in a browser: one page without scripts, with every sentence that changed."""
+
+import difflib
+from collections.abc import Sequence
+from html import escape
+
+from moses_io.text import tokens
+from rerank.report.changes import Change
+from rerank.report.evaluation import Evaluation
+from rerank.report.terminal import cells, summary
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
+table { border-collapse: collapse; } th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid #ddd; }
+th:first-child, td:first-child { text-align: left; } small { color: #666; }
+section { border-top: 1px solid #ddd; padding: 1em 0; } h2 { font-size: 1em; margin: 0; }
+dl { display: grid; grid-template-columns: 6em 1fr; margin: .5em 0; } dt { color: #666; } dd { margin: 0; }
+del { background: #fdd; text-decoration: none; } ins { background: #cfc; text-decoration: none; }
+.reason { display: grid; grid-template-columns: 12em 4em 1fr; font-size: .85em; align-items: center; }
+.reason b { text-align: right; padding-right: 1em; font-weight: normal; } .reason i { height: .7em; display: block; }
+.for { background: #4a4; } .against { background: #c55; }
+"""
+
+
+def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, worth: Sequence[str] = ()) -> str:
+    """Return the page: the table, what features are `worth`, and each change with the words that differ and why."""
+    head, *rows = cells(evaluation)
+    table = [_row("th", head), *(_row("td", row) for row in rows)]
+    signatures = "<br>".join(escape(f"{name}: {text}") for name, text in evaluation.signatures.items())
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8"><title>moses-rerank</title>',
+            f"<style>{_STYLE}</style></head><body>",
+            "<h1>moses-rerank</h1>",
+            f"<table>{''.join(table)}</table><p><small>{signatures}</small></p>",
+            f"<pre>{escape(chr(10).join(worth))}</pre>",
+            f"<p>{summary(changes, sentences)}. Largest gain first; a bar is a feature's weighted part of the model "
+            "score after minus before: green speaks for the change, red against it.</p>",
+            *(_section(change) for change in changes),
+            "</body></html>",
+        ]
+    )
+
+
+def _row(tag: str, row: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+
+def _section(change: Change) -> str:
+    before, after = _differences(tokens(change.before), tokens(change.after))
+    lines = {"source": escape(change.source), "reference": escape(change.reference), "before": before, "after": after}
+    listed = "".join(f"<dt>{name}</dt><dd>{line}</dd>" for name, line in lines.items())
+    largest = max((abs(part) for _, part in change.reasons), default=0.0) or 1.0
+    reasons = "".join(
+        f'<div class="reason"><span>{escape(name)}</span><b>{part:+.2f}</b>'
+        f'<i class="{"for" if part > 0 else "against"}" style="width: {100 * abs(part) / largest:.0f}%"></i></div>'
+        for name, part in change.reasons
+    )
+    title = f"sentence {change.sentence}, sentence BLEU {100 * change.gain:+.1f}"
+    return f"<section><h2>{title}</h2><dl>{listed}</dl>{reasons}</section>"
+
+
+def _differences(before: list[str], after: list[str]) -> tuple[str, str]:
+    """Return both lines with the words marked that the other one does not have there."""
+    old, new = [], []
+    for kind, i, j, k, m in difflib.SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
+        left, right = escape(" ".join(before[i:j])), escape(" ".join(after[k:m]))
+        old.append(left if kind == "equal" or not left else f"<del>{left}</del>")
+        new.append(right if kind == "equal" or not right else f"<ins>{right}</ins>")
+    return " ".join(part for part in old if part), " ".join(part for part in new if part)

@@ -1,0 +1,62 @@
+"""What a person reads of the results on a terminal: a table, and some sentences that changed."""
+
+from collections.abc import Sequence
+
+from rerank.report.changes import Change
+from rerank.report.evaluation import METRICS, Evaluation, Score
+
+MAIN_REASONS = 4
+"""Features named as reasons of a change: those with the largest parts."""
+
+
+def table(evaluation: Evaluation) -> list[str]:
+    """Return the lines of a table of systems and metrics, with the signatures under it."""
+    rows = cells(evaluation)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
+    lines += [f"{name}: {text}" for name, text in evaluation.signatures.items()]
+    return lines + (evaluation.facts.told() if evaluation.facts else [])
+
+
+def cells(evaluation: Evaluation) -> list[list[str]]:
+    """Return the head and the rows of the table, cell by cell."""
+    rows = [["system", *(cell for metric in METRICS for cell in (metric, "p"))]]
+    rows += [[name, *_numbers(scores)] for name, scores in evaluation.scores.items()]
+    return rows + ([["best candidates", *_numbers(evaluation.best)]] if evaluation.best else [])
+
+
+def summary(changes: Sequence[Change], sentences: int) -> str:
+    """Return how many of `sentences` changed, and in which direction."""
+    up, down = (sum(sign * change.gain > 0 for change in changes) for sign in (1, -1))
+    return f"{len(changes)} of {sentences} sentences changed: sentence BLEU rose in {up} and fell in {down}"
+
+
+def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
+    """Return those that gained most in sentence BLEU and, one in three where so many did, those that lost most."""
+    losses = [change for change in reversed(changes) if change.gain < 0][: most // 3]
+    gains = [change for change in changes if change.gain > 0][: most - len(losses)]
+    lines = []
+    for change in gains + losses:
+        lines += [
+            "",
+            f"sentence {change.sentence}, sentence BLEU {100 * change.gain:+.1f}",
+            f"  source     {change.source}",
+            f"  reference  {change.reference}",
+            f"  before     {change.before}",
+            f"  after      {change.after}",
+        ]
+        if change.reasons:
+            main = sorted(change.reasons, key=lambda reason: -abs(reason[1]))[:MAIN_REASONS]
+            lines.append("  why        " + ", ".join(f"{name} {part:+.2f}" for name, part in main))
+    return lines
+
+
+def _numbers(scores: dict[str, Score]) -> list[str]:
+    numbers = []
+    for metric in METRICS:
+        score = scores[metric]
+        numbers += [f"{score.value:.2f}", "" if score.p_value is None else f"{score.p_value:.3f}"]
+    return numbers

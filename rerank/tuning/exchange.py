@@ -1,0 +1,154 @@
+"""Exchange with Moses' tuners: a folder in which kbmira, mert and pro tune our list, and their weights as an ini."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from features.progress import note
+from moses_io.errors import InputError
+from moses_io.extractor import Block, write_block
+from moses_io.streams import open_output
+from moses_io.text import encode, number, read_lines, tokens
+from moses_io.weights import Weights, read_weights, write_weights
+from rerank import __version__
+from rerank.candidates import Array, FeatureSpace
+from rerank.metrics.metric import Metric
+from rerank.tuning.tuning_set import Lists, TuningSet
+from rerank.weights import compare, normalized, read_start
+
+SCRIPT = """\
+#!/bin/sh
+# Moses' tuners on this folder; set MOSES to the folder of its programs. Then:
+#   moses-rerank import-weights {folder} {folder}/kbmira.out --output weights.ini
+set -e
+cd "$(dirname "$0")"
+run="${{1:-kbmira}}"
+case "$run" in
+kbmira) "$MOSES/kbmira" --dense-init init.dense{sparse_kbmira} --ffile features.dat --scfile scores.dat -o kbmira.out ;;
+mert) "$MOSES/mert" -d {dimensions} -n 20 -r 1 --sctype BLEU --scconfig case:true --ffile features.dat \\
+    --scfile scores.dat --ifile init.opt{sparse_mert} 2> mert.log ;;
+pro) "$MOSES/pro" -S scores.dat -F features.dat -o pro.data
+    megam -fvals -maxi 30 -nobias binary pro.data > pro.out ;;
+*) echo "usage: $0 [kbmira|mert|pro]" >&2; exit 2 ;;
+esac
+"""
+_BEST = re.compile(r"Best point: (.*?) +=> ")
+
+
+def export(lists: Lists, start: str, folder: str) -> None:
+    """Write features.dat, scores.dat, init.dense, init.opt, sparse weights where there are any, and a script.
+
+    Raises:
+        InputError: the folder is there already, or a name that Moses' tools would misread.
+    """
+    metric = Metric("bleu")
+    found = lists.read(metric)
+    space = found.candidates.space
+    weights, _ = read_start(start, space)
+    compare(space, weights, start)
+    for name, _ in space.dense:
+        if "_" in name:
+            raise InputError(f"feature {name!r}: Moses' tools take a name with '_' for a sparse feature; rename it")
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None
+    _write_blocks(place, found)
+    _write_start(place, space, space.vector(weights))
+    note(
+        f"{folder}/tune.sh runs Moses' tuners; "
+        f"signature: export|{metric.signature}|{lists.signature}|version:{__version__}"
+    )
+
+
+def _write_blocks(folder: Path, found: TuningSet) -> None:
+    """Write the files of the extractor, rows in the order of the list."""
+    candidates = found.candidates
+    names = tuple(f"{name}_{place}" for name, count in candidates.space.dense for place in range(count))
+    with open_output(str(folder / "features.dat")) as features, open_output(str(folder / "scores.dat")) as scores:
+        for number_of, sentence in enumerate(candidates.sentences.tolist()):
+            rows = range(candidates.offsets[number_of], candidates.offsets[number_of + 1])
+            dense = tuple(tuple(candidates.dense[row].tolist()) for row in rows)
+            sparse = tuple(_sparse(found, row) for row in rows)
+            write_block(features, "FEATURES", Block("", sentence, names, dense, sparse))
+            statistics = tuple(tuple(found.statistics[row].tolist()) for row in rows)
+            write_block(scores, "SCORES", Block("", sentence, ("BLEU",), statistics, ({},) * len(rows)))
+
+
+def _sparse(found: TuningSet, row: int) -> dict[str, float]:
+    sparse, names = found.candidates.sparse, found.candidates.space.sparse
+    places = range(sparse.offsets[row], sparse.offsets[row + 1])
+    return {names[sparse.columns[place]]: float(sparse.values[place]) for place in places}
+
+
+def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
+    dense = start[: space.dense_size].tolist()
+    by_name = zip(space.columns, dense, strict=False)
+    files = {"init.dense": "".join(f"{name}= {value:.10g}\n" for name, value in by_name)}
+    more = [1.0] if space.sparse else []
+    rows = [[*dense, *more], [0.0] * (len(dense) + len(more)), [1.0] * (len(dense) + len(more))]
+    files["init.opt"] = "".join(" ".join(f"{value:.10g}" for value in row) + "\n" for row in rows)
+    if space.sparse:
+        sparse = zip(space.sparse, start[space.dense_size :].tolist(), strict=True)
+        files["sparse-weights"] = "".join(f"{name} {value:.10g}\n" for name, value in sparse)
+    files["tune.sh"] = SCRIPT.format(
+        folder=folder, dimensions=len(rows[0]),
+        sparse_kbmira=" --sparse-init sparse-weights" if space.sparse else "",
+        sparse_mert=" --sparse-weights sparse-weights" if space.sparse else "",
+    )  # fmt: skip
+    for name, text in files.items():
+        with open_output(str(folder / name)) as stream:
+            stream.write(encode(text))
+    (folder / "tune.sh").chmod(0o755)
+
+
+def import_weights(folder: str, result: str, output: str) -> None:
+    """Write an ini of what one of Moses' tuners found in a folder of `export`.
+
+    Args:
+        folder: which knows the names.
+        result: output of kbmira or megam (`F0 0.1`, `name 0.1`), weights.txt of mert, or its log.
+        output: ini to write; weights are divided by the absolute sum of the dense ones.
+
+    Raises:
+        InputError: the result does not fit the folder.
+    """
+    start = read_weights(f"{folder}/init.dense")
+    space = FeatureSpace(tuple((name, len(values)) for name, values in start.items()))
+    sparse = read_weights(f"{folder}/sparse-weights") if Path(folder, "sparse-weights").exists() else {}
+    dense, named = _parse(result, space.dense_size, sparse)
+    vector = normalized(np.array(dense), len(dense))
+    scale = 1 / (np.abs(dense).sum() or 1)
+    found: Weights = {**space.weights(vector), **{name: (value * scale,) for name, value in named.items()}}
+    write_weights(output, found, [f"imported from {Path(result).name}|version:{__version__}"])
+
+
+def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[str, float]]:
+    """Return dense weights in order, and sparse ones by name."""
+    lines = [line for line in read_lines(result) if line.strip(" \t")]
+    best = [found.group(1) for line in lines if (found := _BEST.search(line))]
+    values = [number(token) for token in tokens(best[-1] if best else lines[0])] if lines else []
+    if values and None not in values:
+        known = [value for value in values if value is not None]
+        if len(known) != size + bool(sparse):
+            raise InputError(f"{result}: expected {size + bool(sparse)} weights, found {len(known)}")
+        named = {name: known[-1] * value for name, (value,) in sparse.items()}
+        return known[:size], named
+    dense, others = [0.0] * size, {}
+    for place, line in enumerate(lines, start=1):
+        name, _, text = line.strip(" \t").replace("\t", " ").partition(" ")
+        value = number(text.strip(" "))
+        column = re.fullmatch("F([0-9]+)", name)
+        if value is None or (column and int(column.group(1)) >= size):
+            raise InputError(f"{result}:{place}: expected 'F<k> weight' with k below {size}, or 'name weight'")
+        if column:
+            dense[int(column.group(1))] = value
+        elif name in sparse:
+            others[name] = value
+        else:
+            raise InputError(f"{result}:{place}: no feature {name!r} in the folder")
+    if not lines:
+        raise InputError(f"{result}: the file is empty")
+    return dense, others

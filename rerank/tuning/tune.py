@@ -1,0 +1,123 @@
+"""Tuning: lists and references become arrays, a tuner finds weights, the weights become an ini."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from features.progress import note
+from moses_io.errors import InputError
+from moses_io.weights import Weights, write_weights
+from rerank import __version__
+from rerank.candidates import Candidates, FeatureSpace, Integers
+from rerank.metrics.metric import Metric
+from rerank.tuners.problem import Problem, Tuned
+from rerank.tuners.scaled import Inside
+from rerank.tuners.table import Tuning, run
+from rerank.tuning.folds import cross_validate
+from rerank.tuning.tuning_set import Extracted, Lists
+from rerank.weights import compare, limits, read_start
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Whether features are looked at on folds before they are believed in.
+
+    Attributes:
+        folds: parts of the tuning set; 0 for no look.
+        fallback: write the start weights where the new features do not help.
+        ablate: tell what is lost without each feature.
+
+    Raises:
+        InputError: a fallback without folds.
+    """
+
+    folds: int = 0
+    fallback: bool = False
+    ablate: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.folds, int) or self.folds < 0 or self.folds == 1:
+            raise InputError(f"folds: expected a whole number from 2, or 0 for none, found {self.folds!r}")
+        if self.fallback and not self.folds:
+            raise InputError("--fallback needs --folds, which tell whether new features help")
+
+
+def read_problem(given: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
+    """Read what is to be tuned, and the start weights by name."""
+    metric = Metric(tuning.metric)
+    tuning_set = given.read(metric)
+    space = tuning_set.candidates.space
+    weights, frozen = read_start(start, space)
+    vector = space.vector(weights)
+    bounds = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
+    return Problem(tuning_set.candidates, tuning_set.statistics, metric, vector, *bounds), weights
+
+
+def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
+    """Tune weights from start weights and write them as an ini."""
+    problem, weights = read_problem(given, start, tuning)
+    space, metric = problem.candidates.space, problem.metric
+    compare(space, weights, start)
+    _warn_of_names(problem.candidates)
+    new = [name for name, _ in space.dense if name not in weights]
+    folds = min(caution.folds, len(problem.candidates.sentences))
+    helpful = not folds or _help(problem, tuning, new, folds)
+    if caution.ablate:
+        _ablate(problem, tuning, caution.folds or FOLDS)
+    tuned, kept = run(problem, tuning), []
+    if caution.fallback and not helpful:
+        kept = ["the start weights are kept: on folds the new features gain nothing"]
+        note(kept[0])
+        inside = Inside(problem)
+        tuned = Tuned(inside.mean([inside.problem.start]), tuned.start, tuned.start)
+    signature = f"{tuning.signature}|metric:{metric.signature}|{given.signature}|version:{__version__}"
+    gain = f"{metric.name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
+    note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")
+    note(f"signature: {signature}")
+    write_weights(output, space.weights(tuned.weights), [signature, gain, *kept])
+
+
+def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
+    """Tell what new features gain out of fold, and whether they do."""
+    if not new:
+        note("all features have a start weight, there is nothing new to look at on folds")
+        return True
+    places = groups(problem.candidates.space)
+    (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)
+    note(
+        f"out of fold, {folds} folds: {problem.metric.name} {100 * trust.old:.2f} with the features of the start tuned "
+        f"anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.3f})"
+    )
+    if trust.new <= trust.old:
+        note(f"warning: the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
+    return trust.new > trust.old
+
+
+def _ablate(problem: Problem, tuning: Tuning, folds: int) -> None:
+    """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
+    named = groups(problem.candidates.space)
+    found = dict(zip(named, cross_validate(problem, tuning, list(named.values()), folds), strict=True))
+    all_of_them = next(iter(found.values())).new
+    note(f"out of fold, {folds} folds: {problem.metric.name} {100 * all_of_them:.2f} with all features")
+    for name, trust in sorted(found.items(), key=lambda item: item[1].old):
+        note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.3f})")
+
+
+def groups(space: FeatureSpace) -> dict[str, Integers]:
+    """Return the columns of each dense feature by its name, and of all sparse ones together."""
+    dense = space.columns[: space.dense_size]
+    names = np.array([*dense, *["sparse features"] * len(space.sparse)])
+    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}
+
+
+def _warn_of_names(candidates: Candidates) -> None:
+    """Name features that are in every line but have a name that Moses' tools take for a sparse one."""
+    for name, count in candidates.space.dense:
+        if "_" in name:
+            note(f"warning: feature {name!r} has {count} values and '_' in its name; Moses' tools tear it apart")
+    counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))
+    for column in np.flatnonzero(counts == len(candidates.dense)):
+        name = candidates.space.sparse[column]
+        note(f"warning: feature {name!r} is in every line, but Moses' tools take a name with '_' for a sparse feature")

@@ -1,0 +1,107 @@
+"""What weights are tuned on: candidates as arrays with the statistics of each, from lists or from Moses' extractor."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, zip_longest
+
+import numpy as np
+
+from features.progress import progress_bar
+from moses_io.errors import InputError
+from moses_io.extractor import read_blocks
+from moses_io.nbest import check_id, pool, without_marks
+from moses_io.text import read_references
+from rerank.candidates import Array, Candidates, Collector
+from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
+
+
+@dataclass(frozen=True)
+class TuningSet:
+    """A list with the statistics of each candidate, (N, metric.size)."""
+
+    candidates: Candidates
+    statistics: Array
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Scored lists of one set, which are pooled, and its references.
+
+    Attributes:
+        nbest: paths of lists.
+        references: paths of references.
+        filters: what is done to candidates and references before they are compared.
+    """
+
+    nbest: Sequence[str]
+    references: Sequence[str]
+    filters: Filters
+
+    @property
+    def signature(self) -> str:
+        """What was compared with."""
+        return f"references:{len(self.references)}{self.filters.signature}"
+
+    def read(self, metric: Metric) -> TuningSet:
+        """Read the lists and count the statistics; references are found by the id of the sentence."""
+        references = [[self.filters(line) for line in lines] for lines in read_references(self.references)]
+        collector, statistics = Collector(), []
+        pooled = pool(self.nbest)
+        with progress_bar("read list", len(references[0])) as bar:
+            for sentence_list in pooled if self.filters.marks else without_marks(pooled):
+                check_id(sentence_list, len(references[0]), "reference")
+                collector.add(sentence_list)
+                count = metric.counter([lines[sentence_list.sentence] for lines in references])
+                known: dict[str, list[float]] = {}
+                for hypothesis in sentence_list.hypotheses:
+                    if hypothesis.text not in known:
+                        known[hypothesis.text] = count(self.filters(hypothesis.text))
+                    statistics.append(known[hypothesis.text])
+                bar.advance(1, "")
+        return _ordered(TuningSet(collector.candidates(), np.array(statistics, dtype=np.float64)))
+
+
+def _ordered(found: TuningSet) -> TuningSet:
+    """Put sentences in the order of their ids, so that the order of the list makes no difference."""
+    order = np.argsort(found.candidates.sentences)
+    return TuningSet(found.candidates.of(order), found.statistics[found.candidates.rows_of(order)])
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """What Moses' extractor wrote: features.dat, and scores.dat with statistics of BLEU."""
+
+    features: str
+    statistics: str
+    signature = "references:extracted"
+
+    def read(self, metric: Metric) -> TuningSet:
+        """Read both.
+
+        Raises:
+            InputError: the files do not go together, or the statistics are not those of the metric.
+        """
+        if len(metric.parts) != 1 or metric.size != Metric("bleu").size:
+            raise InputError(f"the files of an extractor are tuned on their own statistics, BLEU, not on {metric.name}")
+        collector = Collector()
+        rows: list[tuple[float, ...]] = []
+        names: tuple[str, ...] = ()
+        blocks = zip_longest(read_blocks(self.features, "FEATURES"), read_blocks(self.statistics, "SCORES"))
+        for block, counted in blocks:
+            if block is None or counted is None:
+                raise InputError(f"{self.features} and {self.statistics} do not have the same number of sentences")
+            if (block.sentence, len(block.rows)) != (counted.sentence, len(counted.rows)):
+                raise InputError(f"{counted.place}: not the sentence, or not the candidates, of {block.place}")
+            names = names or block.names
+            if block.names != names:
+                raise InputError(f"{block.place}: not the names, or not the order, of the first sentence")
+            if counted.names != ("BLEU",):
+                raise InputError(f"{counted.place}: expected statistics of BLEU, found {' '.join(counted.names)}")
+            labels = [name.rpartition("_")[0] or name for name in block.names]
+            dense = tuple((label, len(list(group))) for label, group in groupby(labels))
+            collector.add_rows(block.sentence, dense, block.rows, block.sparse)
+            rows += counted.rows
+        if not rows:
+            raise InputError(f"{self.features}: the file is empty")
+        return TuningSet(collector.candidates(), np.array(rows, dtype=np.float64))

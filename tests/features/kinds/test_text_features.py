@@ -1,0 +1,164 @@
+"""Each feature that reads text, against values computed by hand on two sentences."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from features.feature import Array, Candidates, Resources
+from features.kinds.lexical import SMALLEST, estimate, model1
+from features.request import FeatureRequest
+from moses_io.errors import InputError
+from moses_io.hypothesis import parse_line
+
+LINES = [
+    ["0 ||| the the 12 houses , ||| LM0= 1 ||| -1 ||| 0-0 1-2", "0 ||| das house 12 ! ||| LM0= 1 ||| -1 ||| "],
+    ["1 ||| a b c a b ||| LM0= 1 ||| 0 ||| 0-0=0-1 1=2-4", "1 ||| c ||| LM0= 1 ||| -0.6931471805599453 ||| 0=0"],
+]
+SOURCES = ["das Haus 1.2 ,", "x y"]
+
+
+def sentences() -> list[Candidates]:
+    found = []
+    for number, (source, lines) in enumerate(zip(SOURCES, LINES, strict=True)):
+        parsed = tuple(parse_line(line.encode(), 1) for line in lines)
+        found.append(
+            Candidates(number, tuple(source.split(" ")), tuple(tuple(p.text.split(" ")) for p in parsed), parsed)
+        )
+    return found
+
+
+def values(kind: str, argument: str = "", given: list[Candidates] | None = None) -> list[list[float]]:
+    feature = FeatureRequest("X", kind, argument).load(Resources("cpu"))
+    found: Array = feature(given or sentences())
+    rows: list[list[float]] = found.tolist()
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        ("length", [5, 4, 5, 1]),
+        ("copied", [0, 1, 0, 0]),
+        ("repetition", [-1, 0, 0, 0]),
+        ("numbers", [0, 0, 0, 0]),
+        ("punctuation", [0, -2, 0, 0]),
+    ],
+)
+def test_counts(kind: str, wanted: list[float]) -> None:
+    assert values(kind) == [[value] for value in wanted]
+
+
+def test_repetition_counts_pairs_and_triples_too() -> None:
+    texts = ("a b a b", "a b c a b c", "a a a", "a b b a")
+    given = [Candidates(0, (), tuple(tuple(text.split(" ")) for text in texts))]
+    assert values("repetition", "", given) == [[-1], [-1], [-2], [-1]]
+
+
+def test_numbers_that_differ() -> None:
+    given = [Candidates(0, ("3", "1,000", "x"), (("3", "1.000"), ("4",), ()))]
+    assert values("numbers", "", given) == [[0], [-3], [-2]]
+
+
+def test_length_ratio_of_a_corpus(tmp_path: Path) -> None:
+    """Ratios 2/2 and 4/2: logs 0 and log 2, mean log(2)/2, variance (log(2)/2)²."""
+    (tmp_path / "s").write_text("a\na\n")
+    (tmp_path / "t").write_text("x\nx y z\n")
+    mean = math.log(2) / 2
+    (first, *_), *rest = values("length", f"{tmp_path / 's'},{tmp_path / 't'}")
+    assert first == 5
+    for row, ratio in zip(rest, (5 / 5, 6 / 3, 2 / 3), strict=True):
+        error = (math.log(ratio) - mean) ** 2 / mean**2
+        assert row[1] == pytest.approx(-0.5 * (error + math.log(2 * math.pi * mean**2)))
+    with pytest.raises(InputError, match="all pairs have the same ratio"):
+        values("length", f"{tmp_path / 's'},{tmp_path / 's'}")
+    with pytest.raises(InputError, match="expected length:SOURCE,TARGET"):
+        values("length", "one")
+
+
+def test_lexical_tables_of_moses(tmp_path: Path) -> None:
+    """p(the|das) = 0.6, p(12|NULL) = 0.1, nothing else: means over NULL and four source words."""
+    path = tmp_path / "lex.f2e"
+    path.write_text("the das 0.6\n12 NULL 0.1\n")
+    rare = math.log(SMALLEST)
+    wanted = 2 * math.log(0.6 / 5) + math.log(0.1 / 5) + 2 * rare
+    assert values("lexical", str(path))[0] == pytest.approx([wanted])
+    other = tmp_path / "lex.e2f"
+    other.write_text("das the 0.6\n1.2 NULL 0.1\n")
+    assert values("lexical", str(other))[0] == pytest.approx([math.log(2 * 0.6 / 6) + math.log(0.1 / 6) + 2 * rare])
+    path.write_text("the das\n")
+    with pytest.raises(InputError, match=r"lex\.f2e:1: expected 'word word probability'"):
+        values("lexical", str(path))
+    with pytest.raises(InputError, match="expected f2e or e2f in the name"):
+        values("lexical", "table")
+
+
+def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
+    """A second, plain implementation agrees on das Haus / the house, das Buch / the book, ein Buch / a book."""
+    pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
+    table = estimate([(left.split(" "), right.split(" ")) for left, right in pairs])
+    slow: dict[tuple[str, str], float] = {}
+    for _ in range(5):
+        counts: dict[tuple[str, str], float] = {}
+        for left, right in pairs:
+            for word in right.split(" "):
+                given = ["NULL", *left.split(" ")]
+                total = sum(slow.get((one, word), 1.0) for one in given)
+                for one in given:
+                    counts[one, word] = counts.get((one, word), 0.0) + slow.get((one, word), 1.0) / total
+        slow = {key: count / sum(c for (one, _), c in counts.items() if one == key[0]) for key, count in counts.items()}
+    assert {(one, word) for one, row in table.items() for word in row} == set(slow)
+    for (one, word), value in slow.items():
+        assert table[one][word] == pytest.approx(value)
+    assert table["das"]["the"] > 0.7 and table["Buch"]["book"] > 0.7
+    assert model1(table, ["the"], ["das"]) > model1(table, ["the"], ["Buch"])
+    (tmp_path / "s").write_text("das\n")
+    (tmp_path / "t").write_text("the\n")
+    given = [Candidates(0, ("das",), (("the",), ("x",)))]
+    both = values("ibm1", f"{tmp_path / 's'},{tmp_path / 't'}", given)
+    assert both[0] == pytest.approx([0, 0], abs=1e-9)
+    assert both[1] == pytest.approx([math.log(SMALLEST), math.log(0.5)])
+
+
+def test_consensus_by_hand() -> None:
+    """Sentence 1: weights 2/3 and 1/3, so that `c` is expected once, `a` and `b` 4/3 times; length 11/3."""
+    first, second = values("consensus", "bleu")[2:]
+    precisions = [(2 * 4 / 3 + 1 + 1) / 6, (8 / 3 + 1) / 5, (2 + 1) / 4, (4 / 3 + 1) / 3]
+    assert first[0] == pytest.approx(math.exp(sum(map(math.log, precisions)) / 4), rel=1e-6)
+    assert second[0] == pytest.approx(math.exp(0 + 1 - 11 / 3), rel=1e-6)
+    assert 0 < values("consensus", "chrf")[3][0] < values("consensus", "chrf")[2][0] < 1
+    assert values("consensus", "bleu,0")[2] != [first]
+    for argument in ("ter", "bleu,x"):
+        with pytest.raises(InputError, match=f"feature 'consensus:{argument}'"):
+            values("consensus", argument)
+
+
+def test_posteriors_by_hand() -> None:
+    first, second = values("posteriors")[2:]
+    assert first == pytest.approx([4 * 2 / 3 + 1, 4 * 2 / 3, 3 * 2 / 3, 2 * 2 / 3])
+    assert second == pytest.approx([1, 0, 0, 0])
+    no_total = [Candidates(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1", 1),))]
+    with pytest.raises(InputError, match="a candidate has no total"):
+        values("posteriors", "", no_total)
+
+
+def test_phrases_by_hand() -> None:
+    """Two links leave 2 source and 3 target words; the third line has phrases 0-0 and 1, in order."""
+    found = values("phrases")
+    assert found[0] == pytest.approx([2, 2.5, -2, -3, 1])
+    assert found[1] == pytest.approx([0, 0, -4, -4, 1])
+    assert found[2] == pytest.approx([2, 2.5, 0, 0, 1])
+    nothing = [Candidates(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
+    with pytest.raises(InputError, match="the list has no alignment; decode with"):
+        values("phrases", "", nothing)
+
+
+def test_links_of_chart_decoders_count_the_marks() -> None:
+    """`0-0 1-1 2-2 3-3` of a sentence of two words: <s> and </s> are links 0-0 and 3-3."""
+    line = parse_line(b"0 ||| a b  |||  L= 1.000 ||| -1.000 ||| 0-0 1-1 2-2 3-3 ||| [S]", 1)
+    swapped = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0=1 1=0 ||| 0-1 1-0 ", 1)
+    found = values("phrases", "", [Candidates(0, ("x", "y"), (("a", "b"),) * 2, (line, swapped))])
+    assert found == [[2, 1, 0, 0, 1], [2, 1, 0, 0, 0]]
+    beyond = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0-0 7-9", 1)
+    with pytest.raises(InputError, match="sentence 0: links beyond its 2 and 2 words"):
+        values("phrases", "", [Candidates(0, ("x", "y"), (("a", "b"),), (beyond,))])

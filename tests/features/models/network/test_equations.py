@@ -1,0 +1,255 @@
+"""Equality with a slow second implementation: one pair, one position, one number at a time, from the equations."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from features.models.batches import pad
+from features.models.network.model import EncoderDecoder
+from features.models.network.objectives import SMALLEST_VARIANCE, trace
+from features.models.settings import Architecture
+from features.models.vocabulary import BEGIN, END
+
+Array = NDArray[np.float64]
+CPU = torch.device("cpu")
+SOURCES = [[4, 5, 6, 7, 8], [5, 1, 9], [7], []]
+TARGETS = [[4, 4, 5], [6, 7, 1, 9, 5, 4, 4], [], [8]]
+
+
+def test_log_probabilities_and_attention(network: EncoderDecoder, architecture: Architecture) -> None:
+    with torch.inference_mode():
+        scores = network.score(network.encode(pad(SOURCES, CPU)), pad(TARGETS, CPU))
+    for number, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        slow = Slow(network, architecture, source, target)
+        steps, positions = len(target) + 1, len(source) + 2
+        np.testing.assert_allclose(scores.log_probs[number, :steps], slow.log_probs, atol=1e-9)
+        if architecture.wiring != "none":
+            np.testing.assert_allclose(scores.attention[number, :steps, :positions], slow.rows, atol=1e-9)
+
+
+@pytest.mark.parametrize("architecture", ["cohn-align-glofer", "coverage"], indirect=True)
+def test_objectives(network: EncoderDecoder, architecture: Architecture) -> None:
+    wanted = 0.0
+    assert set(architecture.objectives) <= {"coverage", "fertility"}
+    for source, target in zip(SOURCES, TARGETS, strict=True):
+        slow = Slow(network, architecture, source, target)
+        for i in range(1, len(source) + 1):
+            fertility = sum(row[i] for row in slow.rows)
+            if "coverage" in architecture.objectives:
+                wanted -= (1 - fertility) ** 2
+            if "fertility" in architecture.objectives:
+                hidden = np.tanh(slow.linear("objectives.fertility.hidden", slow.e[i]))
+                mean, spread = (math.log1p(math.exp(x)) for x in slow.linear("objectives.fertility.out", hidden))
+                variance = spread + SMALLEST_VARIANCE
+                wanted += -0.5 * math.log(2 * math.pi * variance) - (fertility - mean) ** 2 / (2 * variance)
+    bonus = network(pad(SOURCES, CPU), pad(TARGETS, CPU)).bonus
+    assert math.isclose(float(bonus.detach()), wanted, abs_tol=1e-9)
+
+
+def test_trace(pair_of_networks: tuple[EncoderDecoder, EncoderDecoder], aligned: Architecture) -> None:
+    forward, backward = pair_of_networks
+    found = trace(
+        forward(pad(SOURCES, CPU), pad(TARGETS, CPU)).rows, backward(pad(TARGETS, CPU), pad(SOURCES, CPU)).rows
+    )
+    for number, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        there, back = Slow(forward, aligned, source, target).rows, Slow(backward, aligned, target, source).rows
+        wanted = sum(there[j][i + 1] * back[i][j + 1] for j in range(len(target) + 1) for i in range(len(source) + 1))
+        assert math.isclose(float(found[number].detach()), wanted, abs_tol=1e-9)
+        assert wanted <= min(len(source), len(target)) + 1
+
+
+@pytest.fixture
+def aligned() -> Architecture:
+    return Architecture(terms=("position", "markov", "fertility"), embedding=4, hidden=5, attention=6)
+
+
+@pytest.fixture
+def pair_of_networks(aligned: Architecture) -> tuple[EncoderDecoder, EncoderDecoder]:
+    torch.manual_seed(5)
+    networks = EncoderDecoder(aligned, 10, 10).double(), EncoderDecoder(aligned, 10, 10).double()
+    for network in networks:
+        for weight in network.parameters():
+            torch.nn.init.normal_(weight, std=0.5)
+    return networks
+
+
+class Slow:
+    """log p of every target word, and the rows of attention, of one pair."""
+
+    def __init__(
+        self, network: EncoderDecoder, architecture: Architecture, source: Sequence[int], target: Sequence[int]
+    ) -> None:
+        self.w: dict[str, Array] = {name: weight.detach().numpy() for name, weight in network.named_parameters()}
+        self.a = architecture
+        self.words = len(source)
+        self.allowed = list(range(len(source) + 2))
+        if not architecture.sentinels and source:
+            self.allowed = self.allowed[1:-1]
+        x = [self.w["source_embedding.weight"][word] for word in (BEGIN, *source, END)]
+        gate = np.ones(architecture.embedding)
+        if architecture.contextual:
+            hidden = [np.tanh(self.linear("context.word", word)) for word in x[1:-1]]
+            context = sum(hidden) / len(source) if source else np.zeros(architecture.embedding)
+            x = [word * sigmoid(self.linear("context.source", context)) for word in x]
+            gate = sigmoid(self.linear("context.target", context))
+        state = self.encode(x)
+        self.rows: list[list[float]] = []
+        self.memory = [self.nothing(architecture.memory) for _ in x]
+        self.log_probs = []
+        feed: Array = np.zeros(0)
+        if architecture.feed != "none":
+            feed = np.zeros(architecture.hidden if architecture.feed == "output" else architecture.annotation)
+        for j, word in enumerate((*target, END), start=1):
+            y = gate * self.w["target_embedding.weight"][BEGIN if j == 1 else target[j - 2]]
+            if architecture.wiring == "attend-first":
+                context = self.attend(state[-1][0], y, j)
+                state = self.step(y, context, state)
+                u = state[-1][0]
+                if architecture.output == "tanh":
+                    u = np.tanh(
+                        u + self.linear("decoder.context_output", context) + self.linear("decoder.word_output", y)
+                    )
+            else:
+                state = self.step(y, feed, state)
+                u = state[-1][0]
+                if architecture.wiring == "attend-after":
+                    context = self.attend(u, y, j)
+                    u = np.tanh(self.linear("decoder.combine", np.concatenate([context, u])))
+                    feed = {"none": feed, "output": u, "context": context}[architecture.feed]
+            logits = self.linear("softmax", u)
+            self.log_probs.append(float(logits[word]) - math.log(sum(math.exp(value) for value in logits)))
+
+    def linear(self, name: str, x: Array) -> Array:
+        """W x + b, where there is a b."""
+        product: Array = self.w[f"{name}.weight"] @ x
+        return product + self.w.get(f"{name}.bias", 0.0)
+
+    def nothing(self, size: int) -> list[Array]:
+        return [np.zeros(size) for _ in range(2 if self.a.cell == "lstm" else 1)]
+
+    def encode(self, x: list[Array]) -> list[list[Array]]:
+        """Set the annotations; return the first state of the decoder."""
+        if self.a.encoder == "unidirectional":
+            order = list(range(len(x)))
+            if self.a.reverse:
+                order[1:-1] = order[1:-1][::-1]
+            outputs = [x[i] for i in order]
+            last = []
+            for layer in range(self.a.encoder_layers):
+                outputs, state = self.run("encoder.stack", layer, outputs)
+                last.append(state)
+            self.e = [outputs[order.index(i)] for i in range(len(x))]
+            return last
+        self.e = x
+        for layer in range(self.a.encoder_layers):
+            ahead, _ = self.run(f"encoder.forwards.{layer}", 0, self.e)
+            back, _ = self.run(f"encoder.backwards.{layer}", 0, self.e[::-1])
+            self.e = [np.concatenate(pair) for pair in zip(ahead, back[::-1], strict=True)]
+        outputs = np.split(np.tanh(self.linear("decoder.bridge", back[-1])), self.a.layers)
+        return [[output, *self.nothing(self.a.hidden)[1:]] for output in outputs]
+
+    def run(self, name: str, layer: int, x: list[Array]) -> tuple[list[Array], list[Array]]:
+        state, outputs = self.nothing(self.a.hidden), []
+        for value in x:
+            state = self.cell(self.entering(name, layer, value), self.recurrent(name, layer, state), state)
+            outputs.append(state[0])
+        return outputs, state
+
+    def entering(self, name: str, layer: int, x: Array) -> Array:
+        product: Array = self.w[f"{name}.weight_ih_l{layer}"] @ x
+        return product + self.w[f"{name}.bias_ih_l{layer}"]
+
+    def recurrent(self, name: str, layer: int, state: list[Array]) -> Array:
+        product: Array = self.w[f"{name}.weight_hh_l{layer}"] @ state[0]
+        return product + self.w[f"{name}.bias_hh_l{layer}"]
+
+    def step(self, y: Array, beside: Array, state: list[list[Array]]) -> list[list[Array]]:
+        after: list[list[Array]] = []
+        for layer, before in enumerate(state):
+            entering = self.entering("decoder.recurrence.stack", layer, after[-1][0] if layer else y)
+            if layer == 0 and len(beside):
+                entering = entering + self.linear("decoder.recurrence.beside", beside)
+            after.append(self.cell(entering, self.recurrent("decoder.recurrence.stack", layer, before), before))
+        return after
+
+    def cell(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
+        if self.a.cell == "rnn":
+            return [np.tanh(x + h)]
+        if self.a.cell == "gru":
+            (r, z, n), (hr, hz, hn) = np.split(x, 3), np.split(h, 3)
+            candidate = np.tanh(n + sigmoid(r + hr) * hn)
+            return [(1 - sigmoid(z + hz)) * candidate + sigmoid(z + hz) * state[0]]
+        enter, forget, new, leave = np.split(x + h, 4)
+        memory = sigmoid(forget) * state[1] + sigmoid(enter) * np.tanh(new)
+        return [sigmoid(leave) * np.tanh(memory), memory]
+
+    def attend(self, q: Array, y: Array, j: int) -> Array:
+        """Set the row of step j; return its context."""
+        scores = [self.score(q, y, j, i) for i in range(len(self.e))]
+        centre, positions = 0.0, self.allowed
+        if self.a.score == "location":
+            positions = [i for i in positions if i <= self.a.positions]
+        if self.a.window == "local-m":
+            centre = min(j, self.words)
+        if self.a.window == "local-p":
+            hidden = np.tanh(self.linear("decoder.attention.window.hidden", q))
+            centre = self.words * sigmoid(self.linear("decoder.attention.window.out", hidden))[0]
+        if self.a.window != "global":
+            positions = [i for i in positions if abs(i - centre) <= self.a.reach]
+        total = sum(np.exp(scores[i]) for i in positions)
+        weights = [
+            np.exp(scores[i]) / total if i in positions else np.zeros_like(scores[i]) for i in range(len(self.e))
+        ]
+        if self.a.window == "local-p":
+            sigma = self.a.reach / 2
+            weights = [weight * math.exp(-((i - centre) ** 2) / (2 * sigma**2)) for i, weight in enumerate(weights)]
+        self.rows.append([float(np.mean(weight)) for weight in weights])
+        context: Array = sum((weight * e for weight, e in zip(weights, self.e, strict=True)), np.zeros(()))
+        return context
+
+    def alpha(self, j: int, i: int) -> float:
+        """Row j counts from 1; outside the sentence and before the first step there is no attention."""
+        return self.rows[j - 1][i] if j > 0 and 0 <= i < len(self.e) else 0.0
+
+    def score(self, q: Array, y: Array, j: int, i: int) -> Array:
+        name = "decoder.attention.score"
+        if self.a.score == "dot":
+            return np.dot(q, self.e[i])
+        if self.a.score == "general":
+            return np.dot(q, self.linear(f"{name}.key", self.e[i]))
+        if self.a.score == "location":
+            return self.linear(f"{name}.position", q)[i] if i <= self.a.positions else np.array(-np.inf)
+        hidden = self.linear(f"{name}.key", self.e[i]) + self.linear(f"{name}.query", q)
+        for term in self.a.terms:
+            hidden = hidden + self.term(term, y, j, i)
+        values = self.linear(f"{name}.out", np.tanh(hidden))
+        return values if self.a.granularity == "fine" else values[0]
+
+    def term(self, term: str, y: Array, j: int, i: int) -> Array:
+        name = f"decoder.attention.terms.{term}"
+        around = range(i - self.a.neighbours, i + self.a.neighbours + 1)
+        before = np.array([self.alpha(j - 1, k) for k in around])
+        if term == "position":
+            there = self.linear(f"{name}.target", np.array([math.log(1 + j)]))
+            return there + self.linear(f"{name}.source", np.array([math.log(1 + i), math.log(1 + self.words)]))
+        if term == "markov":
+            return self.linear(f"{name}.window", before)
+        if term == "fertility":
+            sums = [sum(self.alpha(step, k) for step in range(1, j)) for k in around]
+            return self.linear(f"{name}.window", np.array(sums))
+        if term == "previous-word":
+            return self.linear(f"{name}.word", y)
+        assert term == "memory", f"write {term!r} here from its equation"
+        state = self.memory[i]
+        self.memory[i] = self.cell(
+            self.linear(f"{name}.window", before), self.linear(f"{name}.recurrent", state[0]), state
+        )
+        return self.linear(f"{name}.out", self.memory[i][0])
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))

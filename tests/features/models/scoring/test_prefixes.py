@@ -1,0 +1,111 @@
+"""Sharing prefixes changes no score."""
+
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from features.feature import VALUES
+from features.models.folder import Model, ModelConfig
+from features.models.network.model import EncoderDecoder
+from features.models.scoring import tree
+from features.models.scoring.alone import score_alone
+from features.models.scoring.inference import fold, lower
+from features.models.scoring.prefixes import prefix_tree
+from features.models.scoring.tree import Sentence, score_tree
+from features.models.scoring.values import FLOOR, Words, of_tokens, select, total
+from features.models.settings import Architecture, Training
+from features.models.vocabulary import END, Vocabulary
+
+CPU = torch.device("cpu")
+WORDS = list("abcdefg")
+
+targets = st.lists(st.lists(st.integers(4, 6), max_size=5), min_size=1, max_size=6)
+
+
+@given(st.lists(targets, min_size=1, max_size=4))
+def test_the_tree_has_every_prefix_once_and_every_candidate(sentences: list[list[list[int]]]) -> None:
+    owners = [number for number, candidates in enumerate(sentences) for _ in candidates]
+    candidates = [candidate for sentence in sentences for candidate in sentence]
+    found, prefixes = {}, []
+    before: list[tuple[int, ...]] = []
+    for depth, level in enumerate(prefix_tree(owners, candidates)):
+        assert (np.diff(level.sources) >= 0).all() and (np.diff(level.nodes) >= 0).all()
+        names = [
+            (*(before[parent] if depth else (source,)), *([word] if depth else []))
+            for source, word, parent in zip(level.sources, level.words, level.parents, strict=True)
+        ]
+        prefixes += names
+        for candidate, end in zip(level.ended, level.ends, strict=True):
+            assert level.next_words[end] == END
+            found[candidate] = names[level.nodes[end]]
+        before = names
+    assert found == {n: (owner, *candidates[n]) for n, owner in enumerate(owners)}
+    wanted = {(owner, *candidates[n][:end]) for n, owner in enumerate(owners) for end in range(len(candidates[n]) + 1)}
+    assert len(prefixes) == len(set(prefixes)) and set(prefixes) == wanted
+
+
+def model(architecture: Architecture, seed: int, right_to_left: bool = False) -> Model:
+    vocabulary = Vocabulary(WORDS[:-1])
+    torch.manual_seed(seed)
+    network = EncoderDecoder(architecture, len(vocabulary), len(vocabulary)).eval()
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    config = ModelConfig("x", "forward", architecture, Training(), right_to_left)
+    return Model(config, network, vocabulary, vocabulary, CPU, str(Path()))
+
+
+def sentences(seed: int) -> list[Sentence]:
+    rng = random.Random(seed)
+
+    def words(longest: int) -> tuple[str, ...]:
+        return tuple(rng.choice(WORDS) for _ in range(rng.randint(0, longest)))
+
+    stems = [words(4) for _ in range(3)]
+    return [(words(6), [rng.choice(stems) + words(4) for _ in range(rng.randint(1, 12))]) for _ in range(5)]
+
+
+@pytest.mark.parametrize("right_to_left", [False, True])
+def test_values_are_those_of_candidates_one_by_one(
+    architecture: Architecture, right_to_left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seeds in ((1,), (1, 2)):
+        models = [model(architecture, seed, right_to_left) for seed in seeds]
+        lists = sentences(3)
+        pairs = [(source, candidate) for source, candidates in lists for candidate in candidates]
+        names = [name for name in VALUES if name != "fertility" or "fertility" in architecture.objectives]
+        alone = np.concatenate([score_alone(models, [pair], names)[0] for pair in pairs])
+        for each in models:
+            fold(each.network)
+        values, _, steps, steps_alone = score_tree(models, lists, names)
+        np.testing.assert_allclose(values, alone, atol=1e-4)
+        assert steps < steps_alone == sum(len(candidate) + 1 for _, candidate in pairs)
+        turned = [(source, candidates[::-1]) for source, candidates in lists[::-1]]
+        monkeypatch.setattr(tree, "MEMORY", {"cpu": 1})  # a node at a time
+        np.testing.assert_allclose(score_tree(models, turned, names)[0].flip(0), alone, atol=1e-4)
+        monkeypatch.undo()
+        for each in models:
+            lower(each.network, stepwise=True)
+        lowered = score_tree(models, lists, ["logprob"])[0].numpy()
+        assert 1e-6 < np.abs(lowered - alone[:, :1]).max() < 0.5
+
+
+def test_values_by_hand() -> None:
+    log_probs, unknown = torch.tensor([[-1.0, -2.0, -4.0]]), torch.tensor([[False, True, False]])
+    attention = torch.tensor([[[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.2, 0.0, 0.8]]])
+    sums = total(of_tokens(log_probs, unknown, attention))
+    expected = (torch.tensor([[1.0, 1.0, 9.0]]), torch.tensor([[0.5, 2.0, 1.0]]))
+    words = Words(torch.tensor([[True, True, False]]), expected)
+    found = dict(zip(VALUES, select(list(VALUES), sums, words)[0].tolist(), strict=True))
+    entropy = math.log(2) - 0.2 * math.log(0.2) - 0.8 * math.log(0.8)
+    density = [-0.5 * (error**2 / v + math.log(2 * math.pi * v)) for error, v in ((0.7, 0.5), (-0.5, 2.0))]
+    wanted = {"logprob": -7, "known": -5, "unknown": 1, "worst": -4, "worst3": -7 / 3, "entropy": entropy}
+    wanted |= {"coverage": math.log(0.5), "deviation": -(0.7**2) - 0.5**2, "fertility": sum(density)}
+    assert found == pytest.approx(wanted, abs=1e-6)
+    nowhere = sums._replace(attention=torch.zeros_like(sums.attention))
+    assert float(select(["coverage"], nowhere, words)) == pytest.approx(2 * math.log(FLOOR))

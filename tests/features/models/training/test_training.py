@@ -1,0 +1,294 @@
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from features.models import vocabulary
+from features.models.batches import bucketed
+from features.models.folder import CHECKPOINT, ModelConfig, load_model
+from features.models.scoring.alone import score_pairs
+from features.models.settings import Architecture, Training
+from features.models.training import learner, loop, preparation
+from features.models.training.checkpoint import Run
+from features.models.training.loop import train
+from features.models.training.optimizers import constant, halving, linear
+from features.models.training.preparation import prepare
+from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
+from moses_io.errors import InputError
+
+CPU = torch.device("cpu")
+ARCHITECTURE = Architecture(embedding=12, hidden=16, attention=12)
+
+
+def words(rng: random.Random) -> list[str]:
+    return [rng.choice("abcdef") for _ in range(rng.randint(1, 5))]
+
+
+def corpus(pairs: int) -> list[tuple[list[str], list[str]]]:
+    rng = random.Random(1)
+    return [(source, [word.upper() for word in source]) for source in (words(rng) for _ in range(pairs))]
+
+
+def fit(folder: Path, resume: bool = False, **settings: Any) -> list[dict[str, Any]]:
+    wanted = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, wanted)
+    train([config], corpus(400), corpus(40), folder, CPU, resume=resume)
+    return metrics(folder)
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_training_learns_and_keeps_the_best_model(tmp_path: Path) -> None:
+    rows = fit(tmp_path / "model")
+    assert [row["epoch"] for row in rows] == list(range(1, len(rows) + 1))
+    best = min(row["dev_perplexity"] for row in rows)
+    assert best < 2.5 < rows[0]["dev_perplexity"]
+    assert {"train_perplexity", "tokens_per_second", "rate", "updates", "seconds", "best"} <= set(rows[0])
+    assert math.isclose(perplexity(tmp_path / "model"), best, rel_tol=1e-5)
+
+
+def perplexity(folder: Path) -> float:
+    """Perplexity a word on dev by the scores of the saved model."""
+    pairs = [(tuple(source), tuple(target)) for source, target in corpus(40)]
+    total = sum(float(scores.log_probs.sum()) for _, scores in score_pairs([load_model(folder, CPU)], pairs))
+    return math.exp(-total / sum(len(target) + 1 for _, target in pairs))
+
+
+def test_the_seed_sets_the_weights(tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        fit(tmp_path / name, epochs=1, seed=seed, dropout=0.2)
+    a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_updates_and_patience_stop_training(tmp_path: Path) -> None:
+    assert [row["updates"] for row in fit(tmp_path / "updates", updates=7)] == [7]
+    rows = fit(tmp_path / "patience", rate=0.0, patience=2, epochs=9)
+    assert [row["best"] for row in rows] == [True, False, False]
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("settings", [{"optimizer": "adam", "average": 2}, {"optimizer": "sgd", "rate": 0.5}])
+@pytest.mark.parametrize(
+    ("place", "name", "last"),
+    [
+        (loop, "bucketed", 1),
+        (loop, "bucketed", 3),
+        (loop, "save", 1),
+        (loop, "save", 2),
+        (loop, "save_weights", 1),
+        (loop, "save_weights", 2),
+        (loop, "_try_average", 1),
+        (preparation, "create_folder", 1),
+        (learner.Learner, "add_row", 1),
+        (vocabulary.Vocabulary, "save", 2),
+    ],
+)
+def test_a_killed_training_goes_on_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
+) -> None:
+    """It dies at the beginning of call `last` of a function."""
+    settings = settings | {"dropout": 0.3, "epochs": 3}
+    whole = fit(tmp_path / "whole", **settings)
+    function, calls = getattr(place, name), iter(range(1, 99))
+
+    def die(*arguments: Any) -> Any:
+        if next(calls) == last:
+            raise Killed
+        return function(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(place, name, die)
+        fit(tmp_path / "killed", **settings)
+    parts = fit(tmp_path / "killed", resume=True, **settings)
+    names = [sorted(path.name for path in (tmp_path / run).iterdir()) for run in ("killed", "whole")]
+    assert names[0] == names[1]
+    for path in ("model.safetensors", "config.json", "source.vocabulary"):
+        assert (tmp_path / "killed" / path).read_bytes() == (tmp_path / "whole" / path).read_bytes()
+    times = {"seconds", "tokens_per_second"}
+    assert [{key: row[key] for key in row.keys() - times} for row in parts] == [
+        {key: row[key] for key in row.keys() - times} for row in whole
+    ]
+
+
+def test_a_folder_tells_whether_its_training_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fit(tmp_path / "model", epochs=1)
+    load_model(tmp_path / "model", CPU)
+    assert "has not ended" not in capsys.readouterr().err
+    fit(tmp_path / "model", resume=True, epochs=1)
+    assert "this training has ended already" in capsys.readouterr().err
+    (tmp_path / "model" / CHECKPOINT).write_bytes(b"")
+    load_model(tmp_path / "model", CPU)
+    assert "the training of this model has not ended" in capsys.readouterr().err
+
+
+def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Path) -> None:
+    fit(tmp_path / "model", epochs=1)
+    with pytest.raises(InputError, match=r"this model has rate 0\.02, asked for is 0\.5"):
+        fit(tmp_path / "model", resume=True, epochs=1, rate=0.5)
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, rate=0.02, batch=16, dropout=0.0))
+    with pytest.raises(InputError, match="this model has corpus"):
+        train([config], corpus(300), corpus(40), tmp_path / "model", CPU, resume=True)
+    with pytest.raises(InputError, match="the folder is not empty"):
+        fit(tmp_path / "model", epochs=1)
+    (tmp_path / "model" / CHECKPOINT).write_bytes(b"x")
+    with pytest.raises(InputError, match=r"training\.safetensors: damaged"):
+        fit(tmp_path / "model", resume=True, epochs=1)
+
+
+def test_the_average_of_checkpoints_is_kept_if_it_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = fit(tmp_path / "model", average=3, schedule="constant", epochs=5)
+    assert "average of the last 3 checkpoints: dev" in capsys.readouterr().err
+    assert perplexity(tmp_path / "model") <= min(row["dev_perplexity"] for row in rows) * (1 + 1e-6)
+
+
+def begin(folder: Path, configs: list[ModelConfig], pairs: list[tuple[list[str], list[str]]]) -> Run:
+    return prepare(configs, pairs, pairs, folder, CPU, None, False, False)
+
+
+def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
+    networks = []
+    for batch, accumulate in ((16, 1), (4, 4)):
+        settings = Training(dropout=0.0, batch=batch, optimizer="sgd")
+        config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, settings)
+        run = begin(tmp_path / str(batch), [config], corpus(16))
+        batches = bucketed(run.corpus[0].pairs, batch)
+        assert len(batches) == accumulate
+        loop._update(run, batches, 0.1)
+        networks.append(run.learners[0].network)
+    for one, other in zip(networks[0].parameters(), networks[1].parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("clip", [1e9, 0.05])
+def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, clip: float) -> None:
+    """-log p(t|s) - log p(s|t) - gamma · trace - fertility, summed, over the sentences of the batch."""
+    architecture = Architecture(embedding=4, hidden=5, attention=4, terms=("markov",), objectives=("fertility",))
+    settings = Training(dropout=0.0, optimizer="sgd", gamma=3.0, clip=clip, init=0.3)
+    configs = [ModelConfig("x", side, architecture, settings) for side in ("forward", "backward")]
+    run = begin(tmp_path / "pair", configs, corpus(6))
+    weights = run.parameters
+    assert 0.25 < max(float(weight.detach().abs().max()) for weight in weights) <= 0.3
+    batch = list(range(6))
+    there, back = (one.forward(each.pairs, batch, CPU) for one, each in zip(run.learners, run.corpus, strict=True))
+    agreement = sum(
+        there.rows[j, n, i + 1] * back.rows[i, n, j + 1]
+        for n in batch
+        for j in range(len(there.rows))
+        for i in range(len(back.rows))
+    )
+    loss = (there.loss + back.loss - 3 * agreement - there.bonus - back.bonus) / 6
+    gradients = torch.autograd.grad(loss, weights)
+    norm = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
+    assert norm > 0.05
+    wanted = [w.detach() - 0.1 * min(1, clip / norm) * g for w, g in zip(weights, gradients, strict=True)]
+    total, tokens = loop._update(run, [batch], 0.1)
+    assert total == pytest.approx(float(there.loss.detach() + back.loss.detach()))
+    assert tokens == sum(len(source) + len(target) + 2 for source, target in run.corpus[0].pairs)
+    for weight, target in zip(weights, wanted, strict=True):
+        torch.testing.assert_close(weight.detach(), target)
+
+
+def test_perplexity_in_training_leaves_smoothing_out(tmp_path: Path) -> None:
+    rows = [fit(tmp_path / str(s), epochs=1, updates=1, smoothing=s)[0]["train_perplexity"] for s in (0.0, 0.5)]
+    assert rows[0] == rows[1]
+
+
+def test_schedules() -> None:
+    settings = Training(hold=5, every=2)
+    assert [linear(settings, 1, progress) for progress in (0.0, 0.5, 1.0)] == pytest.approx([1, 0.55, 0.1])
+    assert [halving(settings, epoch, 0.5) for epoch in range(4, 10)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
+    assert constant(settings, 9, 0.9) == 1
+
+
+def test_batches_by_tokens() -> None:
+    pairs = [([1] * (n % 7), [1] * (n % 5)) for n in range(100)] + [([1], [1] * 40)]
+    batches = bucketed(pairs, 1, 12, random.Random(1))
+    assert sorted(number for batch in batches for number in batch) == list(range(101))
+    sizes = [len(batch) * max(len(pairs[number][1]) + 1 for number in batch) for batch in batches]
+    assert sorted(sizes)[-2:] == [12, 41]
+
+
+def test_pairs_that_cannot_be_trained_on(tmp_path: Path) -> None:
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(length=2))
+    with pytest.raises(InputError, match="no sentence pair to train on"):
+        train([config], [([], ["a"]), (["a"] * 3, ["b"])], corpus(2), tmp_path / "model", CPU)
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "thesis.tex").write_text("")
+    with pytest.raises(InputError, match="the folder is not empty"):
+        fit(tmp_path / "model")
+
+
+def test_a_rate_that_is_too_large(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the loss grew out of all bounds within .* try a smaller rate"):
+        fit(tmp_path / "model", rate=1e30)
+
+
+def test_batches_hold_every_pair_once_and_similar_lengths() -> None:
+    pairs = [([1] * (n % 7), [1] * (n % 5)) for n in range(100)]
+    batches = bucketed(pairs, 8, rng=random.Random(1))
+    assert sorted(number for batch in batches for number in batch) == list(range(100))
+    assert max(map(len, batches)) == 8
+    assert all(len({len(pairs[number][1]) for number in batch}) <= 2 for batch in batches)
+    assert bucketed(pairs, 8, rng=random.Random(1)) == batches != bucketed(pairs, 8, rng=random.Random(2))
+
+
+def test_vocabulary(tmp_path: Path) -> None:
+    sentences = [["b", "a", "b", "<s>", "a\r", "a\r"], ["a", "c", "b\u00a0\udce9", "b\u00a0\udce9", "<s>"]]
+    built = build_vocabulary(sentences, Training())
+    assert built.words == (*SPECIAL, "a", "a\r", "b", "b\u00a0\udce9")
+    assert built.encode(["b", "c", "<s>"]) == [6, UNKNOWN, UNKNOWN]
+    built.save(tmp_path, "source")
+    assert load_vocabulary(tmp_path, "source", False) == built
+    assert build_vocabulary(sentences, Training(words=2)).words == (*SPECIAL, "a", "a\r")
+    Vocabulary(["x", "x"]).save(tmp_path, "twice")
+    with pytest.raises(InputError, match="a word stands there twice"):
+        load_vocabulary(tmp_path, "twice", False)
+
+
+def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sentences = [["low", "lower", "lowest", "new", "newer", "\u00a0x", "<s>"]] * 5
+    built = build_vocabulary(sentences, Training(bpe=30))
+    tokens = ["newer", "low", "\udce9", "日", ""]
+    numbers, spans = built.encode(tokens), built.spans(tokens)
+    assert sum(spans) == len(numbers) and min(spans) == 1
+    start = 0
+    for token, span in zip(tokens[:2], spans, strict=False):
+        assert "".join(built.words[n] for n in numbers[start : start + span]) == f"▁{token}"
+        start += span
+    assert numbers.count(UNKNOWN) == 3
+    built.save(tmp_path, "source")
+    again = load_vocabulary(tmp_path, "source", True)
+    assert again == built and again.encode(tokens) == numbers
+    most = build_vocabulary(sentences, Training(bpe=4000))
+    assert "the text has" in capsys.readouterr().err and len(most.encode(["lowest"])) == 1
+    with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 5 pieces here: Vocabulary size"):
+        build_vocabulary(sentences, Training(bpe=5))
+    (tmp_path / "source.bpe").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"source\.bpe: damaged, or not a sentencepiece model"):
+        load_vocabulary(tmp_path, "source", True)
+    (tmp_path / "source.bpe").unlink()
+    with pytest.raises(InputError, match=r"source\.bpe: No such file"):
+        load_vocabulary(tmp_path, "source", True)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_training_on_a_gpu(tmp_path: Path, bfloat16: bool) -> None:
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=6, rate=0.02, bfloat16=bfloat16))
+    train([config], corpus(400), corpus(40), tmp_path / "model", torch.device("cuda"))
+    assert min(row["dev_perplexity"] for row in metrics(tmp_path / "model")) < 4

@@ -1,0 +1,128 @@
+from pathlib import Path
+
+import pytest
+
+from features.models.training.request import TrainingRequest
+from moses_io.errors import InputError
+from rerank.experiment.file import ModelEntry, NbestSet, read_experiment
+from rerank.tuners.table import settle
+from rerank.tuning.tune import Caution
+
+EXPERIMENT = """\
+output = "work"
+start = "moses.ini"
+train = { source = "train.de", target = "train.en" }
+dev = { source = "dev.de", reference = ["dev.en", "/abs/dev.en2"], nbest = "dev.nbest.gz" }
+test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }
+
+[models]
+forward = { preset = "cohn-align", hidden = 64, rate = 0.01, terms = ["markov"], reverse = false }
+back = { preset = "rnnsearch", backward = true, right-to-left = true }
+pair = { preset = "cohn-align-sym" }
+fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair" }
+
+[features]
+NMT = "neural:forward"
+Old = "neural:models/old"
+Both = "ensemble:pair/forward,fertile/forward"
+LMbig = "kenlm:lm.arpa"
+Len = "length"
+Opus = "hf:models/old[deu,eng]"
+
+[tuning]
+seed = 7
+"""
+
+
+def test_an_experiment_file(tmp_path: Path) -> None:
+    path = tmp_path / "e.toml"
+    path.write_text(EXPERIMENT)
+    (tmp_path / "models" / "old").mkdir(parents=True)
+    experiment = read_experiment(str(path))
+    assert experiment.output == tmp_path / "work"
+    assert experiment.dev == NbestSet(
+        tmp_path / "dev.de", (tmp_path / "dev.en", Path("/abs/dev.en2")), tmp_path / "dev.nbest.gz"
+    )
+    forward = {"hidden": 64, "rate": 0.01, "terms": ["markov"], "reverse": False}
+    assert experiment.models["forward"] == ModelEntry(TrainingRequest("cohn-align", settings=forward))
+    assert experiment.models["back"] == ModelEntry(TrainingRequest("rnnsearch", True, True))
+    assert experiment.models["fertile"].start == "pair"
+    assert experiment.features == {
+        "NMT": "neural:forward",
+        "Old": f"neural:{tmp_path / 'models/old'}",
+        "Both": "ensemble:pair/forward,fertile/forward",
+        "LMbig": f"kenlm:{tmp_path / 'lm.arpa'}",
+        "Len": "length",
+        "Opus": f"hf:{tmp_path / 'models/old'}[deu,eng]",
+    }
+    assert experiment.tuning.tuning == settle({"seed": 7})
+    assert experiment.tuning.caution == Caution(5, fallback=True)
+    path.write_text(f"{EXPERIMENT}folds = 0\n")
+    assert read_experiment(str(path)).tuning.caution == Caution()
+    path.write_text(EXPERIMENT.replace("[features]", "[others]").partition("[others]")[0])
+    assert read_experiment(str(path)).tuning.caution == Caution()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('start = "moses.ini"', "", "start: expected a path, found nothing"),
+        ("start", "strat", "unknown key strat; did you mean 'start'?"),
+        ("nbest", "nbset", "unknown key dev.nbset; did you mean 'nbest'?"),
+        ("hidden", "hiden", "models.forward: unknown setting 'hiden'; did you mean 'hidden'?"),
+        ("cohn-align", "cohn", "models.forward: unknown preset 'cohn'"),
+        ('"length"', '"lenght"', "unknown feature 'lenght'; did you mean 'length'?"),
+        ("seed = 7", "sed = 7", "tuning.unknown key 'sed'; did you mean 'seed'?"),
+        ("seed = 7", 'seed = "x"', "tuning.seed: expected a whole number from 0, found 'x'"),
+        ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'; models: forward, back"),
+        (
+            "neural:forward",
+            "neural:pair",
+            "features.NMT: no model 'pair' here; there is pair/forward and pair/backward",
+        ),
+        ("neural:forward", "links:back", "features.NMT: expected a forward model, 'back' is not one"),
+        ("neural:forward", "agreement:forward,back", "features.NMT: 'back': expected a model on words, from left to"),
+        ("neural:forward", "neural:forward[fertility]", "features.NMT: 'forward' has no global fertility"),
+        ("neural:forward", "neural:back/forward", "features.NMT: no model 'back/forward' here; there is back"),
+        ('"cohn-align-sym" }', '"cohn-align-sym", hidden = 9 }', "start-from: that model has hidden 9, this one 256"),
+        ('start-from = "pair"', 'start-from = "forward"', "start-from: that model has symmetric False, this one True"),
+        ('"cohn-align-sym" }', '"cohn-align-sym", words = 9 }', "start-from: that model has another vocabulary"),
+        ("reverse = false", 'wiring = "none"', "models.forward: wiring 'none' has no attention"),
+        (
+            '"cohn-align-sym" }',
+            '"cohn-align-sym", wiring = "attend-after" }',
+            "the trace of both directions needs wiring",
+        ),
+        (', start-from = "pair"', "", "models.fertile: preset 'cohn-align-sym-glofer-pre' starts from a trained model"),
+        ('start-from = "pair"', 'start-from = "par"', "models.fertile.start-from: no model and no folder 'par'"),
+        ('start-from = "pair"', 'start-from = "fertile"', "models.fertile.start-from: put 'fertile' before 'fertile'"),
+        ("reverse = false", "reverse = true", "models.forward: a bidirectional encoder reads both ways"),
+        ("seed = 7", "seed = -1", "tuning.seed: expected a whole number from 0, found -1"),
+        ("seed = 7", "iterations = 0", "tuning.iterations: expected a whole number from 1, found 0"),
+        ("seed = 7", "step = 0", "tuning.step: expected a number above 0, found 0"),
+        ("seed = 7", "decay = 2", "tuning.decay: expected a number above 0 and at most 1, found 2"),
+        ("backward = true", 'backward = "false"', "models.back.backward: expected true or false, found 'false'"),
+        ('"rnnsearch"', "3", "models.back: expected a table with a preset"),
+        ('"test.en"', "[]", "test.reference: expected a path, found []"),
+        ("[tuning]", "[tuning", "Expected ']'"),
+        (
+            '{ preset = "rnnsearch", backward = true, right-to-left = true }',
+            "1",
+            "models.back: expected a table with a preset",
+        ),
+        ('{ source = "train.de", target = "train.en" }', "1", "train: expected a table, found 1"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message: str) -> None:
+    path = tmp_path / "e.toml"
+    path.write_text(EXPERIMENT.replace(before, after))
+    (tmp_path / "models" / "old").mkdir(parents=True)
+    with pytest.raises(InputError) as caught:
+        read_experiment(str(path))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(InputError, match=r"nowhere\.toml: No such file"):
+        read_experiment("nowhere.toml")

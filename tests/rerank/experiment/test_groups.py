@@ -1,0 +1,59 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from features.request import parse_requests
+from moses_io.errors import InputError
+from rerank.experiment.groups import expand_feature, expand_models
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+GROUPS = {"many": ("many-a-1", "many-b-1"), "three": ("x", "y", "z")}
+
+
+def test_presets_and_seeds_become_models() -> None:
+    models, groups = expand_models(
+        {"many": {"preset": ["a", "b"], "hidden": 8}, "two": {"preset": "c", "seeds": 2}, "one": {"preset": "d"}}
+    )
+    assert groups == {"many": ("many-a-1", "many-b-1"), "two": ("two-c-1", "two-c-2")}
+    assert models["many-b-1"] == {"preset": "b", "seed": 1, "hidden": 8}
+    assert models["two-c-2"] == {"preset": "c", "seed": 2} and models["one"] == {"preset": "d"}
+    assert expand_models({"x": {"preset": ["a"]}})[1] == {"x": ("x-a-1",)}
+    with pytest.raises(InputError, match="seeds: expected a whole number from 1"):
+        expand_models({"x": {"preset": "a", "seeds": "3"}})
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("N=neural:many", ["N1=neural:many-a-1", "N2=neural:many-b-1"]),
+        ("N=neural:many[logprob,worst]", ["N1=neural:many-a-1[logprob,worst]", "N2=neural:many-b-1[logprob,worst]"]),
+        ("N=neural:many/forward", ["N1=neural:many-a-1/forward", "N2=neural:many-b-1/forward"]),
+        ("N=ensemble:many,other", ["N=ensemble:many-a-1,many-b-1,other"]),
+        ("N=agreement:many,back", ["N1=agreement:many-a-1,back", "N2=agreement:many-b-1,back"]),
+        ("N=neural:single", ["N=neural:single"]),
+        ("N=length", ["N=length"]),
+    ],
+)
+def test_a_feature_of_a_group_stands_for_its_models(text: str, wanted: list[str]) -> None:
+    assert expand_feature(parse_requests([text])[0], GROUPS) == parse_requests(wanted)
+
+
+def test_groups_of_different_sizes_have_no_pairs() -> None:
+    with pytest.raises(InputError, match="groups of 2 and 3 models"):
+        expand_feature(parse_requests(["N=agreement:many,three"])[0], GROUPS)
+
+
+def test_several_models_are_trained_at_once(command: Command, write: Write, tmp_path: Path) -> None:
+    source, target = write("s", "a b\nb a\n" * 8), write("t", "x y\ny x\n" * 8)
+    corpus = ("--source", source, "--target", target, "--dev-source", source, "--dev-target", target)
+    small = ("--set", "embedding=4", "hidden=4", "attention=4", "epochs=1")
+    arguments = ("--preset", "rnnsearch,cohn-align", "--seeds", 2, "--output", tmp_path / "many", *corpus, *small)
+    status, _, err = command("train", *arguments)
+    assert status == 0, err
+    assert {folder.name for folder in (tmp_path / "many").iterdir()} == {
+        "rnnsearch-1", "rnnsearch-2", "cohn-align-1", "cohn-align-2",
+    }  # fmt: skip
+    assert command("train", *arguments[:2], "--seeds", 0, *arguments[4:])[0] == 2

@@ -1,0 +1,134 @@
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from features.progress import note
+from moses_io.errors import InputError
+from moses_io.streams import open_output
+from rerank.experiment.workers import Workers, _share, do_all
+
+
+def meet(mine: Path, other: Path) -> None:
+    """End only when another process is at work at the same time."""
+    mine.write_text(os.environ["OMP_NUM_THREADS"])
+    for _ in range(600):
+        if other.exists():
+            note("met\nindeed")
+            return
+        time.sleep(0.1)
+    raise InputError("nobody came")
+
+
+def fail(reason: str) -> None:
+    if not reason:
+        raise ValueError("a fault of ours")
+    raise InputError(reason)
+
+
+def fill() -> None:
+    raise OSError(28, "No space left on device", "/dev/full")
+
+
+def linger(folder: Path) -> None:
+    """Write for a long time to a file that appears only when it is whole."""
+    with open_output(str(folder / "whole")):
+        (folder / "begun").write_text(str(os.getpid()))
+        time.sleep(60)
+
+
+def lingering(folder: Path) -> int:
+    """Wait for it to have begun, and return its process."""
+    for _ in range(1200):
+        if (folder / "begun").exists() and (folder / "begun").read_text():
+            break
+        time.sleep(0.05)
+    return int((folder / "begun").read_text())
+
+
+def has_ended(process: int) -> bool:
+    for _ in range(200):
+        try:
+            if Path(f"/proc/{process}/stat").read_text().split()[2] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_two_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    one, two = tmp_path / "one", tmp_path / "two"
+    do_all({"first": partial(meet, one, two), "second": partial(meet, two, one), "third": partial(meet, one, two)}, 2)
+    err = capfd.readouterr().err
+    assert sorted(err.splitlines()) == [
+        f"{name}: {word}" for name in ("first", "second", "third") for word in ("indeed", "met")
+    ]
+    assert one.read_text() == "1"
+
+
+def test_one_at_a_time_is_in_this_process(capfd: pytest.CaptureFixture[str]) -> None:
+    done: list[int] = []
+    do_all({"a": lambda: done.append(1), "b": lambda: done.append(2)}, 1)
+    assert (done, capfd.readouterr().err) == ([1, 2], "a\nb\n")
+
+
+def test_what_goes_wrong_ends_the_others(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Workers(2) as workers, pytest.raises(InputError, match=r"^bad: no such thing$"):
+        workers.start("long", partial(linger, tmp_path))
+        process = lingering(tmp_path)
+        workers.start("bad", partial(fail, "no such thing"))
+        workers.wait()
+    assert has_ended(process)
+    assert [path.name for path in tmp_path.iterdir()] == ["begun"]
+    with pytest.raises(InputError, match=r"^broken: ended with status 1$"):
+        do_all({"broken": partial(fail, "")}, 2)
+    assert "a fault of ours" in capfd.readouterr().err
+    with pytest.raises(InputError, match=r"^full: /dev/full: No space left on device$"):
+        do_all({"full": fill}, 2)
+
+
+def test_what_has_ended_well_is_told_before_what_failed(tmp_path: Path) -> None:
+    with Workers(2) as workers:
+        workers.start("bad", partial(fail, "no such thing"))
+        workers.start("good", os.getpid)
+        for _, _, process, _ in workers._running.values():
+            process.join()
+        assert workers.wait() == "good"
+        with pytest.raises(InputError, match="no such thing"):
+            workers.wait()
+
+
+def test_nobody_outlives_a_killed_parent(tmp_path: Path) -> None:
+    code = (
+        "from functools import partial; from pathlib import Path; from rerank.experiment.workers import do_all\n"
+        "from tests.rerank.experiment.test_workers import linger\n"
+        f"if __name__ == '__main__': do_all({{'a': partial(linger, Path({str(tmp_path)!r}))}}, 2)"
+    )
+    (tmp_path / "main.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    with subprocess.Popen([sys.executable, str(tmp_path / "main.py")], env=environment) as parent:
+        process = lingering(tmp_path)
+        parent.kill()
+    assert has_ended(process)
+
+
+def test_shares_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    monkeypatch.setattr("rerank.experiment.workers.GPUS", tmp_path)
+    assert _share(1, 4) == {"OMP_NUM_THREADS": "1"}
+    for name in ("0000:01", "0000:02"):
+        (tmp_path / name).mkdir()
+    assert [_share(slot, 3)["CUDA_VISIBLE_DEVICES"] for slot in range(3)] == ["0", "1", "0"]
+    assert _share(0, 3)["OMP_NUM_THREADS"] == "2"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    assert _share(1, 2)["CUDA_VISIBLE_DEVICES"] == "7"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert "CUDA_VISIBLE_DEVICES" not in _share(0, 2)

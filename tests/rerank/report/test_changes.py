@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from rerank.metrics.filters import Filters
+from rerank.report.changes import Change, find_changes
+from rerank.report.evaluation import evaluate
+from rerank.report.page import page
+from rerank.report.terminal import side_by_side, summary
+
+REFERENCE = ["a b c", "a b c", "a b c", "d <e>"]
+BEFORE = ["a b x", "a b c", "a b c", "d"]
+AFTER = ["a b c", "a x c", "a b c", "d <e>"]
+LIST = """\
+0 ||| a b x ||| L= 1 T= 1 2 s_x= 1 ||| 0
+0 ||| a b c ||| L= 2 T= 3 2 ||| 0
+1 ||| a b c ||| L= 1 T= 1 1 ||| 0
+1 ||| a x c ||| L= 1 T= 1 1 ||| 0
+2 ||| a b c ||| L= 1 T= 1 1 ||| 0
+3 ||| d <e> ||| L= 1 T= 1 1 ||| 0
+"""
+
+
+@pytest.fixture
+def changes(tmp_path: Path) -> list[Change]:
+    (tmp_path / "list").write_text(LIST)
+    weights = {"L": (0.5,), "T": (-1.0, 1.0), "s_x": (0.25,)}
+    source = ["s0", "s1", "s2", "s3"]
+    return find_changes(str(tmp_path / "list"), weights, source, [REFERENCE], BEFORE, AFTER, Filters(""))
+
+
+def test_gains_by_hand(changes: list[Change]) -> None:
+    """1 - (3/4 · 2/3 · 1/2 · 1)^(1/4); (3/4 · 1/3 · 1/2 · 1)^(1/4) - 1; one word of two, exp(1 - 2/1)."""
+    assert [change.sentence for change in changes] == [3, 0, 1]
+    gains = [change.gain for change in changes]
+    assert gains == pytest.approx([1 - 0.36787944, 1 - 0.125**0.25 * 2**0.25, 0.125**0.25 - 1])
+
+
+def test_reasons_are_weighted_differences_of_features(changes: list[Change]) -> None:
+    assert changes[1].reasons == (("L", 0.5), ("sparse", -0.25), ("T", -2.0))
+    assert changes[0].reasons == ()
+
+
+def test_text(changes: list[Change]) -> None:
+    assert summary(changes, 4) == "3 of 4 sentences changed: sentence BLEU rose in 2 and fell in 1"
+    lines = side_by_side(changes)
+    heads = [line for line in lines if line.startswith("sentence")]
+    assert heads == [
+        "sentence 3, sentence BLEU +63.2",
+        "sentence 0, sentence BLEU +29.3",
+        "sentence 1, sentence BLEU -40.5",
+    ]
+    assert "  before     a b x" in lines
+    assert "  after      a b c" in lines
+    assert "  why        T -2.00, L +0.50, sparse -0.25" in lines
+    assert len([line for line in side_by_side(changes, 2) if line.startswith("sentence")]) == 2
+
+
+def test_page(changes: list[Change]) -> None:
+    evaluation = evaluate([("moses", BEFORE), ("reranked", AFTER)], [REFERENCE])
+    text = page(evaluation, changes, 4)
+    assert "<dd>a b <del>x</del></dd><dt>after</dt><dd>a b <ins>c</ins></dd>" in text
+    assert "<dd>d</dd><dt>after</dt><dd>d <ins>&lt;e&gt;</ins></dd>" in text
+    assert text.count("<section>") == 3
+    assert 'class="against" style="width: 100%"' in text

@@ -1,0 +1,152 @@
+import gzip
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from features.feature import FEATURES, Array, Candidates, Kind, Resources
+from moses_io.errors import InputError
+from moses_io.nbest import read_hypotheses
+from moses_io.text import read_lines, tokens
+from rerank.append import join_features
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+
+def test_scores_are_appended_and_all_else_stays(command: Command, sample: Path, models: dict[str, Path]) -> None:
+    nbest, source = sample / "test.nbest.gz", sample / "test.de"
+    features = [f"NMT=neural:{models['forward']}", f"Back=neural:{models['backward']}", "length"]
+    requests = [argument for feature in features for argument in ("--feature", feature)]
+    head = b"".join(gzip.decompress(nbest.read_bytes()).splitlines(keepends=True)[:150])
+    path = models["forward"].parent / "head"
+    path.write_bytes(head)
+    status, out, err = command("score", path, "--source", source, *requests, "--device", "cpu")
+    assert status == 0
+    for label in ("NMT", "Back", "Length0"):
+        assert f"{label} = " in err
+    scored = models["forward"].parent / "scored"
+    scored.write_bytes(out)
+    before, after = list(read_hypotheses(str(path))), list(read_hypotheses(str(scored)))
+    assert [(h.fields[:2], h.fields[3:]) for h in after] == [(h.fields[:2], h.fields[3:]) for h in before]
+    for old, new in zip(before, after, strict=True):
+        assert new.fields[2].startswith(old.fields[2].rstrip(b" "))
+        values = dict(new.dense)
+        assert values["Length0"] == (len(tokens(new.text)),)
+        assert values["NMT"][0] < 0 and values["Back"][0] < 0
+    again = command("score", path, "--source", source, *requests, "--device", "cpu")[1]
+    assert again == out
+
+
+def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Path]) -> None:
+    """Its score is that of its network read with the two sides exchanged."""
+    import torch
+
+    from features.kinds.neural import Neural
+    from features.models.batches import pad
+    from features.models.folder import load_model
+
+    source, hypothesis = tokens(read_lines(str(sample / "test.de"))[0]), ("the", "doctors", "sing", ".")
+    (value,) = Neural(str(models["backward"]), Resources("cpu"))([Candidates(0, tuple(source), (hypothesis,))]).ravel()
+    model = load_model(models["backward"], torch.device("cpu"))
+    with torch.inference_mode():
+        encoded = model.network.encode(pad([model.source.encode(hypothesis)], model.device))
+        scores = model.network.score(encoded, pad([model.target.encode(source)], model.device))
+    assert scores.log_probs.shape == (1, len(source) + 1)
+    assert value == pytest.approx(float(scores.log_probs.sum()), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("line", "feature", "message"),
+    [
+        ("0 ||| a ||| L= 1", "L=length", "list:1: the list already has a feature 'L'; name another label"),
+        ("2 ||| a ||| L= 1", "length", "list:1: sentence 2 is beyond the source, which has 2 lines (ids from 0 to 1)"),
+        ("0 ||| a |0-0| ||| L= 1", "length", "list:1: segmentation marks such as |0-1| in the text"),
+        ("0 ||| a", "length", "list:1: expected at least 3 fields"),
+        ("0 ||| a ||| L= 1", "lenght", "unknown feature 'lenght'; did you mean 'length'?"),
+        ("0 ||| a ||| L= 1", "neural:nowhere", "nowhere: not a model folder"),
+        ("0 ||| a ||| L= 1", "My_L=length", "label 'My_L'"),
+    ],
+)
+def test_what_cannot_be_scored(
+    command: Command, write: Write, tmp_path: Path, line: str, feature: str, message: str
+) -> None:
+    out = tmp_path / "out"
+    nbest, source = write("list", line + " ||| 0\n" if "|||" in line[8:] else line + "\n"), write("source", "x\ny\n")
+    status, _, err = command("score", nbest, "--source", source, "--feature", feature, "--output", out)
+    assert status == 2
+    assert message in err.rstrip("\n").split("\n")[-1]
+    assert not out.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["list", "source"]
+
+
+class Infinite:
+    signature = "infinite"
+
+    def __init__(self, argument: str, device: str) -> None:
+        pass
+
+    def __call__(self, sentences: list[Candidates]) -> Array:
+        rows = sum(len(candidates.hypotheses) for candidates in sentences)
+        return np.array([[0.0]] * (rows - 1) + [[-np.inf]])
+
+
+def test_a_value_that_is_not_finite_is_an_error(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FEATURES, "infinite", Kind(f"{__name__}:Infinite", "Inf", "", ""))
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or sys.modules[Infinite.__module__])
+    nbest = write("list", "0 ||| a ||| L= 1\n7 ||| a ||| L= 1\n7 ||| b ||| L= 1\n")
+    source = write("source", "x\n" * 9)
+    status, _, err = command("score", nbest, "--source", source, "--feature", "Bad=infinite")
+    assert status == 2
+    assert "feature 'Bad', sentence 7: not finite for hypothesis 2" in err
+
+
+def peak_kib(arguments: list[str]) -> int:
+    """Peak memory of a run of the command line."""
+    code = (
+        "import resource, sys\nfrom rerank.cli import main\n"
+        "assert main(sys.argv[1:]) == 0\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True)
+    return int(run.stdout)
+
+
+def test_memory_does_not_grow_with_the_number_of_sentences(
+    tmp_path: Path, sample: Path, models: dict[str, Path]
+) -> None:
+    """A list joined 20 times with renumbered ids needs the same peak to within 20 %."""
+    with gzip.open(sample / "dev.nbest.gz") as stream:
+        lines = [line for line in stream if int(line.split(b" ", 1)[0]) < 25]
+    source = (sample / "dev.de").read_bytes().split(b"\n")[:25]
+    peaks: dict[str, list[int]] = {"score": [], "rerank": []}
+    for copies in (1, 20):
+        nbest = tmp_path / f"{copies}.nbest"
+        with nbest.open("wb") as stream:
+            for copy in range(copies):
+                for line in lines:
+                    sentence, rest = line.split(b" ", 1)
+                    stream.write(b"%d %s" % (int(sentence) + 25 * copy, rest))
+        (tmp_path / f"{copies}.de").write_bytes(b"\n".join(source * copies) + b"\n")
+        score = ["score", str(nbest), "--source", str(tmp_path / f"{copies}.de"), "--output", str(tmp_path / "scored")]
+        peaks["score"].append(peak_kib([*score, "--feature", f"neural:{models['forward']}", "--device", "cpu"]))
+        rerank = ["rerank", str(nbest), "--weights", str(sample / "moses.ini"), "--output", str(tmp_path / "out")]
+        peaks["rerank"].append(peak_kib(rerank))
+    for once, twenty in peaks.values():
+        assert twenty < 1.2 * once
+
+
+def test_files_of_features_that_are_not_of_the_list(write: Write, tmp_path: Path) -> None:
+    nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n0 ||| b ||| L= 2 ||| 0\n")
+    whole, output = write("whole", "A= 1\nA= 2\n"), tmp_path / "joined"
+    join_features(str(nbest), [str(whole), str(write("other", "B= 3 4\nB= 5 6\n"))], str(output))
+    assert output.read_text() == "0 ||| a ||| L= 1 A= 1 B= 3 4 ||| 0\n0 ||| b ||| L= 2 A= 2 B= 5 6 ||| 0\n"
+    for wrong in ("A= 1\n", "A= 1\nA= 2\nA= 3\n"):
+        for parts in ([str(whole), str(write("wrong", wrong))], [str(write("wrong", wrong))]):
+            with pytest.raises(InputError, match=r"wrong: expected a line for each candidate of .*list"):
+                join_features(str(nbest), parts, str(output))

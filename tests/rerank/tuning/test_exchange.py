@@ -1,0 +1,99 @@
+"""A folder for Moses' tuners, and what they found in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_io.weights import read_weights
+from rerank.metrics.metric import Metric
+from rerank.tuning.tuning_set import Extracted
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+LIST = """\
+0 ||| the old house is red . ||| L= -1.5 TM= 0.25 -2 ||| 0
+0 ||| a red house ||| L= -3 TM= 0 -1 s_x= 1 s_y=a= 2 ||| 0
+4 ||| a small dog ||| L= 0 TM= 1 1 s_x= 3 ||| 0
+"""
+REFERENCE = "the old house is red .\n\n\n\na small dog .\n"
+
+
+def exported(command: Command, write: Write, tmp_path: Path, text: str = LIST) -> Path:
+    folder = tmp_path / "tuning"
+    start = write("start", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--start", start, "--output", folder)
+    status, _, err = command("export", write("list", text), *arguments)
+    assert status == 0, err
+    return folder
+
+
+def test_the_files_hold_the_list(command: Command, write: Write, tmp_path: Path) -> None:
+    folder = exported(command, write, tmp_path)
+    lines = (folder / "features.dat").read_text().split("\n")
+    assert lines[0] == "FEATURES_TXT_BEGIN_0 0 2 3 L_0 TM_0 TM_1 "
+    assert lines[2] == "-3 0 -1 s_x=1 s_y=a=2 "
+    assert (folder / "scores.dat").read_text().split("\n")[1] == "6 6 5 5 4 4 3 3 6 "
+    found = Extracted(str(folder / "features.dat"), str(folder / "scores.dat")).read(Metric("bleu"))
+    assert found.candidates.space.dense == (("L", 1), ("TM", 2)) and found.candidates.sentences.tolist() == [0, 4]
+    assert (folder / "init.dense").read_text() == "L= 0.5\nTM= 0.25\nTM= -0.25\n"
+    assert (folder / "init.opt").read_text() == "0.5 0.25 -0.25 1\n0 0 0 0\n1 1 1 1\n"
+    assert "-d 4 " in (folder / "tune.sh").read_text()
+
+
+@pytest.mark.parametrize(
+    ("result", "sparse"),
+    [
+        ("F0 0.5\nF1 -1\nF2 0.5\ns_x 0.2\n", 0.1),  # kbmira, megam
+        ("0.5 -1 0.5 1 \n", 0.05),  # mert
+        ("noise\nBest point: 0 0 1 1  => 0.1\nBest point: 0.5 -1 0.5 1  => 0.2\n", 0.05),  # its log
+    ],
+)
+def test_results_of_the_tuners(command: Command, write: Write, tmp_path: Path, result: str, sparse: float) -> None:
+    folder = exported(command, write, tmp_path)
+    status, ini, _ = command("import-weights", folder, write("out", result))
+    assert status == 0
+    weights = read_weights(str(write("ini", ini)))
+    assert (weights["L"], weights["TM"]) == ((0.25,), (-0.5, 0.25))
+    assert weights["s_x"] == pytest.approx((sparse,))
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ("1 2 3\n", "expected 4 weights, found 3"),
+        ("F0 1\nF7 2\n", "out:2: expected 'F<k> weight' with k below 3"),
+        ("", "out: the file is empty"),
+        ("L= 0.5\n", "out:1: no feature 'L='"),
+        ("F0 x\n", "out:1: expected 'F<k> weight'"),
+    ],
+)
+def test_results_that_do_not_fit(command: Command, write: Write, tmp_path: Path, result: str, message: str) -> None:
+    folder = exported(command, write, tmp_path)
+    status, _, err = command("import-weights", folder, write("out", result))
+    assert status == 2 and message in err
+
+
+def test_a_folder_that_is_there_and_a_name_that_moses_tears_apart(
+    command: Command, write: Write, tmp_path: Path
+) -> None:
+    exported(command, write, tmp_path)
+    arguments = ("--reference", write("ref", REFERENCE), "--start", write("s", "[weight]\nL= 1\nNN_x= 1 2\n"))
+    assert "File exists" in command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")[2]
+    torn = write("list", "0 ||| a ||| L= 1 NN_x= 1 2 ||| 0\n")
+    status, _, err = command("export", torn, *arguments, "--output", tmp_path / "other")
+    assert status == 2 and "'NN_x'" in err and not (tmp_path / "other").exists()
+
+
+def test_our_parity_runs_on_what_was_exported(command: Command, write: Write, tmp_path: Path) -> None:
+    """init.opt and init.dense are start weights of the same tuning."""
+    folder = exported(command, write, tmp_path, LIST.replace(" s_x= 1 s_y=a= 2", "").replace(" s_x= 3", ""))
+    (folder / "init.opt").write_text("0.5 0.25 -0.25\n0 0 0\n1 1 1\n")
+    files = ("--features", folder / "features.dat", "--statistics", folder / "scores.dat", "--tuner", "expected")
+    inis = [command("tune", *files, "--start", folder / name)[1] for name in ("init.dense", "init.opt")]
+    weights = [read_weights(str(write("ini", ini))) for ini in inis]
+    np.testing.assert_allclose(weights[0]["TM"], weights[1]["TM"])
+    status, _, err = command("tune", *files, "--start", write("short.opt", "1 2\n"))
+    assert status == 2 and "short.opt: expected 3 start weights, found 2" in err
