@@ -34,7 +34,7 @@ class HuggingFace:
             raise InputError("feature 'hf' needs transformers: pip install moses-rerank[hf]") from None
         scorer = importlib.import_module("features.models.transformer")
         try:
-            self._scorer: Any = scorer.Scorer(transformers, folder, languages, resources)
+            self._scorer: Any = scorer.TransformerScorer(transformers, folder, languages, resources)
         except (OSError, ValueError) as error:
             raise InputError(f"{folder}: no model that transformers reads ({str(error).splitlines()[0]})") from None
         content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]

@@ -8,18 +8,20 @@ from torch import Tensor
 
 from features.models.vocabulary import BEGIN, END, PADDING
 
-Pair = tuple[list[int], list[int]]
+EncodedPair = tuple[list[int], list[int]]
 """Numbers of the tokens of a source and a target sentence, without sentinels."""
 
 
 def pad(sentences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """(B, longest + 2) numbers, each sentence between `<s>` and `</s>`, padded behind."""
+    """(B, S) numbers, each sentence between `<s>` and `</s>`, padded behind."""
     longest = max(len(sentence) for sentence in sentences)
     rows = [[BEGIN, *sentence, END] + [PADDING] * (longest - len(sentence)) for sentence in sentences]
-    return torch.tensor(rows, device=device)
+    return torch.tensor(rows, device=device)  # (B, S)
 
 
-def bucketed(pairs: Sequence[Pair], batch: int, tokens: int = 0, rng: random.Random | None = None) -> list[list[int]]:
+def bucketed(
+    pairs: Sequence[EncodedPair], batch: int, tokens: int = 0, rng: random.Random | None = None
+) -> list[list[int]]:
     """Return lists of pair numbers of similar lengths: `batch` pairs at most, or `tokens` target tokens if not 0.
 
     Tokens count `</s>` and the padding; a pair that is longer by itself is a batch. With `rng`, pairs of equal length

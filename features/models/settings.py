@@ -144,7 +144,7 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
     for name in values:
         if name not in known:
             raise InputError(f"unknown setting {name!r}{nearest(name, list(known))}")
-    parts = {name for name in values if hasattr(architecture, name)}
+    parts = {field.name for field in dataclasses.fields(Architecture)}
     architecture = _replace(architecture, {name: values[name] for name in values if name in parts})
     check(architecture)
     return architecture, _replace(training, {name: values[name] for name in values if name not in parts})
@@ -154,9 +154,9 @@ def check(architecture: Architecture) -> None:
     """Refuse parts that do not go together, with the reason."""
     a = architecture
     attends, additive = a.wiring != "none", a.score == "additive"
-    asked = a.terms or a.objectives or a.window != "global" or a.granularity != "word" or not additive
+    needy = a.terms or a.objectives or a.window != "global" or a.granularity != "word" or not additive
     rules = (
-        (attends or not asked, "wiring 'none' has no attention for scores, terms, objectives, windows or granularity"),
+        (attends or not needy, "wiring 'none' has no attention for scores, terms, objectives, windows or granularity"),
         (additive or not a.terms, f"terms are added inside the additive score, not inside {a.score!r}"),
         (additive or a.granularity == "word", "granularity 'fine' needs the additive score"),
         (

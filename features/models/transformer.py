@@ -1,7 +1,7 @@
 """Log-probabilities of given translations by models of the package transformers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -12,14 +12,20 @@ IGNORED = -100
 """Label of padding, as transformers has it."""
 
 
-class Scorer:
+@runtime_checkable
+class Multilingual(Protocol):
+    """A tokenizer of many languages; `tgt_lang` stands beside."""
+
+    src_lang: str
+
+
+class TransformerScorer:
     """A model and its tokenizer on a device."""
 
     def __init__(self, transformers: Any, folder: str, languages: Sequence[str], resources: Resources) -> None:
         self._device = find_device(resources.device)
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        speaks_many = hasattr(self._tokenizer, "src_lang")
-        if speaks_many != bool(languages) or len(languages) not in (0, 2):
+        if isinstance(self._tokenizer, Multilingual) != bool(languages) or len(languages) not in (0, 2):
             raise ValueError("expected DIR[SOURCE,TARGET] for a tokenizer of many languages, DIR alone for another one")
         if languages:
             self._tokenizer.src_lang, self._tokenizer.tgt_lang = languages
@@ -33,5 +39,6 @@ class Scorer:
         batch = self._tokenizer(sources, text_target=targets, padding=True, return_tensors="pt").to(self._device)
         labels = batch["labels"].masked_fill(batch["labels"] == self._tokenizer.pad_token_id, IGNORED)
         logits = self._model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=labels).logits
-        chosen = logits.log_softmax(dim=-1).gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-        return (chosen.double() * (labels != IGNORED)).sum(dim=1).cpu().numpy()
+        words = labels.clamp(min=0).unsqueeze(-1)  # (B, T, 1)
+        chosen = logits.log_softmax(dim=-1).gather(-1, words).squeeze(-1)  # (B, T)
+        return (chosen.double() * (labels != IGNORED)).sum(dim=1).cpu().numpy()  # (B,)

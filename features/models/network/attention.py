@@ -23,6 +23,20 @@ class Query(NamedTuple):
     step: Tensor
 
 
+class Attended(NamedTuple):
+    """What a step sees.
+
+    Attributes:
+        context: (B, K) annotations summed by their weights.
+        row: (B, S) the weights; where fine, their mean over K.
+        history: what each term hands to the next step.
+    """
+
+    context: Tensor
+    row: Tensor
+    history: History
+
+
 class Attention(nn.Module):
     """Where to look at a step, and what is seen there."""
 
@@ -33,12 +47,12 @@ class Attention(nn.Module):
         self.terms = nn.ModuleDict({name: find("terms", name)(architecture) for name in architecture.terms})
         self.fine = architecture.granularity == "fine"
 
-    def keys(self, annotations: Annotations, words: Tensor) -> Tensor:
-        """(B, S, …) annotations projected once for all steps; `words` (B, 1) is I."""
+    def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
+        """(B, S, …) annotations projected once for all steps; `source_length` (B, 1) is I."""
         keys: Tensor = self.score.keys(annotations.states)
-        positions = torch.arange(keys.shape[1], device=keys.device, dtype=keys.dtype)
+        positions = torch.arange(keys.shape[1], device=keys.device, dtype=keys.dtype)  # (S,)
         for term in self._terms():
-            constant = term.constant(words, positions)
+            constant = term.constant(source_length, positions)
             keys = keys if constant is None else keys + constant
         return keys
 
@@ -49,20 +63,17 @@ class Attention(nn.Module):
     def weights(self, query: Query, source: Source, history: History) -> Tensor:
         """(B, S), or (B, S, K) where fine: weights of the annotations, 0 where attention may not go."""
         terms = self._terms()
-        added = [term(part, query.step, query.word) for term, part in zip(terms, history, strict=True)]
+        added = [term(carried, query.step, query.word) for term, carried in zip(terms, history, strict=True)]
         weights: Tensor = self.window(self.score(query.state, source.keys, added), query.state, query.step, source)
         return weights
 
-    def forward(self, query: Query, source: Source, history: History) -> tuple[Tensor, Tensor, History]:
-        """Attend once.
-
-        Returns:
-            (B, K) context, (B, S) row of attention (where fine, the mean over K), and the next history.
-        """
+    def forward(self, query: Query, source: Source, history: History) -> Attended:
+        """Attend once."""
         weights = self.weights(query, source, history)
-        context, row = source.context(weights), weights.mean(dim=-1) if self.fine else weights
-        terms = self._terms()
-        return context, row, tuple(term.update(part, row) for term, part in zip(terms, history, strict=True))
+        context = source.context(weights)  # (B, K)
+        row = weights.mean(dim=-1) if self.fine else weights  # (B, S)
+        after = tuple(term.update(carried, row) for term, carried in zip(self._terms(), history, strict=True))
+        return Attended(context=context, row=row, history=after)
 
     def _terms(self) -> list[Term]:
         return list(self.terms.values())  # type: ignore[arg-type]

@@ -35,15 +35,16 @@ class Cell(NamedTuple):
 
 
 def _lstm(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
-    enter, forget, new, leave = (entering + recurrent).chunk(4, dim=1)
+    enter, forget, new, leave = (entering + recurrent).chunk(4, dim=1)  # (B, H) each
     memory = torch.sigmoid(forget) * state[1] + torch.sigmoid(enter) * tanh(new)
     return torch.sigmoid(leave) * tanh(memory), memory
 
 
 def _gru(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
-    (reset, update, new), (was_reset, was_update, was_new) = entering.chunk(3, dim=1), recurrent.chunk(3, dim=1)
-    candidate = tanh(new + torch.sigmoid(reset + was_reset) * was_new)
-    keep = torch.sigmoid(update + was_update)
+    reset_in, update_in, new_in = entering.chunk(3, dim=1)  # (B, H) each
+    reset, update, new = recurrent.chunk(3, dim=1)  # (B, H) each
+    candidate = tanh(new_in + torch.sigmoid(reset_in + reset) * new)
+    keep = torch.sigmoid(update_in + update)
     return ((1 - keep) * candidate + keep * state[0],)
 
 
@@ -51,11 +52,11 @@ def _rnn(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
     return (tanh(entering + recurrent),)
 
 
-LSTM = Cell(4, 2, nn.LSTM, _lstm)
+LSTM = Cell(gates=4, kept=2, layers=nn.LSTM, step=_lstm)
 """Hochreiter & Schmidhuber 1997."""
-GRU = Cell(3, 1, nn.GRU, _gru)
+GRU = Cell(gates=3, kept=1, layers=nn.GRU, step=_gru)
 """Cho et al. 2014, in the form of torch: the reset gate acts after the recurrent product."""
-RNN = Cell(1, 1, nn.RNN, _rnn)
+RNN = Cell(gates=1, kept=1, layers=nn.RNN, step=_rnn)
 """Elman 1990."""
 
 
@@ -64,8 +65,8 @@ def product(weight: Tensor, rows: Tensor, bias: Tensor | None) -> Tensor:
 
     On a CPU this is up to twice as fast as x Wᵀ.
     """
-    wide = torch.mm(weight, rows.t().to(weight.dtype)).to(rows.dtype)
-    return wide if bias is None else wide.add_(bias.unsqueeze(1))
+    wide = torch.mm(weight, rows.t().to(weight.dtype)).to(rows.dtype)  # (out, N)
+    return wide if bias is None else wide.add_(bias.unsqueeze(1))  # (out, N)
 
 
 def columns(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -73,7 +74,7 @@ def columns(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
     The gates of a cell are then blocks without gaps.
     """
-    return product(weight, rows.flatten(0, -2), bias).t().view(*rows.shape[:-1], -1)
+    return product(weight, rows.flatten(0, -2), bias).t().view(*rows.shape[:-1], -1)  # (…, out)
 
 
 class Columns(nn.Linear):
@@ -96,30 +97,25 @@ class Recurrence(nn.Module):
         self.beside = Columns(beside, self.cell.gates * hidden, bias=False) if beside else None
         self.dropout = nn.Dropout(dropout)
 
-    def words(self, embedded: Tensor) -> Tensor:
+    def word_gates(self, embedded: Tensor) -> Tensor:
         """(…, gates·H) part of the word vectors in the first layer's gates, for all steps at once."""
-        return columns(embedded, self._weight("weight_ih", 0), self._weight("bias_ih", 0))
+        weight, _, bias, _ = self.stack.all_weights[0]
+        return columns(embedded, weight, bias)
 
-    def step(self, words: Tensor, beside: Tensor | None, state: tuple[Layer, ...]) -> tuple[Layer, ...]:
-        """Take one step of every layer, from `words` (B, gates·H) and `beside` (B, …)."""
-        entering = words
+    def step(self, word_gates: Tensor, beside: Tensor | None, state: tuple[Layer, ...]) -> tuple[Layer, ...]:
+        """Take one step of every layer, from `word_gates` (B, gates·H) and `beside` (B, …)."""
+        entering = word_gates
         after: list[Layer] = []
         if self.beside is not None and beside is not None:
             entering = entering + self.beside(self.dropout(beside))
-        for layer, before in enumerate(state):
-            if layer:
-                below = self.dropout(after[-1][0])
-                entering = columns(below, self._weight("weight_ih", layer), self._weight("bias_ih", layer))
-            recurrent = columns(before[0], self._weight("weight_hh", layer), self._weight("bias_hh", layer))
-            after.append(self.cell.step(entering, recurrent, before))
+        for (weight_in, weight, bias_in, bias), before in zip(self.stack.all_weights, state, strict=True):
+            if after:
+                entering = columns(self.dropout(after[-1][0]), weight_in, bias_in)
+            after.append(self.cell.step(entering, columns(before[0], weight, bias), before))
         return tuple(after)
 
     def run(self, embedded: Tensor, state: tuple[Layer, ...]) -> Tensor:
         """(T, B, H) top layer over all steps (T, B, E); for what reads nothing beside the words."""
-        started = [torch.stack(tensors) for tensors in zip(*state, strict=True)]
+        started = [torch.stack(tensors) for tensors in zip(*state, strict=True)]  # (layers, B, H) each
         outputs: Tensor = self.stack(embedded, tuple(started) if self.cell.kept > 1 else started[0])[0]
         return outputs
-
-    def _weight(self, name: str, layer: int) -> Tensor:
-        weight: Tensor = getattr(self.stack, f"{name}_l{layer}")
-        return weight

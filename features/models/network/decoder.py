@@ -1,11 +1,12 @@
 """Decoders: one step of the target at a time, with everything that goes from step to step in one value."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from features.models.network.attention import Attention, History, Query
+from features.models.network.attention import Attended, Attention, History, Query
 from features.models.network.cells import Layer, Recurrence, tanh
 from features.models.network.encoder import Annotations
 from features.models.network.source import Source
@@ -28,7 +29,7 @@ class State(NamedTuple):
     history: History
 
 
-class Words(NamedTuple):
+class StepInput(NamedTuple):
     """Previous words y_{j-1} of a step.
 
     Attributes:
@@ -40,7 +41,7 @@ class Words(NamedTuple):
     gates: Tensor
 
 
-class Seen(NamedTuple):
+class StepOutput(NamedTuple):
     """What a step leaves for the softmax, or all steps with an axis T in front.
 
     Attributes:
@@ -54,8 +55,20 @@ class Seen(NamedTuple):
     row: Tensor
 
 
+class Decoded(NamedTuple):
+    """What all steps give.
+
+    Attributes:
+        outputs: (T, B, H) what the softmax reads at every step.
+        rows: (T, B, S) its row of attention.
+    """
+
+    outputs: Tensor
+    rows: Tensor
+
+
 class Decoder(nn.Module):
-    """What the wirings share: the first state, the words, and running all steps one after the other.
+    """What the wirings share: the first state, the words before, and running all steps one after the other.
 
     After a bidirectional encoder the first state is tanh(W_0 backward_1 + b_0) (Bahdanau et al. 2015, who have no b_0);
     a unidirectional one hands over its last state layer by layer (Sutskever et al. 2014).
@@ -75,60 +88,58 @@ class Decoder(nn.Module):
         self.layers = layers
         self.dropout = nn.Dropout(dropout)
 
-    def keys(self, annotations: Annotations, words: Tensor) -> Tensor:
+    def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
         """(B, S, …) what attention makes of the annotations once for all steps."""
-        return self.attention.keys(annotations, words) if self.attention else annotations.states[:, :, :0]
+        return self.attention.keys(annotations, source_length) if self.attention else annotations.states[:, :, :0]
 
     def start(self, source: Source) -> State:
         """Return the state before the first step."""
         layers = source.last
         if self.bridge is not None:
-            outputs = torch.tanh(self.bridge(source.last[0][0])).chunk(self.layers, dim=1)
+            outputs = torch.tanh(self.bridge(source.last[0][0])).chunk(self.layers, dim=1)  # layers of (B, H)
             zeros = (torch.zeros_like(outputs[0]),) * (self.recurrence.cell.kept - 1)
             layers = tuple((output, *zeros) for output in outputs)
         history = self.attention.start(source) if self.attention else ()
-        return State(torch.ones_like(source.words), layers, self.first_feed(source), history)
+        step = torch.ones_like(source.source_length)  # (B, 1)
+        return State(step=step, layers=layers, feed=self.first_feed(source), history=history)
 
     def first_feed(self, source: Source) -> tuple[Tensor, ...]:
         """Return what is fed to the first step: nothing, unless the wiring feeds."""
         return ()
 
-    def words(self, embedded: Tensor) -> Words:
+    def step_input(self, embedded: Tensor) -> StepInput:
         """Prepare the vectors (B, E) of previous words for a step."""
         vectors = self.dropout(embedded)
-        return Words(vectors, self.recurrence.words(vectors))
+        return StepInput(vectors=vectors, gates=self.recurrence.word_gates(vectors))
 
-    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+    def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
         raise NotImplementedError
 
-    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+    def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """(…, H) what the softmax reads, for one step or for all; `vectors` (…, E) are of the words before."""
         raise NotImplementedError
 
-    def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
-        """Run all steps over given previous words (T, B, E).
-
-        Returns:
-            (T, B, H) what the softmax reads at every step, and (T, B, S) its row of attention.
-        """
+    def forward(self, embedded: Tensor, source: Source) -> Decoded:
+        """Run all steps over vectors (T, B, E) of previous words."""
         vectors = self.dropout(embedded)
-        seen = self.run(vectors, source)
-        return self.output(seen, vectors), seen.row
+        steps = self.run(vectors, source)
+        return Decoded(outputs=self.output(steps, vectors), rows=steps.row)
 
-    def run(self, vectors: Tensor, source: Source) -> Seen:
+    def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps over word vectors (T, B, E)."""
         state, steps = self.start(source), []
-        for words in map(Words, vectors.unbind(0), self.recurrence.words(vectors).unbind(0)):
-            seen, state = self.step(words, state, source)
-            steps.append(seen)
-        return Seen(*(torch.stack(part) for part in zip(*steps, strict=True)))
+        gates = self.recurrence.word_gates(vectors)  # (T, B, gates·H)
+        for step_input in map(StepInput, vectors.unbind(0), gates.unbind(0)):  # (B, E), (B, gates·H)
+            output, state = self.step(step_input, state, source)
+            steps.append(output)
+        return _stack(steps)
 
-    def attend(self, query: Query, source: Source, history: History) -> tuple[Tensor, Tensor, History]:
+    def attend(self, query: Query, source: Source, history: History) -> Attended:
         """Attend once; see `Attention`."""
         assert self.attention is not None
-        context, row, after = self.attention(query, source, history)
-        return context, row, after
+        attended: Attended = self.attention(query, source, history)
+        return attended
 
 
 class Unattended(Decoder):
@@ -139,21 +150,23 @@ class Unattended(Decoder):
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__(architecture, 0, dropout)
 
-    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+    def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
-        layers = self.recurrence.step(words.gates, None, state.layers)
+        layers = self.recurrence.step(step_input.gates, None, state.layers)
         top = layers[-1][0]
-        return Seen(top, top[:, :0], torch.zeros_like(source.bias)), State(state.step + 1, layers, (), ())
+        output = StepOutput(top=top, context=top[:, :0], row=torch.zeros_like(source.bias))  # (B, H), (B, 0), (B, S)
+        return output, State(step=state.step + 1, layers=layers, feed=(), history=())
 
-    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+    def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return the top state."""
-        top: Tensor = self.dropout(seen.top)
+        top: Tensor = self.dropout(steps.top)
         return top
 
-    def run(self, vectors: Tensor, source: Source) -> Seen:
+    def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps with the fused kernel."""
-        tops = self.recurrence.run(vectors, self.start(source).layers)
-        return Seen(tops, tops[..., :0], source.bias.new_zeros(len(tops), *source.bias.shape))
+        tops = self.recurrence.run(vectors, self.start(source).layers)  # (T, B, H)
+        rows = source.bias.new_zeros(len(tops), *source.bias.shape)  # (T, B, S)
+        return StepOutput(top=tops, context=tops[..., :0], row=rows)
 
 
 class AttendFirst(Decoder):
@@ -172,18 +185,19 @@ class AttendFirst(Decoder):
             self.word_output = nn.Linear(architecture.embedding, hidden, bias=architecture.bias)
             self.context_output = nn.Linear(architecture.annotation, hidden, bias=False)
 
-    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+    def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
-        query = Query(state.layers[-1][0], words.vectors, state.step)
+        query = Query(state=state.layers[-1][0], word=step_input.vectors, step=state.step)
         context, row, history = self.attend(query, source, state.history)
-        layers = self.recurrence.step(words.gates, context, state.layers)
-        return Seen(layers[-1][0], context, row), State(state.step + 1, layers, (), history)
+        layers = self.recurrence.step(step_input.gates, context, state.layers)
+        after = State(step=state.step + 1, layers=layers, feed=(), history=history)
+        return StepOutput(top=layers[-1][0], context=context, row=row), after
 
-    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+    def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return u_j, or g_j."""
-        top = seen.top
+        top = steps.top
         if self.combines:
-            top = tanh(top + self.context_output(seen.context) + self.word_output(vectors))
+            top = tanh(top + self.context_output(steps.context) + self.word_output(vectors))
         dropped: Tensor = self.dropout(top)
         return dropped
 
@@ -210,34 +224,40 @@ class AttendAfter(Decoder):
         if self.feed == "none":
             return ()
         size = self.feed_size if self.feed == "output" else source.states.shape[2]
-        return (source.states.new_zeros(len(source.words), size),)
+        return (source.states.new_zeros(len(source.source_length), size),)
 
-    def step(self, words: Words, state: State, source: Source) -> tuple[Seen, State]:
+    def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
-        layers = self.recurrence.step(words.gates, state.feed[0] if state.feed else None, state.layers)
+        layers = self.recurrence.step(step_input.gates, state.feed[0] if state.feed else None, state.layers)
         top = layers[-1][0]
-        context, row, history = self.attend(Query(top, words.vectors, state.step), source, state.history)
+        query = Query(state=top, word=step_input.vectors, step=state.step)
+        context, row, history = self.attend(query, source, state.history)
         top = self._combined(top, context) if self.feed == "output" else top
         feed = {"none": (), "output": (top,), "context": (context,)}[self.feed]
-        return Seen(top, context, row), State(state.step + 1, layers, feed, history)
+        after = State(step=state.step + 1, layers=layers, feed=feed, history=history)
+        return StepOutput(top=top, context=context, row=row), after
 
-    def output(self, seen: Seen, vectors: Tensor) -> Tensor:
+    def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return h~_j."""
-        combined = seen.top if self.feed == "output" else self._combined(seen.top, seen.context)
+        combined = steps.top if self.feed == "output" else self._combined(steps.top, steps.context)
         dropped: Tensor = self.dropout(combined)
         return dropped
 
-    def run(self, vectors: Tensor, source: Source) -> Seen:
+    def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""
         if self.feed != "none":
             return super().run(vectors, source)
-        state = self.start(source)
-        tops, number, history, seen = self.recurrence.run(vectors, state.layers), state.step, state.history, []
-        for top, word in zip(tops.unbind(0), vectors.unbind(0), strict=True):
-            context, row, history = self.attend(Query(top, word, number), source, history)
+        state, steps = self.start(source), []
+        tops, number, history = self.recurrence.run(vectors, state.layers), state.step, state.history  # tops (T, B, H)
+        for top, word in zip(tops.unbind(0), vectors.unbind(0), strict=True):  # (B, H), (B, E)
+            context, row, history = self.attend(Query(state=top, word=word, step=number), source, history)
             number = number + 1
-            seen.append(Seen(top, context, row))
-        return Seen(*(torch.stack(part) for part in zip(*seen, strict=True)))
+            steps.append(StepOutput(top=top, context=context, row=row))
+        return _stack(steps)
 
     def _combined(self, top: Tensor, context: Tensor) -> Tensor:
-        return tanh(self.combine(torch.cat([context, top], dim=-1)))
+        return tanh(self.combine(torch.cat([context, top], dim=-1)))  # (…, H)
+
+
+def _stack(steps: Sequence[StepOutput]) -> StepOutput:
+    return StepOutput._make(torch.stack(tensors) for tensors in zip(*steps, strict=True))  # (T, B, …) each

@@ -40,14 +40,14 @@ class BidirectionalEncoder(nn.Module):
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
         """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
-        order = _reversal(mask, sentinels=True)
+        order = _reversal(mask, sentinels=True)  # (B, S)
         states = embedded
         for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
             below = self.dropout(states)
             ahead = forwards(below)[0]
-            back = _take(backwards(_take(below, order))[0], order)
+            back = _take(backwards(_take(below, order))[0], order)  # (B, S, H)
             states = torch.cat([ahead, back], dim=-1) * mask.unsqueeze(-1)  # (B, S, 2H)
-        return Annotations(states, ((back[:, 0],),))
+        return Annotations(states=states, last=((back[:, 0],),))  # last (B, H)
 
 
 class UnidirectionalEncoder(nn.Module):
@@ -69,23 +69,23 @@ class UnidirectionalEncoder(nn.Module):
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
         """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
-        order = _reversal(mask, sentinels=False)
+        order = _reversal(mask, sentinels=False)  # (B, S)
         below = self.dropout(_take(embedded, order) if self.reverse else embedded)
         packed = pack_padded_sequence(below, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
         outputs, ends = self.stack(packed)
-        states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])
+        states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])  # (B, S, H)
         kept = ends if self.cell.kept > 1 else (ends,)
-        last = tuple(zip(*(end.unbind(0) for end in kept), strict=True))
-        return Annotations(_take(states, order) if self.reverse else states, last)
+        last = tuple(zip(*(end.unbind(0) for end in kept), strict=True))  # layers of (B, H)
+        return Annotations(states=_take(states, order) if self.reverse else states, last=last)
 
 
 def _reversal(mask: Tensor, sentinels: bool) -> Tensor:
     """(B, S) positions that reverse each sentence, with its sentinels or within them, and leave padding in place."""
-    positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
-    lengths = mask.sum(dim=1, keepdim=True)
+    positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
+    lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
     turned = mask if sentinels else mask & (positions > 0) & (positions < lengths - 1)
     return torch.where(turned, lengths - 1 - positions, positions)
 
 
 def _take(values: Tensor, order: Tensor) -> Tensor:
-    return values.gather(1, order.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+    return values.gather(1, order.unsqueeze(-1).expand(-1, -1, values.shape[-1]))  # (B, S, …)

@@ -1,10 +1,12 @@
 """The encoder-decoder: parts from the tables, put together."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from features.models.network.decoder import Decoded
+from features.models.network.encoder import Annotations
 from features.models.network.softmax import Softmax
 from features.models.network.source import Source
 from features.models.settings import Architecture
@@ -19,13 +21,13 @@ class TokenScores(NamedTuple):
         log_probs: (B, J) natural log of p(t_j | s, t_<j), 0 on padding.
         unknown: (B, J) true where t_j is not in the vocabulary.
         attention: (B, J, S) row j is the attention of step j on the source, sentinels included; 0 on padding.
-        real: (B, S) true on the words of the source.
+        source_mask: (B, S) true on the words of the source.
     """
 
     log_probs: Tensor
     unknown: Tensor
     attention: Tensor
-    real: Tensor
+    source_mask: Tensor
 
 
 class Objective(NamedTuple):
@@ -44,6 +46,13 @@ class Objective(NamedTuple):
     rows: Tensor
 
 
+class Gates(NamedTuple):
+    """(B, E) what the word vectors of each side are multiplied with."""
+
+    source: Tensor
+    target: Tensor
+
+
 class Contextualization(nn.Module):
     """Masks on the word vectors of both sides, made of the whole source (Choi et al. 2018, 4.3).
 
@@ -58,24 +67,24 @@ class Contextualization(nn.Module):
         self.source = nn.Linear(size, size)
         self.target = nn.Linear(size, size)
 
-    def forward(self, embedded: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, E) masks for source and target, from vectors (B, S, E); `real` (B, S) is true on words."""
-        total = (torch.tanh(self.word(embedded)) * real.unsqueeze(-1)).sum(dim=1)
-        mean = total / real.sum(dim=1, keepdim=True).clamp(min=1)
-        return torch.sigmoid(self.source(mean)), torch.sigmoid(self.target(mean))
+    def forward(self, embedded: Tensor, source_mask: Tensor) -> Gates:
+        """Return the masks made of vectors (B, S, E); `source_mask` (B, S) is true on words."""
+        total = (torch.tanh(self.word(embedded)) * source_mask.unsqueeze(-1)).sum(dim=1)  # (B, E)
+        mean = total / source_mask.sum(dim=1, keepdim=True).clamp(min=1)  # (B, E)
+        return Gates(source=torch.sigmoid(self.source(mean)), target=torch.sigmoid(self.target(mean)))
 
 
 class EncoderDecoder(nn.Module):
-    """p(t|s) with an encoder and a decoder of the tables."""
+    """p(t|s) with an encoder and a decoder of the tables; the sizes are those of the vocabularies."""
 
-    def __init__(self, architecture: Architecture, source_words: int, target_words: int, dropout: float = 0.0) -> None:
+    def __init__(self, architecture: Architecture, source_size: int, target_size: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.source_embedding = nn.Embedding(source_words, architecture.embedding, padding_idx=PADDING)
-        self.target_embedding = nn.Embedding(target_words, architecture.embedding, padding_idx=PADDING)
+        self.source_embedding = nn.Embedding(source_size, architecture.embedding, padding_idx=PADDING)
+        self.target_embedding = nn.Embedding(target_size, architecture.embedding, padding_idx=PADDING)
         self.context = Contextualization(architecture) if architecture.contextual else None
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
         self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
-        self.softmax = Softmax(architecture.hidden, target_words, bias=architecture.bias)
+        self.softmax = Softmax(architecture.hidden, target_size, bias=architecture.bias)
         self.objectives = nn.ModuleDict(
             {name: find("objectives", name)(architecture) for name in architecture.objectives}
         )
@@ -87,64 +96,74 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Tensor) -> Source:
         """Encode sources (B, S), which begin with `<s>`, end with `</s>`, and are padded behind."""
-        mask, real = _words(source)
-        words = real.sum(dim=1, keepdim=True)
-        annotations, gate = self._annotate(source, mask, real)
-        seen = mask if self.sentinels else torch.where(words > 0, real, mask)
-        bias = annotations.states.new_zeros(mask.shape).masked_fill(~seen, float("-inf"))
-        count = words.to(bias.dtype)
-        values = self.decoder.values(annotations.states)
-        return Source(values, self.decoder.keys(annotations, count), bias, count, annotations.last, gate)
+        mask, source_mask = _masks(source)
+        annotations, gate = self._annotate(source, mask, source_mask)
+        source_length = source_mask.sum(dim=1, keepdim=True)  # (B, 1)
+        open_to_attention = mask if self.sentinels else torch.where(source_length > 0, source_mask, mask)  # (B, S)
+        bias = annotations.states.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
+        source_length = source_length.to(bias.dtype)
+        return Source(
+            states=self.decoder.values(annotations.states),
+            keys=self.decoder.keys(annotations, source_length),
+            bias=bias,
+            source_length=source_length,
+            last=annotations.last,
+            gate=gate,
+        )
 
     def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) mean and variance of the attention that words should get, by the global fertility of the model."""
-        annotations, _ = self._annotate(source, *_words(source))
+        annotations, _ = self._annotate(source, *_masks(source))
         expected: tuple[Tensor, Tensor] = self.objectives["fertility"].expected(annotations.states)  # type: ignore[operator]
         return expected
 
-    def _annotate(self, source: Tensor, mask: Tensor, real: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
+    def _annotate(self, source: Tensor, mask: Tensor, source_mask: Tensor) -> tuple[Annotations, tuple[Tensor, ...]]:
         """Return the encoder's annotations, and what contextual vectors of target words are multiplied with."""
-        embedded, gate = self.source_embedding(source), ()
-        if self.context is not None:
-            here, *there = self.context(embedded, real)
-            embedded, gate = embedded * here.unsqueeze(1), tuple(there)
-        return self.encoder(embedded, mask), gate
+        embedded = self.source_embedding(source)  # (B, S, E)
+        if self.context is None:
+            return self.encoder(embedded, mask), ()
+        gates = self.context(embedded, source_mask)
+        return self.encoder(embedded * gates.source.unsqueeze(1), mask), (gates.target,)
 
     def embed(self, target: Tensor, source: Source) -> Tensor:
         """(…, B, E) vectors of previous target words (…, B)."""
         embedded: Tensor = self.target_embedding(target)
         return embedded * source.gate[0] if source.gate else embedded
 
-    def decode(self, source: Source, target: Tensor) -> tuple[Tensor, Tensor]:
+    def decode(self, source: Source, target: Tensor) -> Decoded:
         """Run the decoder over targets (B, J+1), which begin with `<s>` and end with `</s>`.
 
-        Returns:
-            (J, B, H) what the softmax reads for t_1 … t_J, and (J, B, S) rows of attention, 0 where t_j is padding.
+        The J steps say t_1 … t_J; rows of attention are 0 where t_j is padding.
         """
-        outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)
-        return outputs, rows * (target[:, 1:].t() != PADDING).unsqueeze(-1)
+        outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)  # (J, B, H), (J, B, S)
+        return Decoded(outputs=outputs, rows=rows * (target[:, 1:].t() != PADDING).unsqueeze(-1))  # rows (J, B, S)
 
     def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0) -> Objective:
         """Return what training looks at, of sources (B, S) and targets (B, J+1)."""
         encoded = self.encode(source)
         outputs, rows = self.decode(encoded, target)
-        loss, plain = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)
+        loss, plain = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)  # words (J, B)
         bonus = loss.new_zeros(())
         for objective in self.objectives.values():
-            bonus = bonus + objective(encoded, rows).sum()
-        return Objective(loss, plain, bonus, rows)
+            bonus = bonus + objective(encoded, rows).sum()  # ()
+        return Objective(loss=loss, plain=plain, bonus=bonus, rows=rows)
 
     @torch.inference_mode()
     def score(self, source: Source, target: Tensor) -> TokenScores:
         """Score targets (B, J+1) against encoded sources with as many rows."""
         outputs, rows = self.decode(source, target)
-        wanted = target[:, 1:].t()  # (J, B)
-        log_probs = self.softmax.log_probs(outputs, wanted) * (wanted != PADDING)
-        return TokenScores(log_probs.t(), (wanted == UNKNOWN).t(), rows.transpose(0, 1), source.real)
+        words = target[:, 1:].t()  # (J, B)
+        log_probs = self.softmax.log_probs(outputs, words) * (words != PADDING)
+        return TokenScores(
+            log_probs=log_probs.t(),  # (B, J)
+            unknown=(words == UNKNOWN).t(),  # (B, J)
+            attention=rows.transpose(0, 1),  # (B, J, S)
+            source_mask=source.source_mask,
+        )
 
 
-def _words(source: Tensor) -> tuple[Tensor, Tensor]:
+def _masks(source: Tensor) -> tuple[Tensor, Tensor]:
     """(B, S) what is no padding, and what is a word, of sources that begin with `<s>` and end with `</s>`."""
     mask = source != PADDING
-    positions = torch.arange(mask.shape[1], device=mask.device)
-    return mask, (positions > 0) & (positions <= mask.sum(dim=1, keepdim=True) - 2)
+    positions = torch.arange(mask.shape[1], device=mask.device)  # (S,)
+    return mask, (positions > 0) & (positions <= mask.sum(dim=1, keepdim=True) - 2)  # (B, S) both

@@ -30,18 +30,18 @@ class GlobalFertility(nn.Module):
 
     def forward(self, source: Source, rows: Tensor) -> Tensor:
         """(B,) log-density of each sentence's fertilities, in nats."""
-        return log_density(rows.sum(dim=0), *self.expected(source.states), source.real)
+        return log_density(rows.sum(dim=0), *self.expected(source.states), source.source_mask)  # rows (B, S)
 
     def expected(self, annotations: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S) mean and variance of the fertility of words with annotations (B, S, A)."""
-        mean, variance = functional.softplus(self.out(torch.tanh(self.hidden(annotations)))).unbind(-1)
+        """(B, S) mean and variance of the fertility of words with annotations (B, S, K)."""
+        mean, variance = functional.softplus(self.out(torch.tanh(self.hidden(annotations)))).unbind(-1)  # (B, S) both
         return mean, variance + SMALLEST_VARIANCE
 
 
-def log_density(fertility: Tensor, mean: Tensor, variance: Tensor, real: Tensor) -> Tensor:
-    """(B,) sum of log N(fertility; mean, variance) over the words, where `real` is true; all are (B, S)."""
+def log_density(fertility: Tensor, mean: Tensor, variance: Tensor, source_mask: Tensor) -> Tensor:
+    """(B,) sum of log N(fertility; mean, variance) over the words, where `source_mask` is true; all are (B, S)."""
     error = (fertility - mean).square() / variance
-    return -0.5 * ((error + torch.log(2 * math.pi * variance)) * real).sum(dim=1)
+    return -0.5 * ((error + torch.log(2 * math.pi * variance)) * source_mask).sum(dim=1)  # (B,)
 
 
 class Coverage(nn.Module):
@@ -52,7 +52,7 @@ class Coverage(nn.Module):
 
     def forward(self, source: Source, rows: Tensor) -> Tensor:
         """(B,)."""
-        return -((1 - rows.sum(dim=0)).square() * source.real).sum(dim=1)
+        return -((1 - rows.sum(dim=0)).square() * source.source_mask).sum(dim=1)  # (B,)
 
 
 def trace(forward: Tensor, backward: Tensor) -> Tensor:
@@ -65,4 +65,4 @@ def trace(forward: Tensor, backward: Tensor) -> Tensor:
     Returns:
         (B,) sum_ij forward[j, i] · backward[i, j], the columns of `<s>` left out; at most min(I, J).
     """
-    return torch.einsum("jbi,ibj->b", forward[:, :, 1:], backward[:, :, 1:])
+    return torch.einsum("jbi,ibj->b", forward[:, :, 1:], backward[:, :, 1:])  # (B,)

@@ -27,12 +27,12 @@ class Additive(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
         """(B, S), or (B, S, K) where fine; terms broadcast to the keys."""
-        hidden = self.query(query).unsqueeze(1)
+        hidden = self.query(query).unsqueeze(1)  # (B, 1, A)
         for term in terms:
             hidden = hidden + term
-        halves = torch.sigmoid_((keys + hidden).mul_(2))
-        scores: Tensor = 2 * self.out(halves) - self.out.weight.sum(dim=1)
-        return scores if self.fine else scores.squeeze(-1)
+        halves = torch.sigmoid_((keys + hidden).mul_(2))  # (B, S, A)
+        scores: Tensor = 2 * self.out(halves) - self.out.weight.sum(dim=1)  # (B, S, K) or (B, S, 1)
+        return scores if self.fine else scores.squeeze(-1)  # (B, S, K) or (B, S)
 
 
 class Concat(Additive):
@@ -54,7 +54,7 @@ class Dot(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
         """(B, S)."""
-        return torch.bmm(keys, query.unsqueeze(-1)).squeeze(-1)
+        return torch.bmm(keys, query.unsqueeze(-1)).squeeze(-1)  # (B, S)
 
 
 class General(Dot):
@@ -83,10 +83,10 @@ class Location(nn.Module):
 
     def keys(self, states: Tensor) -> Tensor:
         """(B, S, 0) nothing: the score does not look at annotations."""
-        return states[:, :, :0]
+        return states[:, :, :0]  # (B, S, 0)
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
         """(B, S)."""
-        scores: Tensor = self.position(query)
+        scores: Tensor = self.position(query)  # (B, L+1)
         missing = keys.shape[1] - scores.shape[1]
-        return nn.functional.pad(scores, (0, missing), value=float("-inf"))
+        return nn.functional.pad(scores, (0, missing), value=float("-inf"))  # (B, S)

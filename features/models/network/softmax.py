@@ -3,7 +3,7 @@
 On a CPU this is also faster: a block of logits stays in the cache from the product to the gradient.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,36 +17,43 @@ BLOCK = 256
 """Rows of logits held at once."""
 
 
+class Losses(NamedTuple):
+    """() each: the loss, and the sum of -log p of the words, without gradient; without smoothing they are equal."""
+
+    smoothed: Tensor
+    plain: Tensor
+
+
 class Softmax(nn.Linear):
     """p(word | output): a linear layer from H to the V words of the vocabulary, and the softmax over them."""
 
-    def loss(self, outputs: Tensor, wanted: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-        """Return the loss, and the sum of -log p(wanted), over all rows (…, H) but those where a word (…) is padding.
+    def loss(self, outputs: Tensor, words: Tensor, smoothing: float = 0.0) -> Losses:
+        """Return the losses over all rows (…, H) but those where a word (…) is padding.
 
-        With label smoothing, the loss wants a share of the probability of all words alike (Szegedy et al. 2016);
-        without, the two are the same. Reckoned in the precision of the weights, also under autocast.
+        With label smoothing, the loss wants a share of the probability of all words alike (Szegedy et al. 2016).
+        Reckoned in the precision of the weights, also under autocast.
         """
-        real = wanted != PADDING
-        rows = outputs[real].to(self.weight.dtype)
+        mask = words != PADDING
+        rows = outputs[mask].to(self.weight.dtype)  # (N, H)
         with torch.autocast(rows.device.type, enabled=False):
-            loss, plain = _Loss.apply(rows, self.weight, self.bias, wanted[real], smoothing)  # type: ignore[no-untyped-call]
-        return loss, plain
+            losses = _Loss.apply(rows, self.weight, self.bias, words[mask], smoothing)  # type: ignore[no-untyped-call]
+        return Losses(*losses)
 
-    def log_probs(self, outputs: Tensor, wanted: Tensor) -> Tensor:
-        """(…) natural log of p(wanted), from outputs (…, H) and words (…)."""
-        rows = np.arange(wanted.numel())
-        return self.chosen(outputs.flatten(0, -2), rows, wanted.flatten()).view(wanted.shape)
+    def log_probs(self, outputs: Tensor, words: Tensor) -> Tensor:
+        """(…) natural log of p(word), from outputs (…, H) and words (…)."""
+        rows = np.arange(words.numel())  # (N,)
+        return self.chosen(outputs.flatten(0, -2), rows, words.flatten()).view(words.shape)  # (…)
 
     def chosen(self, outputs: Tensor, rows: NDArray[np.int64], words: Tensor) -> Tensor:
         """(M,) natural log of p(words[m]) at output rows[m] of (N, H); `rows` ascend, and a row may have many words."""
         parts = []
         for block in _blocks(len(outputs)):
             first, last = np.searchsorted(rows, (block.start, block.stop))
-            logits = product(self.weight, outputs[block], self.bias)
-            at = torch.from_numpy(rows[first:last] - block.start).to(words.device)
-            found = logits[words[first:last], at]
-            parts.append(found - _log_norm(logits)[at])
-        return torch.cat(parts)
+            logits = product(self.weight, outputs[block], self.bias)  # (V, N)
+            places = torch.from_numpy(rows[first:last] - block.start).to(words.device)  # (M,)
+            at_words = logits[words[first:last], places]  # (M,)
+            parts.append(at_words - _log_norm(logits)[places])  # (M,)
+        return torch.cat(parts)  # (M,)
 
 
 class _Loss(torch.autograd.Function):
@@ -54,7 +61,7 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, wanted: Tensor, smoothing: float
+        ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         """Return loss and sum of -log p; keep the gradients if they will be asked for."""
         learns = ctx.needs_input_grad[0]
@@ -63,23 +70,23 @@ class _Loss(torch.autograd.Function):
         if learns and bias is not None:
             gradients.append(torch.zeros_like(bias))
         for block in _blocks(len(outputs)):
-            logits, words = product(weight, outputs[block], bias), wanted[None, block]
-            highest = logits.amax(dim=0, keepdim=True)
-            at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0
+            logits, words = product(weight, outputs[block], bias), targets[None, block]  # (V, N), (1, N)
+            highest = logits.amax(dim=0, keepdim=True)  # (1, N)
+            at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0  # () both
             slope = logits.sub_(highest).exp_()
-            norm = slope.sum(dim=0, keepdim=True)
-            log_norm = norm.log().sum() + highest.sum()
+            norm = slope.sum(dim=0, keepdim=True)  # (1, N)
+            log_norm = norm.log().sum() + highest.sum()  # ()
             plain += log_norm - at_words
             spread += log_norm - mean
             if learns:
                 slope.div_(norm)
-                slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))
+                slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))  # (V, N)
                 if smoothing:
                     slope -= smoothing / len(slope)
-                torch.mm(slope.t(), weight, out=gradients[0][block])
-                gradients[1].addmm_(slope, outputs[block])
+                torch.mm(slope.t(), weight, out=gradients[0][block])  # (N, H)
+                gradients[1].addmm_(slope, outputs[block])  # (V, H)
                 if bias is not None:
-                    gradients[2] += slope.sum(dim=1)
+                    gradients[2] += slope.sum(dim=1)  # (V,)
         ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(plain)
         return (1 - smoothing) * plain + smoothing * spread, plain
@@ -96,8 +103,8 @@ def _log_norm(logits: Tensor) -> Tensor:
 
     On a CPU less than half the time of torch's `logsumexp`.
     """
-    highest = logits.amax(dim=0)
-    return logits.sub_(highest).exp_().sum(dim=0).log_() + highest
+    highest = logits.amax(dim=0)  # (N,)
+    return logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,)
 
 
 def _blocks(rows: int) -> list[slice]:

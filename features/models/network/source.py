@@ -8,29 +8,30 @@ from torch import Tensor
 
 from features.models.network.cells import Layer
 
-Rows = TypeVar("Rows")
+Gathered = TypeVar("Gathered")
+"""A tensor, a tuple or a record of such, however deep."""
 
 
-def gather(value: Rows, rows: Tensor) -> Rows:
-    """Return a tensor, or tuples of tensors however deep, with row `rows[n]` at n."""
-    return _each([value], lambda tensors: tensors[0].index_select(0, rows))
+def gather(value: Gathered, rows: Tensor) -> Gathered:
+    """Return the value with row `rows[n]` of its tensors at n."""
+    return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # (rows, …)
 
 
-def join(values: Sequence[Rows]) -> Rows:
-    """Return tensors, or tuples of tensors however deep, with the rows of each behind those of the one before."""
+def join(values: Sequence[Gathered]) -> Gathered:
+    """Return a value whose tensors have the rows of each behind those of the one before."""
     return values[0] if len(values) == 1 else _each(values, torch.cat)
 
 
-def _each(values: Sequence[Rows], function: Callable[[list[Tensor]], Tensor]) -> Rows:
+def _each(values: Sequence[Gathered], function: Callable[[list[Tensor]], Tensor]) -> Gathered:
     """Call the function with the tensors that stand at the same place in each value."""
     first: Any = values[0]
-    made: Any
+    result: Any
     if isinstance(first, Tensor):
-        made = function(list(values))  # type: ignore[arg-type]
+        result = function(list(values))  # type: ignore[arg-type]
     else:
         parts = [_each(tuple(each), function) for each in zip(*values, strict=True)]
-        made = type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
-    return made  # type: ignore[no-any-return]
+        result = tuple(parts) if type(first) is tuple else type(first)(*parts)
+    return result  # type: ignore[no-any-return]
 
 
 class Source(NamedTuple):
@@ -42,7 +43,7 @@ class Source(NamedTuple):
         states: (B, S, K) annotations, or products of them; see `inference.fold`.
         keys: (B, S, …) projected annotations, with the constant part of the terms.
         bias: (B, S) 0 where attention may go, minus infinity elsewhere.
-        words: (B, 1) I, the number of words without sentinels.
+        source_length: (B, 1) I, the number of words without sentinels.
         last: what the decoder's first state is made of.
         gate: (B, E) mask on the target's word vectors; empty unless the model is contextual.
         counts: rows that share each of the annotations, one after the other; empty if each row has its own.
@@ -51,7 +52,7 @@ class Source(NamedTuple):
     states: Tensor
     keys: Tensor
     bias: Tensor
-    words: Tensor
+    source_length: Tensor
     last: tuple[Layer, ...]
     gate: tuple[Tensor, ...]
     counts: tuple[int, ...] = ()
@@ -64,34 +65,37 @@ class Source(NamedTuple):
         """
         if self.states.is_cuda:
             return gather(self._replace(last=()), rows)
-        keys, bias, words, gate = gather((self.keys, self.bias, self.words, self.gate), rows)
-        return Source(self.states, keys, bias, words, (), gate, counts)
+        keys, bias, length, gate = gather((self.keys, self.bias, self.source_length, self.gate), rows)
+        return self._replace(keys=keys, bias=bias, source_length=length, last=(), gate=gate, counts=counts)
 
     def context(self, weights: Tensor) -> Tensor:
         """(B, K) annotations summed by weights (B, S), or (B, S, K) for a weight in each dimension.
 
-        Where annotations are shared, laid out by columns as `cells.columns` does.
+        Where annotations are shared, laid out by columns as `cells.columns` does:
+
+            weights of the rows of source   0 0 0 | 1 | 2 2     counts (3, 1, 2)
+            times states of source          0     | 1 | 2
         """
         if not self.counts:
             return _weighted(weights, self.states)
-        context = weights.new_empty(self.states.shape[2], len(weights))
+        context = weights.new_empty(self.states.shape[2], len(weights))  # (K, B)
         counts = list(self.counts)
-        parts, places = torch.split(weights, counts), torch.split(context, counts, dim=1)
-        for part, states, place in zip(parts, self.states.unbind(0), places, strict=True):
+        parts, places = torch.split(weights, counts), torch.split(context, counts, dim=1)  # (count, S), (K, count)
+        for part, states, place in zip(parts, self.states.unbind(0), places, strict=True):  # states (S, K)
             if weights.dim() == 3:
-                place.copy_(_weighted(part, states).t())
+                place.copy_(_weighted(part, states).t())  # (K, count)
             else:
-                torch.mm(states.t(), part.t(), out=place)
-        return context.t()
+                torch.mm(states.t(), part.t(), out=place)  # (K, count)
+        return context.t()  # (B, K)
 
     @property
-    def real(self) -> Tensor:
+    def source_mask(self) -> Tensor:
         """(B, S) true on the words, false on sentinels and padding."""
-        positions = torch.arange(self.bias.shape[1], device=self.bias.device)
-        return (positions > 0) & (positions <= self.words)
+        positions = torch.arange(self.bias.shape[1], device=self.bias.device)  # (S,)
+        return (positions > 0) & (positions <= self.source_length)
 
 
 def _weighted(weights: Tensor, states: Tensor) -> Tensor:
     if weights.dim() == 3:
-        return (weights * states).sum(dim=1)
-    return torch.bmm(weights.unsqueeze(1), states).squeeze(1)
+        return (weights * states).sum(dim=1)  # (B, K)
+    return torch.bmm(weights.unsqueeze(1), states).squeeze(1)  # (B, K)

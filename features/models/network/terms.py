@@ -18,7 +18,7 @@ Carried = tuple[Tensor, ...]
 class Term(nn.Module):
     """A term that carries nothing and has no constant part; the others say where they differ."""
 
-    def constant(self, words: Tensor, positions: Tensor) -> Tensor | None:
+    def constant(self, source_length: Tensor, positions: Tensor) -> Tensor | None:
         """(B, S, A) what does not change from step to step, from I (B, 1) and position numbers (S,)."""
         return None
 
@@ -36,23 +36,23 @@ class Term(nn.Module):
 
 
 class Position(Term):
-    """log(1+j), log(1+i), log(1+I) of target step, source position, source words (Cohn eq. 6)."""
+    """log(1+j), log(1+i), log(1+I) of target step, source position, source length (Cohn eq. 6)."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.target = nn.Linear(1, architecture.attention, bias=False)
         self.source = nn.Linear(2, architecture.attention, bias=False)
 
-    def constant(self, words: Tensor, positions: Tensor) -> Tensor:
-        """Return the part of i and I."""
-        shape = (words.shape[0], positions.shape[0])
-        values = torch.stack([positions.expand(shape), words.expand(shape)], dim=-1)
+    def constant(self, source_length: Tensor, positions: Tensor) -> Tensor:
+        """(B, S, A) the part of i and I."""
+        shape = (len(source_length), len(positions))
+        values = torch.stack([positions.expand(shape), source_length.expand(shape)], dim=-1)  # (B, S, 2)
         projected: Tensor = self.source(torch.log1p(values))
         return projected
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, 1, A)."""
-        projected: Tensor = self.target(torch.log1p(step)).unsqueeze(1)
+        projected: Tensor = self.target(torch.log1p(step)).unsqueeze(1)  # (B, 1, A)
         return projected
 
 
@@ -95,7 +95,7 @@ class PreviousWord(Term):
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, 1, A)."""
-        projected: Tensor = self.word(word).unsqueeze(1)
+        projected: Tensor = self.word(word).unsqueeze(1)  # (B, 1, A)
         return projected
 
 
@@ -126,12 +126,12 @@ class Memory(Term):
 
     def update(self, carried: Carried, row: Tensor) -> Carried:
         """Run the cell on."""
-        flat = tuple(tensor.flatten(0, 1) for tensor in carried)
-        entering = self.window(windows(row, self.neighbours)).flatten(0, 1)
+        flat = tuple(tensor.flatten(0, 1) for tensor in carried)  # (B·S, M) each
+        entering = self.window(windows(row, self.neighbours)).flatten(0, 1)  # (B·S, gates·M)
         after = self.cell.step(entering, self.recurrent(flat[0]), flat)
-        return tuple(tensor.view(*row.shape, -1) for tensor in after)
+        return tuple(tensor.view(*row.shape, -1) for tensor in after)  # (B, S, M) each
 
 
 def windows(rows: Tensor, neighbours: int) -> Tensor:
     """(B, S, 2k+1) of rows[i-k … i+k] for every i, 0 outside the sentence."""
-    return functional.pad(rows, (neighbours, neighbours)).unfold(1, 2 * neighbours + 1, 1)
+    return functional.pad(rows, (neighbours, neighbours)).unfold(1, 2 * neighbours + 1, 1)  # (B, S, 2k+1)

@@ -27,7 +27,7 @@ class LocalMonotonic(nn.Module):
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
         """Weights like the scores, which sum to 1 over S; `step` (B, 1) is j."""
-        distance = _positions(source) - torch.minimum(step, source.words)
+        distance = _positions(source) - torch.minimum(step, source.source_length)  # (B, S)
         return _softmax(scores, _within(source, distance, self.reach))
 
 
@@ -45,14 +45,14 @@ class LocalPredictive(nn.Module):
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
         """Weights like the scores."""
-        centre = source.words * torch.sigmoid(self.out(torch.tanh(self.hidden(query))))  # (B, 1)
-        distance = _positions(source) - centre
+        centre = source.source_length * torch.sigmoid(self.out(torch.tanh(self.hidden(query))))  # (B, 1)
+        distance = _positions(source) - centre  # (B, S)
         weights = _softmax(scores, _within(source, distance.detach(), self.reach))
         return weights * _like(torch.exp(-distance.square() / (2 * (self.reach / 2) ** 2)), scores)
 
 
 def _positions(source: Source) -> Tensor:
-    return torch.arange(source.bias.shape[1], device=source.bias.device, dtype=source.words.dtype)
+    return torch.arange(source.bias.shape[1], device=source.bias.device, dtype=source.bias.dtype)  # (S,)
 
 
 def _within(source: Source, distance: Tensor, reach: int) -> Tensor:
@@ -60,9 +60,9 @@ def _within(source: Source, distance: Tensor, reach: int) -> Tensor:
 
 
 def _softmax(scores: Tensor, bias: Tensor) -> Tensor:
-    return torch.softmax(scores + _like(bias, scores), dim=1)
+    return torch.softmax(scores + _like(bias, scores), dim=1)  # (B, S) or (B, S, K)
 
 
 def _like(values: Tensor, scores: Tensor) -> Tensor:
     """Give (B, S) values the axis K if the scores have it."""
-    return values if scores.dim() == 2 else values.unsqueeze(-1)
+    return values if scores.dim() == 2 else values.unsqueeze(-1)  # (B, S) or (B, S, 1)

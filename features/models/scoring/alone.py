@@ -60,7 +60,7 @@ def score_alone(
     for numbers, scores in score_pairs(models, list(distinct)):
         sums = total(of_tokens(scores.log_probs, scores.unknown, scores.attention))
         sources = [turned[number][0] for number in numbers]
-        values[numbers] = select(names, sums, Words(scores.real, fertility(first, sources) if wanted else ()))
+        values[numbers] = select(names, sums, Words(scores.source_mask, fertility(first, sources) if wanted else ()))
         for number, row in zip(numbers, scores.attention.float().cpu().numpy(), strict=True) if rows else ():
             source, target = turned[number]
             found[number] = row[: len(target) + 1, : len(source) + 2]
@@ -77,14 +77,6 @@ def fertility(model: Model, sources: Sequence[tuple[str, ...]]) -> tuple[Tensor,
 def mean_log(log_probs: Sequence[Tensor]) -> Tensor:
     """Average models word by word: log of the mean of their probabilities."""
     return log_probs[0] if len(log_probs) == 1 else torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))
-
-
-def by_word(values: Tensor, spans: Sequence[int], right_to_left: bool) -> Tensor:
-    """Sum the values (J,) of a target's pieces to (words + 1,), those of its words from left to right, then `</s>`."""
-    words, last = values[: sum(spans)], values[sum(spans) : sum(spans) + 1]
-    ordered = words.flip(0) if right_to_left else words
-    sums = [part.sum() for part in torch.split(ordered, list(spans))] if spans else []
-    return torch.cat([torch.stack(sums) if sums else words, last])
 
 
 def encode_target(model: Model, tokens: Sequence[str]) -> list[int]:

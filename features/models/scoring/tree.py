@@ -53,7 +53,7 @@ def score_tree(
                 seen.add(level, tokens.attention)
         order = np.argsort(np.concatenate(ended))
         expected = fertility(models[0], [source for source, _ in sentences]) if "fertility" in names else ()
-        words = gather(Words(walks[0].source.real, expected), torch.tensor(owners, device=device))
+        words = gather(Words(walks[0].source.source_mask, expected), torch.tensor(owners, device=device))
         values = select(names, gather(join(found), _on(device, order)), words)
     alone = sum(len(target) + 1 for target in _targets(models[0], sentences))
     return values, seen.rows if seen else [], steps, alone
@@ -123,7 +123,7 @@ class _Walk:
         decoder, device = self._network.decoder, self._device
         counts = np.bincount(level.sources, minlength=len(self.source.states))
         source = self.source.spread(_on(device, level.sources), tuple(counts.tolist()))
-        words = decoder.words(self._network.embed(_on(device, level.words), source))
+        words = decoder.step_input(self._network.embed(_on(device, level.words), source))
         seen, state = decoder.step(words, gather(self._state, _on(device, level.parents)), source)
         outputs = decoder.output(seen, words.vectors)
         log_probs = self._network.softmax.chosen(outputs, level.nodes, _on(device, level.next_words))

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from features.models.settings import Training
-from features.models.training.learner import Corpus, Learner
+from features.models.training.learner import EncodedCorpus, Learner
 from moses_io.errors import InputError
 from moses_io.streams import open_output
 
-Weights = dict[str, Tensor]
+Tensors = dict[str, Tensor]
+"""Tensors by their names."""
 
 
 @dataclass
@@ -57,14 +58,14 @@ class Run:
 
     settings: Training
     learners: list[Learner]
-    corpus: list[Corpus]
-    dev: list[Corpus]
+    corpus: list[EncodedCorpus]
+    dev: list[EncodedCorpus]
     optimizer: torch.optim.Optimizer
     planned: int
     device: torch.device
     rng: random.Random
     progress: Progress = field(default_factory=Progress)
-    recent: list[list[Weights]] = field(default_factory=list)
+    recent: list[list[Tensors]] = field(default_factory=list)
 
     @property
     def parameters(self) -> list[torch.nn.Parameter]:
@@ -72,7 +73,7 @@ class Run:
         return [weight for learner in self.learners for weight in learner.network.parameters()]
 
 
-def weights_of(learner: Learner) -> Weights:
+def weights_of(learner: Learner) -> Tensors:
     """Copy the weights of a learner."""
     return {name: tensor.detach().cpu().clone() for name, tensor in learner.network.state_dict().items()}
 
@@ -86,43 +87,43 @@ def save(run: Run, path: Path) -> None:
         tensors |= {f"network.{number}.{name}": tensor for name, tensor in weights_of(learner).items()}
         for age, weights in enumerate(run.recent):
             tensors |= {f"recent.{age}.{number}.{name}": tensor for name, tensor in weights[number].items()}
-    for number, kept in run.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{name}": tensor.cpu().contiguous() for name, tensor in kept.items()}
-    told = {
+    for number, state in run.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": tensor.cpu().contiguous() for name, tensor in state.items()}
+    metadata = {
         "progress": dataclasses.asdict(run.progress),
         "random": run.rng.getstate(),
         "recent": len(run.recent),
         "rows": [learner.rows for learner in run.learners],
     }
     with open_output(str(path)) as stream:
-        stream.write(safetensors.torch.save(tensors, {"run": json.dumps(told)}))
+        stream.write(safetensors.torch.save(tensors, {"run": json.dumps(metadata)}))
 
 
 def restore(run: Run, path: Path) -> None:
     """Put a run where the file left it; a damaged file is an `InputError`."""
     try:
         with safetensors.safe_open(path, "pt") as stream:
-            told = json.loads(stream.metadata()["run"])
+            metadata = json.loads(stream.metadata()["run"])
         tensors = safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: damaged, or not of a training ({error})") from None
-    run.progress = Progress(**told["progress"])
-    version, numbers, gauss = told["random"]
+    run.progress = Progress(**metadata["progress"])
+    version, numbers, gauss = metadata["random"]
     run.rng.setstate((version, tuple(numbers), gauss))
     torch.set_rng_state(tensors["random"])
     if run.device.type == "cuda" and "random.cuda" in tensors:
         torch.cuda.set_rng_state(tensors["random.cuda"], run.device)
     for number, learner in enumerate(run.learners):
-        learner.rows = told["rows"][number]
+        learner.rows = metadata["rows"][number]
         learner.network.load_state_dict(_under(tensors, f"network.{number}."))
     run.recent = [
         [_under(tensors, f"recent.{age}.{number}.") for number in range(len(run.learners))]
-        for age in range(told["recent"])
+        for age in range(metadata["recent"])
     ]
-    kept = {number: _under(tensors, f"optimizer.{number}.") for number in range(len(run.parameters))}
+    states = {number: _under(tensors, f"optimizer.{number}.") for number in range(len(run.parameters))}
     groups = run.optimizer.state_dict()["param_groups"]
-    run.optimizer.load_state_dict({"state": {n: state for n, state in kept.items() if state}, "param_groups": groups})
+    run.optimizer.load_state_dict({"state": {n: state for n, state in states.items() if state}, "param_groups": groups})
 
 
-def _under(tensors: Weights, prefix: str) -> Weights:
+def _under(tensors: Tensors, prefix: str) -> Tensors:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

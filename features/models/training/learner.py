@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from features.models.batches import Pair, bucketed, pad
+from features.models.batches import EncodedPair, bucketed, pad
 from features.models.folder import ModelConfig
 from features.models.network.model import EncoderDecoder, Objective
 from features.models.vocabulary import Vocabulary
@@ -39,7 +39,7 @@ class Learner:
     target: Vocabulary
     rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def forward(self, pairs: Sequence[Pair], numbers: Sequence[int], device: torch.device) -> Objective:
+    def forward(self, pairs: Sequence[EncodedPair], numbers: Sequence[int], device: torch.device) -> Objective:
         """Run the network over a batch of pairs, in its own direction."""
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
@@ -55,33 +55,33 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """Sentence pairs in numbers, and the words that they are made of.
+class EncodedCorpus:
+    """Sentence pairs in numbers, and how many words their targets have.
 
     Attributes:
         pairs: in the direction of the network.
-        words: tokens of each target before they were cut into pieces, and one for `</s>`.
+        target_lengths: tokens of each target before they were cut into pieces, and one for `</s>`.
     """
 
-    pairs: list[Pair]
-    words: list[int]
+    pairs: list[EncodedPair]
+    target_lengths: list[int]
 
     def tokens(self, numbers: Sequence[int]) -> int:
         """Return the target's tokens of some pairs, `</s>` included."""
         return sum(len(self.pairs[number][1]) + 1 for number in numbers)
 
 
-def encode(pairs: Sequence[TokenPair], config: ModelConfig, source: Vocabulary, target: Vocabulary) -> Corpus:
+def encode(pairs: Sequence[TokenPair], config: ModelConfig, source: Vocabulary, target: Vocabulary) -> EncodedCorpus:
     """Turn token pairs into numbers; a right-to-left model has its targets reversed."""
     step = -1 if config.right_to_left else 1
-    return Corpus(
-        [(source.encode(left), target.encode(right)[::step]) for left, right in pairs],
-        [len(right) + 1 for _, right in pairs],
+    return EncodedCorpus(
+        pairs=[(source.encode(left), target.encode(right)[::step]) for left, right in pairs],
+        target_lengths=[len(right) + 1 for _, right in pairs],
     )
 
 
 @torch.inference_mode()
-def loss_of(learner: Learner, corpus: Corpus, device: torch.device) -> float:
+def loss_of(learner: Learner, corpus: EncodedCorpus, device: torch.device) -> float:
     """Return the sum of -log p of the targets, `</s>` included, in nats."""
     learner.network.eval()
     return sum(float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in bucketed(corpus.pairs, 64))

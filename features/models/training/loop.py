@@ -87,7 +87,7 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
         step_loss, step_tokens = _update(run, group, rate)
         _check_finite(step_loss, run)
         loss, tokens = loss + step_loss, tokens + step_tokens
-        words += sum(corpus.words[number] for corpus in run.corpus for batch in group for number in batch)
+        words += sum(corpus.target_lengths[number] for corpus in run.corpus for batch in group for number in batch)
         speed = tokens / (time.monotonic() - started)
         bar.advance(1, f"{speed:,.0f} tokens/s, loss {step_loss / step_tokens:.3f}")
         if progress.updates == settings.updates:
@@ -110,10 +110,10 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
             learner.forward(corpus.pairs, batch, run.device)
             for learner, corpus in zip(run.learners, run.corpus, strict=True)
         ]
-        loss = torch.stack([outcome.loss for outcome in outcomes]).sum()
-        gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()
+        loss = torch.stack([outcome.loss for outcome in outcomes]).sum()  # ()
+        gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()  # ()
         if len(outcomes) > 1:
-            gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()
+            gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
         total += sum(float(outcome.plain) for outcome in outcomes)
     torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
@@ -149,7 +149,7 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
 def _measure(run: Run) -> list[float]:
     """Return perplexities a word on dev: of all learners together, then of each."""
     losses = [loss_of(learner, dev, run.device) for learner, dev in zip(run.learners, run.dev, strict=True)]
-    words = [sum(dev.words) for dev in run.dev]
+    words = [sum(dev.target_lengths) for dev in run.dev]
     means = [sum(losses) / sum(words), *(loss / count for loss, count in zip(losses, words, strict=True))]
     return [perplexity(mean) for mean in means]
 

@@ -14,7 +14,7 @@ from features.feature import Candidates, Resources
 from features.kinds.neural import Ensemble, Neural
 from features.models.batches import pad
 from features.models.folder import Model, ModelConfig, load_model
-from features.models.scoring.alone import by_word, score_pairs
+from features.models.scoring.alone import score_pairs
 from features.models.scoring.tree import Sentence
 from features.models.settings import Architecture, Training
 from features.models.training.loop import train
@@ -82,19 +82,14 @@ def test_a_right_to_left_model_reads_the_target_from_its_end(tmp_path: Path, dir
 
 
 @pytest.mark.parametrize("right_to_left", [False, True])
-def test_pieces_sum_to_words(tmp_path: Path, right_to_left: bool) -> None:
+def test_the_score_of_a_model_on_pieces_sums_them_all(tmp_path: Path, right_to_left: bool) -> None:
     folder = make(tmp_path / "model", bpe=30, right_to_left=right_to_left)
     model = load_model(folder, CPU)
     hypothesis = SENTENCE.hypotheses[1]
-    numbers, spans = model.target.encode(hypothesis), model.target.spans(hypothesis)
+    numbers = model.target.encode(hypothesis)
     assert len(numbers) > len(hypothesis)
     values = log_probs(folder, numbers[::-1] if right_to_left else numbers)
-    words = by_word(values, spans, right_to_left)
-    assert words.shape == (len(hypothesis) + 1,)
-    assert Neural(str(folder), Resources("cpu"))([SENTENCE])[1, 0] == pytest.approx(float(words.sum()), abs=1e-5)
-    start = len(numbers) - spans[0] if right_to_left else 0
-    assert float(words[0]) == pytest.approx(float(values[start : start + spans[0]].sum()), abs=1e-6)
-    assert by_word(values[-1:], [], right_to_left).tolist() == [float(values[-1])]
+    assert Neural(str(folder), Resources("cpu"))([SENTENCE])[1, 0] == pytest.approx(float(values.sum()), abs=1e-5)
 
 
 def test_perplexity_is_per_word_whatever_the_pieces(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 
 from features.models.batches import pad
 from features.models.network.attention import Query
-from features.models.network.decoder import Words
+from features.models.network.decoder import StepInput
 from features.models.network.model import EncoderDecoder, TokenScores
 from features.models.network.softmax import Softmax
 from features.models.network.source import gather
@@ -46,9 +46,8 @@ def test_rows_of_attention(network: EncoderDecoder, architecture: Architecture) 
 @pytest.mark.parametrize("architecture", ["choi-atty2d", "choi-context-atty2d", "fine-local-m"], indirect=True)
 def test_weights_of_every_dimension_sum_to_one(network: EncoderDecoder, architecture: Architecture) -> None:
     source, attention = network.encode(pad(SOURCES, CPU)), network.decoder.attention
-    query = Query(
-        torch.randn(4, architecture.hidden).double(), torch.randn(4, architecture.embedding).double(), source.words
-    )
+    state, word = (torch.randn(4, size).double() for size in (architecture.hidden, architecture.embedding))
+    query = Query(state=state, word=word, step=source.source_length)
     weights = attention.weights(query, source, attention.start(source)).detach()
     assert weights.shape == (4, 7, architecture.annotation)
     np.testing.assert_allclose(weights.sum(dim=1), 1, atol=1e-12)
@@ -68,11 +67,11 @@ def test_one_pass_equals_step_by_step(network: EncoderDecoder) -> None:
         outputs, rows = network.decode(source, target)
         state = network.decoder.start(source)
         for j in range(target.shape[1] - 1):
-            words = network.decoder.words(network.embed(target[:, j], source))
-            seen, state = network.decoder.step(words, state, source)
+            step_input = network.decoder.step_input(network.embed(target[:, j], source))
+            step, state = network.decoder.step(step_input, state, source)
             real = target[:, j + 1] != 0
-            np.testing.assert_allclose(network.decoder.output(seen, words.vectors), outputs[j], atol=1e-12)
-            np.testing.assert_allclose(seen.row[real], rows[j][real], atol=1e-12)
+            np.testing.assert_allclose(network.decoder.output(step, step_input.vectors), outputs[j], atol=1e-12)
+            np.testing.assert_allclose(step.row[real], rows[j][real], atol=1e-12)
 
 
 def test_the_state_of_a_step_can_be_gathered_by_row(network: EncoderDecoder) -> None:
@@ -80,17 +79,18 @@ def test_the_state_of_a_step_can_be_gathered_by_row(network: EncoderDecoder) -> 
         source = network.encode(pad(SOURCES, CPU))
         chosen = torch.tensor([2, 0, 0, 3, 1])
         first, second = (
-            network.decoder.words(network.embed(torch.tensor(words), source)) for words in ([4, 5, 6, 7], [5, 5, 8, 4])
+            network.decoder.step_input(network.embed(torch.tensor(words), source))
+            for words in ([4, 5, 6, 7], [5, 5, 8, 4])
         )
         _, state = network.decoder.step(first, network.decoder.start(source), source)
-        seen, _ = network.decoder.step(second, state, source)
-        words: Words = gather(second, chosen)
-        again, _ = network.decoder.step(words, gather(state, chosen), gather(source, chosen))
-    np.testing.assert_allclose(again.top, seen.top[chosen], atol=1e-12)
-    np.testing.assert_allclose(again.row, seen.row[chosen], atol=1e-12)
+        step, _ = network.decoder.step(second, state, source)
+        gathered: StepInput = gather(second, chosen)
+        again, _ = network.decoder.step(gathered, gather(state, chosen), gather(source, chosen))
+    np.testing.assert_allclose(again.top, step.top[chosen], atol=1e-12)
+    np.testing.assert_allclose(again.row, step.row[chosen], atol=1e-12)
 
 
-def test_unknown_words_are_told(network: EncoderDecoder) -> None:
+def test_unknown_words_are_marked(network: EncoderDecoder) -> None:
     unknown = score(network, SOURCES, TARGETS).unknown
     assert unknown.nonzero().tolist() == [[1, TARGETS[1].index(UNKNOWN)]]
 
@@ -108,34 +108,34 @@ def test_the_softmax_equals_torch_and_has_its_gradients(
     monkeypatch.setattr("features.models.network.softmax.BLOCK", 3)
     torch.manual_seed(1)
     softmax = Softmax(4, 6, bias=bias).double()
-    outputs, wanted = torch.randn(5, 2, 4).double(), torch.tensor([[1, 2], [0, 5], [4, 4], [0, 3], [1, 0]])
-    loss, plain = softmax.loss(outputs, wanted, smoothing)
+    outputs, words = torch.randn(5, 2, 4).double(), torch.tensor([[1, 2], [0, 5], [4, 4], [0, 3], [1, 0]])
+    loss, plain = softmax.loss(outputs, words, smoothing)
     logits = softmax(outputs).flatten(0, 1)
-    for found, share in ((loss, smoothing), (plain, 0.0)):
+    for ours, share in ((loss, smoothing), (plain, 0.0)):
         known = torch.nn.functional.cross_entropy(
-            logits, wanted.flatten(), ignore_index=0, reduction="sum", label_smoothing=share
+            logits, words.flatten(), ignore_index=0, reduction="sum", label_smoothing=share
         )
-        torch.testing.assert_close(found, known)
-    chosen = softmax.log_probs(outputs, wanted)
-    torch.testing.assert_close(chosen, softmax(outputs).log_softmax(-1).gather(-1, wanted.unsqueeze(-1)).squeeze(-1))
+        torch.testing.assert_close(ours, known)
+    chosen = softmax.log_probs(outputs, words)
+    torch.testing.assert_close(chosen, softmax(outputs).log_softmax(-1).gather(-1, words.unsqueeze(-1)).squeeze(-1))
     weights = tuple(softmax.parameters())
 
     def run(rows: torch.Tensor, *values: torch.Tensor) -> torch.Tensor:
         names = [name for name, _ in softmax.named_parameters()]
         named = {f"softmax.{name}": value for name, value in zip(names, values, strict=True)}
-        total: torch.Tensor = torch.func.functional_call(Loss(softmax, wanted, smoothing), named, (rows,))
+        total: torch.Tensor = torch.func.functional_call(Loss(softmax, words, smoothing), named, (rows,))
         return total * 1.5
 
     assert torch.autograd.gradcheck(run, (outputs.requires_grad_(), *weights))
 
 
 class Loss(torch.nn.Module):
-    def __init__(self, softmax: Softmax, wanted: torch.Tensor, smoothing: float) -> None:
+    def __init__(self, softmax: Softmax, words: torch.Tensor, smoothing: float) -> None:
         super().__init__()
-        self.softmax, self.wanted, self.smoothing = softmax, wanted, smoothing
+        self.softmax, self.words, self.smoothing = softmax, words, smoothing
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        return self.softmax.loss(rows, self.wanted, self.smoothing)[0]
+        return self.softmax.loss(rows, self.words, self.smoothing).smoothed
 
 
 def test_a_step_in_bfloat16_is_near_one_in_float32(architecture: Architecture) -> None:
@@ -158,8 +158,8 @@ def test_gradients(network: EncoderDecoder) -> None:
 
     def loss(*values: torch.Tensor) -> torch.Tensor:
         inputs = (pad([[4, 5, 6], [7]], CPU), pad([[4, 1], [5, 6]], CPU))
-        found = torch.func.functional_call(network, dict(zip(names, values, strict=True)), inputs)
-        total: torch.Tensor = found.loss - found.bonus + found.rows.square().sum()
+        outcome = torch.func.functional_call(network, dict(zip(names, values, strict=True)), inputs)
+        total: torch.Tensor = outcome.loss - outcome.bonus + outcome.rows.square().sum()
         return total
 
     assert torch.autograd.gradcheck(loss, weights, fast_mode=True)

@@ -263,12 +263,8 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     sentences = [["low", "lower", "lowest", "new", "newer", "\u00a0x", "<s>"]] * 5
     built = build_vocabulary(sentences, Training(bpe=30))
     tokens = ["newer", "low", "\udce9", "日", ""]
-    numbers, spans = built.encode(tokens), built.spans(tokens)
-    assert sum(spans) == len(numbers) and min(spans) == 1
-    start = 0
-    for token, span in zip(tokens[:2], spans, strict=False):
-        assert "".join(built.words[n] for n in numbers[start : start + span]) == f"▁{token}"
-        start += span
+    numbers = built.encode(tokens)
+    assert "".join(built.words[number] for number in numbers).startswith("▁newer▁low")
     assert numbers.count(UNKNOWN) == 3
     built.save(tmp_path, "source")
     again = load_vocabulary(tmp_path, "source", True)
