@@ -123,7 +123,8 @@ def load_model(folder: Path, device: torch.device) -> Model:
     network.to(device).eval()
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
         note(f"{folder}: the training of this model has not ended; these are its best weights so far")
-    return Model(config, network, source, target, device, digest(folder / WEIGHTS))
+    weights = digest(folder / WEIGHTS)
+    return Model(config=config, network=network, source=source, target=target, device=device, digest=weights)
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -135,9 +136,9 @@ def read_config(folder: Path) -> ModelConfig:
         raise InputError(f"{folder}: not a model folder, it has no {_CONFIG}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
-    found = values.get("format") if isinstance(values, dict) else None
-    if found != FORMAT:
-        raise InputError(f"{path}: format {found}, this version reads format {FORMAT}")
+    version = values.get("format") if isinstance(values, dict) else None
+    if version != FORMAT:
+        raise InputError(f"{path}: format {version}, this version reads format {FORMAT}")
     try:
         settings = {**values.pop("architecture"), **values.pop("training")}
         architecture, training = override(Architecture(), Training(), settings)

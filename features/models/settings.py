@@ -153,10 +153,11 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
 def check(architecture: Architecture) -> None:
     """Refuse parts that do not go together, with the reason."""
     a = architecture
-    attends, additive = a.wiring != "none", a.score == "additive"
-    needy = a.terms or a.objectives or a.window != "global" or a.granularity != "word" or not additive
+    attends, first = a.wiring != "none", a.wiring == "attend-first"
+    additive, bidirectional = a.score == "additive", a.encoder == "bidirectional"
+    parts = a.terms or a.objectives or a.window != "global" or a.granularity != "word" or not additive
     rules = (
-        (attends or not needy, "wiring 'none' has no attention for scores, terms, objectives, windows or granularity"),
+        (attends or not parts, "wiring 'none' has no attention for scores, terms, objectives, windows or granularity"),
         (additive or not a.terms, f"terms are added inside the additive score, not inside {a.score!r}"),
         (additive or a.granularity == "word", "granularity 'fine' needs the additive score"),
         (
@@ -165,16 +166,10 @@ def check(architecture: Architecture) -> None:
         ),
         (a.score != "location" or a.window == "global", "score 'location' chooses among all positions: window=global"),
         (a.wiring == "attend-after" or a.feed == "none", "only wiring 'attend-after' feeds its output or context"),
+        (first or a.output == "tanh", "only wiring 'attend-first' can put the softmax on the state"),
+        (not (a.reverse and bidirectional), "a bidirectional encoder reads both ways; reverse is for others"),
         (
-            a.wiring == "attend-first" or a.output == "tanh",
-            "only wiring 'attend-first' can put the softmax on the state",
-        ),
-        (
-            not a.reverse or a.encoder == "unidirectional",
-            "a bidirectional encoder reads both ways; reverse is for others",
-        ),
-        (
-            a.encoder == "bidirectional" or a.layers == a.encoder_layers,
+            bidirectional or a.layers == a.encoder_layers,
             "a unidirectional encoder hands its state over layer by layer: layers and encoder_layers must be equal",
         ),
     )

@@ -24,13 +24,7 @@ class Query(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """What a step sees.
-
-    Attributes:
-        context: (B, K) annotations summed by their weights.
-        row: (B, S) the weights; where fine, their mean over K.
-        history: what each term hands to the next step.
-    """
+    """(B, K) annotations summed by weight, (B, S) the weights (where fine, their mean over K), the next history."""
 
     context: Tensor
     row: Tensor

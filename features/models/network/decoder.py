@@ -56,12 +56,7 @@ class StepOutput(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What all steps give.
-
-    Attributes:
-        outputs: (T, B, H) what the softmax reads at every step.
-        rows: (T, B, S) its row of attention.
-    """
+    """(T, B, H) what the softmax reads at every step, and (T, B, S) its row of attention."""
 
     outputs: Tensor
     rows: Tensor

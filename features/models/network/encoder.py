@@ -71,11 +71,12 @@ class UnidirectionalEncoder(nn.Module):
         """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
         order = _reversal(mask, sentinels=False)  # (B, S)
         below = self.dropout(_take(embedded, order) if self.reverse else embedded)
-        packed = pack_padded_sequence(below, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
+        lengths = mask.sum(dim=1).cpu()  # (B,)
+        packed = pack_padded_sequence(below, lengths, batch_first=True, enforce_sorted=False)
         outputs, ends = self.stack(packed)
         states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])  # (B, S, H)
-        kept = ends if self.cell.kept > 1 else (ends,)
-        last = tuple(zip(*(end.unbind(0) for end in kept), strict=True))  # layers of (B, H)
+        tensors = ends if self.cell.kept > 1 else (ends,)
+        last = tuple(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))  # a tuple of (B, H) a layer
         return Annotations(states=_take(states, order) if self.reverse else states, last=last)
 
 
@@ -84,7 +85,7 @@ def _reversal(mask: Tensor, sentinels: bool) -> Tensor:
     positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
     turned = mask if sentinels else mask & (positions > 0) & (positions < lengths - 1)
-    return torch.where(turned, lengths - 1 - positions, positions)
+    return torch.where(turned, lengths - 1 - positions, positions)  # (B, S)
 
 
 def _take(values: Tensor, order: Tensor) -> Tensor:

@@ -46,13 +46,6 @@ class Objective(NamedTuple):
     rows: Tensor
 
 
-class Gates(NamedTuple):
-    """(B, E) what the word vectors of each side are multiplied with."""
-
-    source: Tensor
-    target: Tensor
-
-
 class Contextualization(nn.Module):
     """Masks on the word vectors of both sides, made of the whole source (Choi et al. 2018, 4.3).
 
@@ -67,11 +60,11 @@ class Contextualization(nn.Module):
         self.source = nn.Linear(size, size)
         self.target = nn.Linear(size, size)
 
-    def forward(self, embedded: Tensor, source_mask: Tensor) -> Gates:
-        """Return the masks made of vectors (B, S, E); `source_mask` (B, S) is true on words."""
+    def forward(self, embedded: Tensor, source_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, E) masks for source and target, from vectors (B, S, E); `source_mask` (B, S) is true on words."""
         total = (torch.tanh(self.word(embedded)) * source_mask.unsqueeze(-1)).sum(dim=1)  # (B, E)
         mean = total / source_mask.sum(dim=1, keepdim=True).clamp(min=1)  # (B, E)
-        return Gates(source=torch.sigmoid(self.source(mean)), target=torch.sigmoid(self.target(mean)))
+        return torch.sigmoid(self.source(mean)), torch.sigmoid(self.target(mean))
 
 
 class EncoderDecoder(nn.Module):
@@ -101,15 +94,9 @@ class EncoderDecoder(nn.Module):
         source_length = source_mask.sum(dim=1, keepdim=True)  # (B, 1)
         open_to_attention = mask if self.sentinels else torch.where(source_length > 0, source_mask, mask)  # (B, S)
         bias = annotations.states.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
-        source_length = source_length.to(bias.dtype)
-        return Source(
-            states=self.decoder.values(annotations.states),
-            keys=self.decoder.keys(annotations, source_length),
-            bias=bias,
-            source_length=source_length,
-            last=annotations.last,
-            gate=gate,
-        )
+        length = source_length.to(bias.dtype)
+        states, keys = self.decoder.values(annotations.states), self.decoder.keys(annotations, length)
+        return Source(states=states, keys=keys, bias=bias, source_length=length, last=annotations.last, gate=gate)
 
     def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) mean and variance of the attention that words should get, by the global fertility of the model."""
@@ -122,8 +109,8 @@ class EncoderDecoder(nn.Module):
         embedded = self.source_embedding(source)  # (B, S, E)
         if self.context is None:
             return self.encoder(embedded, mask), ()
-        gates = self.context(embedded, source_mask)
-        return self.encoder(embedded * gates.source.unsqueeze(1), mask), (gates.target,)
+        source_gate, target_gate = self.context(embedded, source_mask)
+        return self.encoder(embedded * source_gate.unsqueeze(1), mask), (target_gate,)  # gate (B, 1, E)
 
     def embed(self, target: Tensor, source: Source) -> Tensor:
         """(…, B, E) vectors of previous target words (…, B)."""
@@ -153,13 +140,9 @@ class EncoderDecoder(nn.Module):
         """Score targets (B, J+1) against encoded sources with as many rows."""
         outputs, rows = self.decode(source, target)
         words = target[:, 1:].t()  # (J, B)
-        log_probs = self.softmax.log_probs(outputs, words) * (words != PADDING)
-        return TokenScores(
-            log_probs=log_probs.t(),  # (B, J)
-            unknown=(words == UNKNOWN).t(),  # (B, J)
-            attention=rows.transpose(0, 1),  # (B, J, S)
-            source_mask=source.source_mask,
-        )
+        log_probs = (self.softmax.log_probs(outputs, words) * (words != PADDING)).t()  # (B, J)
+        unknown, attention = (words == UNKNOWN).t(), rows.transpose(0, 1)  # (B, J), (B, J, S)
+        return TokenScores(log_probs=log_probs, unknown=unknown, attention=attention, source_mask=source.source_mask)
 
 
 def _masks(source: Tensor) -> tuple[Tensor, Tensor]:

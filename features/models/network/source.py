@@ -19,7 +19,7 @@ def gather(value: Gathered, rows: Tensor) -> Gathered:
 
 def join(values: Sequence[Gathered]) -> Gathered:
     """Return a value whose tensors have the rows of each behind those of the one before."""
-    return values[0] if len(values) == 1 else _each(values, torch.cat)
+    return values[0] if len(values) == 1 else _each(values, torch.cat)  # (all rows, …)
 
 
 def _each(values: Sequence[Gathered], function: Callable[[list[Tensor]], Tensor]) -> Gathered:

@@ -8,51 +8,40 @@ from pathlib import Path
 import torch
 
 from features.models.batches import bucketed
-from features.models.folder import CHECKPOINT, ModelConfig, save_weights
+from features.models.folder import CHECKPOINT, save_weights
 from features.models.network.objectives import trace
 from features.models.tables import find
-from features.models.training.checkpoint import Run, restore, save, weights_of
-from features.models.training.learner import TokenPair, loss_of, perplexity
-from features.models.training.preparation import is_finished, prepare
+from features.models.training.checkpoint import Run, save, weights_of
+from features.models.training.learner import loss_of, perplexity
+from features.models.training.preparation import Task, begin_run, is_finished, resume_run
 from features.progress import Bar, note, progress_bar
 from moses_io.errors import InputError
 
 
-def train(
-    configs: Sequence[ModelConfig],
-    corpus: Sequence[TokenPair],
-    dev: Sequence[TokenPair],
-    folder: Path,
-    device: torch.device,
-    start: Path | None = None,
-    resume: bool = False,
-) -> None:
-    """Train a model into `folder`, or a pair of them into `folder/forward` and `folder/backward`.
+def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
+    """Train the model of a task into its folder, or a pair of them into its folders `forward` and `backward`.
 
-    Pairs with an empty or an over-long side are left out of training, not of dev.
+    Pairs with an empty or an over-long side are left out of training, not of dev. The folder must be empty or not
+    there, unless `resume`.
 
     Args:
-        configs: one model, or the forward and the backward one that train together.
-        corpus: token pairs in the direction of the first config.
-        dev: the same, to stop by.
-        folder: must be empty or not there, unless `resume`.
-        device: where to train.
+        task: what to train.
         start: model folder, or folder of a pair, whose weights and vocabularies the training starts from.
         resume: go on with a training that was killed, from the end of its last epoch.
 
     Raises:
         InputError: nothing is left to train on, a folder does not fit, or the loss grows out of all bounds.
     """
-    checkpoint = folder / CHECKPOINT
-    known = resume and checkpoint.exists()
-    if resume and not known and is_finished(configs, corpus, dev, folder):
+    folder, checkpoint = task.folder, task.folder / CHECKPOINT
+    interrupted = resume and checkpoint.exists()
+    if resume and not interrupted and is_finished(task):
         note(f"{folder.name}: this training has ended already")
         return
-    run = prepare(configs, corpus, dev, folder, device, start, resume, known)
-    if known:
-        restore(run, checkpoint)
+    if interrupted:
+        run = resume_run(task, checkpoint)
         note(f"{folder.name}: going on after epoch {run.progress.epoch}")
     else:
+        run = begin_run(task, start, resume)
         save(run, checkpoint)
     with progress_bar(f"train {folder.name}", run.planned) as bar:
         bar.advance(run.progress.updates, "")
@@ -80,20 +69,20 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     progress.epoch += 1
     schedule = find("schedule", settings.schedule)
     batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
-    loss, tokens, words, rate = 0.0, 0, 0, settings.rate
+    loss, tokens, length, rate = 0.0, 0, 0, settings.rate
     for first in range(0, len(batches), settings.accumulate):
         group = batches[first : first + settings.accumulate]
         rate = settings.rate * schedule(settings, progress.epoch, progress.updates / run.planned)
         step_loss, step_tokens = _update(run, group, rate)
         _check_finite(step_loss, run)
         loss, tokens = loss + step_loss, tokens + step_tokens
-        words += sum(corpus.target_lengths[number] for corpus in run.corpus for batch in group for number in batch)
+        length += sum(corpus.target_lengths[number] for corpus in run.corpus for batch in group for number in batch)
         speed = tokens / (time.monotonic() - started)
         bar.advance(1, f"{speed:,.0f} tokens/s, loss {step_loss / step_tokens:.3f}")
         if progress.updates == settings.updates:
             break
     progress.seconds += time.monotonic() - started
-    return {"train_perplexity": perplexity(loss / words), "tokens_per_second": speed, "rate": rate}
+    return {"train_perplexity": perplexity(loss / length), "tokens_per_second": speed, "rate": rate}
 
 
 def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
@@ -149,8 +138,8 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
 def _measure(run: Run) -> list[float]:
     """Return perplexities a word on dev: of all learners together, then of each."""
     losses = [loss_of(learner, dev, run.device) for learner, dev in zip(run.learners, run.dev, strict=True)]
-    words = [sum(dev.target_lengths) for dev in run.dev]
-    means = [sum(losses) / sum(words), *(loss / count for loss, count in zip(losses, words, strict=True))]
+    lengths = [sum(dev.target_lengths) for dev in run.dev]
+    means = [sum(losses) / sum(lengths), *(loss / length for loss, length in zip(losses, lengths, strict=True))]
     return [perplexity(mean) for mean in means]
 
 
@@ -159,9 +148,9 @@ def _try_average(run: Run) -> None:
     if len(run.recent) < 2:
         return
     for number, learner in enumerate(run.learners):
-        of_learner = [weights[number] for weights in run.recent]
-        mean = {name: torch.stack([weights[name] for weights in of_learner]).mean(dim=0) for name in of_learner[0]}
-        learner.network.load_state_dict(mean)
+        recent = [weights[number] for weights in run.recent]
+        stacks = {name: torch.stack([weights[name] for weights in recent]) for name in recent[0]}  # (average, …) each
+        learner.network.load_state_dict({name: stack.mean(dim=0) for name, stack in stacks.items()})  # (…) each
     joint = _measure(run)[0]
     better = joint < run.progress.best
     note(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")

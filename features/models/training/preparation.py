@@ -5,6 +5,8 @@ import hashlib
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,76 +15,87 @@ import torch
 from features.models.batches import bucketed
 from features.models.folder import WEIGHTS, Model, ModelConfig, check_free, create_folder, load_model, read_config
 from features.models.network.model import EncoderDecoder
+from features.models.settings import Architecture, Training
 from features.models.tables import find
-from features.models.training.checkpoint import Run
+from features.models.training.checkpoint import Run, restore
 from features.models.training.learner import Learner, TokenPair, encode
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.text import encode as encode_text
 
-_STARTED = ("direction", "right_to_left", "bpe", "words", "frequency")
+_SHARED_WITH_START = ("direction", "right_to_left", "bpe", "words", "frequency")
 """What a model shares with the one that it starts from, beside the architecture."""
 
 
-def prepare(
-    configs: Sequence[ModelConfig],
-    corpus: Sequence[TokenPair],
-    dev: Sequence[TokenPair],
-    folder: Path,
-    device: torch.device,
-    start: Path | None,
-    resume: bool,
-    known: bool,
-) -> Run:
-    """Make a run at its beginning, and its folders; where they are `known`, take their vocabularies.
+@dataclass(frozen=True)
+class Task:
+    """A training as it is asked for.
 
-    Other arguments and errors are those of `train`.
+    Attributes:
+        models: one, or the forward and the backward one that train together.
+        corpus: token pairs in the direction of the first model.
+        dev: the same, to stop by.
+        folder: of the model, or of the folders `forward` and `backward` of a pair.
+        device: where to train.
     """
-    configs = [dataclasses.replace(config, corpus=_digest(corpus, dev)) for config in configs]
-    settings = configs[0].training
-    if settings.bfloat16 and device.type != "cuda":
-        raise InputError("setting 'bfloat16' needs a GPU")
-    kept = [pair for pair in corpus if min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length]
-    if not kept:
-        raise InputError(f"no sentence pair to train on: each has an empty side or more than {settings.length} words")
-    folders = _folders(configs, folder)
-    if known:
-        _check_same(configs, folders)
-    else:
-        check_free(folder, resume)
-    started = _start_models(configs, start, device)
-    if known:
-        sides = tuple(load_vocabulary(folders[0], side, settings.bpe > 0) for side in ("source", "target"))
-    elif started:
-        sides = started[0].source, started[0].target
-    else:
-        sides = tuple(build_vocabulary([pair[side] for pair in kept], settings) for side in (0, 1))
-    torch.manual_seed(settings.seed)
-    learners = []
-    for number, (config, place) in enumerate(zip(configs, folders, strict=True)):
-        source, target = sides if number == 0 else sides[::-1]
-        network = _network(config, len(source), len(target), started[number] if started else None).to(device)
-        learners.append(Learner(config, place, network, source, target))
-        if not known:
-            create_folder(place, config, source, target)
-    _tell(learners, kept, corpus, dev, device)
-    return _run(learners, kept, dev, device)
+
+    models: Sequence[ModelConfig]
+    corpus: Sequence[TokenPair]
+    dev: Sequence[TokenPair]
+    folder: Path
+    device: torch.device
+
+    @cached_property
+    def configs(self) -> list[ModelConfig]:
+        """The models with the digest of the text."""
+        digest = _digest(self.corpus, self.dev)
+        return [dataclasses.replace(model, corpus=digest) for model in self.models]
+
+    @property
+    def settings(self) -> Training:
+        """Settings of the training."""
+        return self.models[0].training
+
+    @property
+    def folders(self) -> list[Path]:
+        """Folder of each model."""
+        models, folder = self.models, self.folder
+        return [folder / model.direction for model in models] if len(models) > 1 else [folder]
 
 
-def is_finished(
-    configs: Sequence[ModelConfig], corpus: Sequence[TokenPair], dev: Sequence[TokenPair], folder: Path
-) -> bool:
-    """Say whether this training ended in `folder`; one of other settings or text there is an `InputError`."""
-    folders = _folders(configs, folder)
-    if not all((place / WEIGHTS).exists() for place in folders):
+def begin_run(task: Task, start: Path | None, resume: bool) -> Run:
+    """Make a run at its beginning, and its folders; arguments and errors are those of `train`."""
+    pairs = _pairs_to_train_on(task)
+    check_free(task.folder, resume)
+    starts = _start_models(task, start)
+    if starts:
+        vocabularies = [starts[0].source, starts[0].target]
+    else:
+        vocabularies = [build_vocabulary([pair[side] for pair in pairs], task.settings) for side in (0, 1)]
+    learners = _learners(task, vocabularies, starts)
+    for learner in learners:
+        create_folder(learner.folder, learner.config, learner.source, learner.target)
+    return _run(task, pairs, learners)
+
+
+def resume_run(task: Task, checkpoint: Path) -> Run:
+    """Make a run as the checkpoint left it, which holds all weights; its settings must be those of the task."""
+    pairs = _pairs_to_train_on(task)
+    _check_same(task)
+    pieces = task.settings.bpe > 0
+    vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in ("source", "target")]
+    run = _run(task, pairs, _learners(task, vocabularies, []))
+    restore(run, checkpoint)
+    return run
+
+
+def is_finished(task: Task) -> bool:
+    """Say whether this training ended in its folder; one of other settings or text there is an `InputError`."""
+    if not all((folder / WEIGHTS).exists() for folder in task.folders):
         return False
-    _check_same([dataclasses.replace(config, corpus=_digest(corpus, dev)) for config in configs], folders)
+    _check_same(task)
     return True
-
-
-def _folders(configs: Sequence[ModelConfig], folder: Path) -> list[Path]:
-    return [folder / config.direction for config in configs] if len(configs) > 1 else [folder]
 
 
 def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair]) -> str:
@@ -94,21 +107,50 @@ def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair]) -> str:
     return total.hexdigest()[:12]
 
 
-def _run(learners: list[Learner], kept: Sequence[TokenPair], dev: Sequence[TokenPair], device: torch.device) -> Run:
-    settings = learners[0].config.training
-    encoded, encoded_dev = (
+def _pairs_to_train_on(task: Task) -> list[TokenPair]:
+    settings = task.settings
+    if settings.bfloat16 and task.device.type != "cuda":
+        raise InputError("setting 'bfloat16' needs a GPU")
+    pairs = [pair for pair in task.corpus if min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length]
+    if not pairs:
+        raise InputError(f"no sentence pair to train on: each has an empty side or more than {settings.length} words")
+    return pairs
+
+
+def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[Model]) -> list[Learner]:
+    """Make the networks; `vocabularies` are those of source and target of the first."""
+    torch.manual_seed(task.settings.seed)
+    learners = []
+    for number, (config, folder) in enumerate(zip(task.configs, task.folders, strict=True)):
+        source, target = vocabularies[::-1] if number else vocabularies
+        network = _network(config, len(source), len(target), starts[number] if starts else None).to(task.device)
+        learners.append(Learner(config=config, folder=folder, network=network, source=source, target=target))
+    return learners
+
+
+def _run(task: Task, pairs: Sequence[TokenPair], learners: list[Learner]) -> Run:
+    _announce(task, len(pairs), learners)
+    settings = task.settings
+    corpus, dev = (
         [
-            encode(pairs if number == 0 else [pair[::-1] for pair in pairs], one.config, one.source, one.target)
-            for number, one in enumerate(learners)
+            encode([pair[::-1] for pair in side] if number else side, learner.config, learner.source, learner.target)
+            for number, learner in enumerate(learners)
         ]
-        for pairs in (kept, dev)
+        for side in (pairs, task.dev)
     )
     weights = [weight for learner in learners for weight in learner.network.parameters()]
-    optimizer = find("optimizer", settings.optimizer)(weights, lr=settings.rate)
-    batches = len(bucketed(encoded[0].pairs, settings.batch, settings.tokens))
+    batches = len(bucketed(corpus[0].pairs, settings.batch, settings.tokens))
     planned = settings.epochs * math.ceil(batches / settings.accumulate)
-    planned = min(planned, settings.updates) if settings.updates else planned
-    return Run(settings, learners, encoded, encoded_dev, optimizer, planned, device, random.Random(settings.seed))
+    return Run(
+        settings=settings,
+        learners=learners,
+        corpus=corpus,
+        dev=dev,
+        optimizer=find("optimizer", settings.optimizer)(weights, lr=settings.rate),
+        planned=min(planned, settings.updates) if settings.updates else planned,
+        device=task.device,
+        rng=random.Random(settings.seed),
+    )
 
 
 def _network(config: ModelConfig, source: int, target: int, start: Model | None) -> EncoderDecoder:
@@ -125,28 +167,28 @@ def _network(config: ModelConfig, source: int, target: int, start: Model | None)
     return network
 
 
-def _start_models(configs: Sequence[ModelConfig], start: Path | None, device: torch.device) -> list[Model]:
+def _start_models(task: Task, start: Path | None) -> list[Model]:
     """Load what the training starts from: models that differ in what training adds to the likelihood alone."""
     if start is None:
         return []
-    places = _folders(configs, start)
-    models = [load_model(place, device) for place in places]
-    for config, model, place in zip(configs, models, places, strict=True):
-        found, wanted = _flat(model.config), _flat(config)
-        for name in (*_STARTED, *(field.name for field in dataclasses.fields(config.architecture))):
+    folders = dataclasses.replace(task, folder=start).folders
+    models = [load_model(folder, task.device) for folder in folders]
+    for config, model, folder in zip(task.configs, models, folders, strict=True):
+        actual, expected = _flat(model.config), _flat(config)
+        for name in (*_SHARED_WITH_START, *(field.name for field in dataclasses.fields(Architecture))):
             if name != "objectives":
-                _check_equal(place, name, found[name], wanted[name])
+                _check_equal(folder, name, actual[name], expected[name])
     if len(models) > 1 and (models[0].source, models[0].target) != (models[1].target, models[1].source):
         raise InputError(f"{start}: the two models have different vocabularies")
     return models
 
 
-def _check_same(configs: Sequence[ModelConfig], folders: Sequence[Path]) -> None:
+def _check_same(task: Task) -> None:
     """Refuse to go on with a training of other settings."""
-    for config, place in zip(configs, folders, strict=True):
-        found = _flat(read_config(place))
+    for config, folder in zip(task.configs, task.folders, strict=True):
+        actual = _flat(read_config(folder))
         for name, value in _flat(config).items():
-            _check_equal(place, name, found[name], value)
+            _check_equal(folder, name, actual[name], value)
 
 
 def _flat(config: ModelConfig) -> dict[str, Any]:
@@ -156,32 +198,27 @@ def _flat(config: ModelConfig) -> dict[str, Any]:
     return parts | values
 
 
-def _check_equal(place: Path, name: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        raise InputError(f"{place}: this model has {name} {found!r}, asked for is {wanted!r}")
+def _check_equal(folder: Path, name: str, actual: object, expected: object) -> None:
+    if actual != expected:
+        raise InputError(f"{folder}: this model has {name} {actual!r}, asked for is {expected!r}")
 
 
-def _tell(
-    learners: Sequence[Learner],
-    kept: Sequence[TokenPair],
-    corpus: Sequence[TokenPair],
-    dev: Sequence[TokenPair],
-    device: torch.device,
-) -> None:
+def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
     """Say what is about to be trained, and how much of dev the vocabularies do not know."""
     first = learners[0]
-    sizes = sum(weight.numel() for learner in learners for weight in learner.network.parameters())
+    weights = sum(weight.numel() for learner in learners for weight in learner.network.parameters())
     directions = " and ".join(learner.config.direction for learner in learners)
     note(
-        f"{first.config.preset}, {directions}: {len(kept)} of {len(corpus)} pairs, vocabularies of "
-        f"{len(first.source)} and {len(first.target)}, {sizes:,} parameters, on {device}"
+        f"{first.config.preset}, {directions}: {pairs} of {len(task.corpus)} pairs, vocabularies of "
+        f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, on {task.device}"
     )
-    shares = [_unknown([pair[side] for pair in dev], (first.source, first.target)[side]) for side in (0, 1)]
-    note(f"unknown words of dev: source {100 * shares[0]:.1f} %, target {100 * shares[1]:.1f} %")
-    if max(shares) > 0.5:
+    source = _share_of_unknown([source for source, _ in task.dev], first.source)
+    target = _share_of_unknown([target for _, target in task.dev], first.target)
+    note(f"unknown words of dev: source {100 * source:.1f} %, target {100 * target:.1f} %")
+    if max(source, target) > 0.5:
         note("warning: most words of dev are unknown; are source and target the same way round in training and dev?")
 
 
-def _unknown(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> float:
+def _share_of_unknown(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> float:
     numbers = [number for tokens in sentences for number in vocabulary.encode(tokens)]
     return numbers.count(UNKNOWN) / max(1, len(numbers))

@@ -1,14 +1,17 @@
 """Training models on files of parallel text."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
 from moses_io.errors import InputError
 from moses_io.text import read_parallel, tokens
+
+if TYPE_CHECKING:
+    from features.models.training.learner import TokenPair
 
 
 @dataclass(frozen=True)
@@ -50,16 +53,18 @@ class TrainingRequest:
 
     def check_start(self, other: "TrainingRequest") -> None:
         """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""
-        for name in ("symmetric", "backward", "right_to_left"):
-            found, wanted = getattr(other, name), getattr(self, name)
-            if found != wanted:
-                raise InputError(f"that model has {name.replace('_', '-')} {found}, this one {wanted}")
-        (there, schooled), (here, schooling) = other.settle(), self.settle()
-        for part in fields(here):
-            found, wanted = getattr(there, part.name), getattr(here, part.name)
-            if part.name != "objectives" and found != wanted:
-                raise InputError(f"that model has {part.name} {found!r}, this one {wanted!r}")
-        if (schooled.bpe, schooled.words, schooled.frequency) != (schooling.bpe, schooling.words, schooling.frequency):
+        for name, there, here in (
+            ("symmetric", other.symmetric, self.symmetric),
+            ("backward", other.backward, self.backward),
+            ("right-to-left", other.right_to_left, self.right_to_left),
+        ):
+            if there != here:
+                raise InputError(f"that model has {name} {there}, this one {here}")
+        (their_parts, theirs), (our_parts, ours) = other.settle(), self.settle()
+        for name, value in asdict(our_parts).items():
+            if name != "objectives" and asdict(their_parts)[name] != value:
+                raise InputError(f"that model has {name} {asdict(their_parts)[name]!r}, this one {value!r}")
+        if (theirs.bpe, theirs.words, theirs.frequency) != (ours.bpe, ours.words, ours.frequency):
             raise InputError("that model has another vocabulary; bpe, words and frequency must be the same")
 
     @property
@@ -94,17 +99,26 @@ def train_model(
     from features.models.device import find_device
     from features.models.folder import ModelConfig
     from features.models.training.loop import train
+    from features.models.training.preparation import Task
 
     names = request.folders
     directions = names if len(names) > 1 else ("backward" if request.backward else "forward",)
     partners = [f"../{name}" for name in reversed(names)] if len(names) > 1 else [""]
     configs = [
-        ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
+        ModelConfig(
+            preset=request.preset,
+            direction=direction,
+            architecture=architecture,
+            training=training,
+            right_to_left=request.right_to_left,
+            partner=partner,
+        )
         for direction, partner in zip(directions, partners, strict=True)
     ]
-    train(configs, corpus, dev, Path(output), find_device(device), Path(start) if start else None, resume)
+    task = Task(models=configs, corpus=corpus, dev=dev, folder=Path(output), device=find_device(device))
+    train(task, Path(start) if start else None, resume)
 
 
-def _read(paths: tuple[str, str], backward: bool) -> list[tuple[list[str], list[str]]]:
+def _read(paths: tuple[str, str], backward: bool) -> "list[TokenPair]":
     pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(*paths)]
     return [(target, source) for source, target in pairs] if backward else pairs

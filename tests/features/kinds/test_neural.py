@@ -18,6 +18,7 @@ from features.models.scoring.alone import score_pairs
 from features.models.scoring.tree import Sentence
 from features.models.settings import Architecture, Training
 from features.models.training.loop import train
+from features.models.training.preparation import Task
 from moses_io.errors import InputError
 
 CPU = torch.device("cpu")
@@ -33,7 +34,8 @@ def make(folder: Path, direction: str = "forward", right_to_left: bool = False, 
     architecture = Architecture(embedding=6, hidden=8, attention=6)
     training = Training(**{"epochs": 1, "rate": 0.01, "batch": 4} | settings)  # type: ignore[arg-type]
     pairs = TEXT if direction == "forward" else [pair[::-1] for pair in TEXT]
-    train([ModelConfig("rnnsearch", direction, architecture, training, right_to_left)], pairs, pairs, folder, CPU)
+    config = ModelConfig("rnnsearch", direction, architecture, training, right_to_left)
+    train(Task([config], pairs, pairs, folder, CPU))
     return folder
 
 

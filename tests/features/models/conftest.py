@@ -1,5 +1,6 @@
 """Every row of every table, as small networks in float64; a row that is new comes by itself."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -40,14 +41,13 @@ def _architectures() -> dict[str, Architecture]:
     for name, values in BESIDE_PRESETS.items():
         named[name] = override(Architecture(), Training(), SMALL | values)[0]
     for table, rows in TABLES.items():
-        for row in rows if hasattr(Architecture(), table) else ():
-            if not any(row in (getattr(one, table), *_several(one, table)) for one in named.values()):
+        for row in rows if table in asdict(Architecture()) else ():
+            if not any(row == asdict(one)[table] or row in _several(asdict(one)[table]) for one in named.values()):
                 named[row] = override(Architecture(), Training(), SMALL | {table: row})[0]
     return named
 
 
-def _several(architecture: Architecture, table: str) -> tuple[str, ...]:
-    value = getattr(architecture, table)
+def _several(value: Any) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
 
 

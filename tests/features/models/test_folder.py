@@ -77,10 +77,10 @@ def test_scores_do_not_depend_on_order_or_company(models: dict[str, Path]) -> No
     ]
 
     def sums(chosen: list[int]) -> list[float]:
-        found = np.zeros(len(chosen))
+        values = np.zeros(len(chosen))
         for numbers, scores in score_pairs([model], [pairs[n] for n in chosen]):
-            found[numbers] = scores.log_probs.sum(dim=1)
-        return [float(value) for value in found]
+            values[numbers] = scores.log_probs.sum(dim=1)
+        return [float(value) for value in values]
 
     together = sums([0, 1, 2, 3])
     np.testing.assert_allclose(sums([3, 1, 0, 2]), [together[n] for n in (3, 1, 0, 2)], atol=1e-4)

@@ -33,33 +33,33 @@ def test_log_probabilities_and_attention(network: EncoderDecoder, architecture: 
 
 @pytest.mark.parametrize("architecture", ["cohn-align-glofer", "coverage"], indirect=True)
 def test_objectives(network: EncoderDecoder, architecture: Architecture) -> None:
-    wanted = 0.0
+    expected = 0.0
     assert set(architecture.objectives) <= {"coverage", "fertility"}
     for source, target in zip(SOURCES, TARGETS, strict=True):
         slow = Slow(network, architecture, source, target)
         for i in range(1, len(source) + 1):
             fertility = sum(row[i] for row in slow.rows)
             if "coverage" in architecture.objectives:
-                wanted -= (1 - fertility) ** 2
+                expected -= (1 - fertility) ** 2
             if "fertility" in architecture.objectives:
                 hidden = np.tanh(slow.linear("objectives.fertility.hidden", slow.e[i]))
                 mean, spread = (math.log1p(math.exp(x)) for x in slow.linear("objectives.fertility.out", hidden))
                 variance = spread + SMALLEST_VARIANCE
-                wanted += -0.5 * math.log(2 * math.pi * variance) - (fertility - mean) ** 2 / (2 * variance)
+                expected += -0.5 * math.log(2 * math.pi * variance) - (fertility - mean) ** 2 / (2 * variance)
     bonus = network(pad(SOURCES, CPU), pad(TARGETS, CPU)).bonus
-    assert math.isclose(float(bonus.detach()), wanted, abs_tol=1e-9)
+    assert math.isclose(float(bonus.detach()), expected, abs_tol=1e-9)
 
 
 def test_trace(pair_of_networks: tuple[EncoderDecoder, EncoderDecoder], aligned: Architecture) -> None:
     forward, backward = pair_of_networks
-    found = trace(
+    traces = trace(
         forward(pad(SOURCES, CPU), pad(TARGETS, CPU)).rows, backward(pad(TARGETS, CPU), pad(SOURCES, CPU)).rows
     )
     for number, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         there, back = Slow(forward, aligned, source, target).rows, Slow(backward, aligned, target, source).rows
-        wanted = sum(there[j][i + 1] * back[i][j + 1] for j in range(len(target) + 1) for i in range(len(source) + 1))
-        assert math.isclose(float(found[number].detach()), wanted, abs_tol=1e-9)
-        assert wanted <= min(len(source), len(target)) + 1
+        expected = sum(there[j][i + 1] * back[i][j + 1] for j in range(len(target) + 1) for i in range(len(source) + 1))
+        assert math.isclose(float(traces[number].detach()), expected, abs_tol=1e-9)
+        assert expected <= min(len(source), len(target)) + 1
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ class Slow:
     ) -> None:
         self.w: dict[str, Array] = {name: weight.detach().numpy() for name, weight in network.named_parameters()}
         self.a = architecture
-        self.words = len(source)
+        self.source_length = len(source)
         self.allowed = list(range(len(source) + 2))
         if not architecture.sentinels and source:
             self.allowed = self.allowed[1:-1]
@@ -194,10 +194,10 @@ class Slow:
         if self.a.score == "location":
             positions = [i for i in positions if i <= self.a.positions]
         if self.a.window == "local-m":
-            centre = min(j, self.words)
+            centre = min(j, self.source_length)
         if self.a.window == "local-p":
             hidden = np.tanh(self.linear("decoder.attention.window.hidden", q))
-            centre = self.words * sigmoid(self.linear("decoder.attention.window.out", hidden))[0]
+            centre = self.source_length * sigmoid(self.linear("decoder.attention.window.out", hidden))[0]
         if self.a.window != "global":
             positions = [i for i in positions if abs(i - centre) <= self.a.reach]
         total = sum(np.exp(scores[i]) for i in positions)
@@ -235,7 +235,7 @@ class Slow:
         before = np.array([self.alpha(j - 1, k) for k in around])
         if term == "position":
             there = self.linear(f"{name}.target", np.array([math.log(1 + j)]))
-            return there + self.linear(f"{name}.source", np.array([math.log(1 + i), math.log(1 + self.words)]))
+            return there + self.linear(f"{name}.source", np.array([math.log(1 + i), math.log(1 + self.source_length)]))
         if term == "markov":
             return self.linear(f"{name}.window", before)
         if term == "fertility":

@@ -16,7 +16,7 @@ from features.models.training import learner, loop, preparation
 from features.models.training.checkpoint import Run
 from features.models.training.loop import train
 from features.models.training.optimizers import constant, halving, linear
-from features.models.training.preparation import prepare
+from features.models.training.preparation import Task, begin_run
 from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from moses_io.errors import InputError
 
@@ -34,9 +34,11 @@ def corpus(pairs: int) -> list[tuple[list[str], list[str]]]:
 
 
 def fit(folder: Path, resume: bool = False, **settings: Any) -> list[dict[str, Any]]:
-    wanted = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)
-    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, wanted)
-    train([config], corpus(400), corpus(40), folder, CPU, resume=resume)
+    training = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)
+    train(
+        Task([ModelConfig("rnnsearch", "forward", ARCHITECTURE, training)], corpus(400), corpus(40), folder, CPU),
+        resume=resume,
+    )
     return metrics(folder)
 
 
@@ -137,7 +139,7 @@ def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Pat
         fit(tmp_path / "model", resume=True, epochs=1, rate=0.5)
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, rate=0.02, batch=16, dropout=0.0))
     with pytest.raises(InputError, match="this model has corpus"):
-        train([config], corpus(300), corpus(40), tmp_path / "model", CPU, resume=True)
+        train(Task([config], corpus(300), corpus(40), tmp_path / "model", CPU), resume=True)
     with pytest.raises(InputError, match="the folder is not empty"):
         fit(tmp_path / "model", epochs=1)
     (tmp_path / "model" / CHECKPOINT).write_bytes(b"x")
@@ -152,7 +154,7 @@ def test_the_average_of_checkpoints_is_kept_if_it_is_better(tmp_path: Path, caps
 
 
 def begin(folder: Path, configs: list[ModelConfig], pairs: list[tuple[list[str], list[str]]]) -> Run:
-    return prepare(configs, pairs, pairs, folder, CPU, None, False, False)
+    return begin_run(Task(configs, pairs, pairs, folder, CPU), None, False)
 
 
 def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
@@ -190,11 +192,11 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
     gradients = torch.autograd.grad(loss, weights)
     norm = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
     assert norm > 0.05
-    wanted = [w.detach() - 0.1 * min(1, clip / norm) * g for w, g in zip(weights, gradients, strict=True)]
+    targets = [w.detach() - 0.1 * min(1, clip / norm) * g for w, g in zip(weights, gradients, strict=True)]
     total, tokens = loop._update(run, [batch], 0.1)
     assert total == pytest.approx(float(there.loss.detach() + back.loss.detach()))
     assert tokens == sum(len(source) + len(target) + 2 for source, target in run.corpus[0].pairs)
-    for weight, target in zip(weights, wanted, strict=True):
+    for weight, target in zip(weights, targets, strict=True):
         torch.testing.assert_close(weight.detach(), target)
 
 
@@ -221,7 +223,7 @@ def test_batches_by_tokens() -> None:
 def test_pairs_that_cannot_be_trained_on(tmp_path: Path) -> None:
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(length=2))
     with pytest.raises(InputError, match="no sentence pair to train on"):
-        train([config], [([], ["a"]), (["a"] * 3, ["b"])], corpus(2), tmp_path / "model", CPU)
+        train(Task([config], [([], ["a"]), (["a"] * 3, ["b"])], corpus(2), tmp_path / "model", CPU))
     assert not (tmp_path / "model").exists()
 
 
@@ -286,5 +288,5 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("bfloat16", [False, True])
 def test_training_on_a_gpu(tmp_path: Path, bfloat16: bool) -> None:
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=6, rate=0.02, bfloat16=bfloat16))
-    train([config], corpus(400), corpus(40), tmp_path / "model", torch.device("cuda"))
+    train(Task([config], corpus(400), corpus(40), tmp_path / "model", torch.device("cuda")))
     assert min(row["dev_perplexity"] for row in metrics(tmp_path / "model")) < 4
