@@ -57,7 +57,7 @@ _YANG = {
 """Yang et al. 2017, section 4.1, English to German."""
 
 _ENCDEC = Architecture(encoder="unidirectional", wiring="none")
-_ALIGN = Architecture(terms=("position", "markov", "fertility"))
+_ALIGN = Architecture(terms=("position", "markov", "fertility"), initial="learned")
 _FERTILE = dataclasses.replace(_ALIGN, objectives=("fertility",))
 _YANG_PARTS = Architecture(wiring="attend-after", feed="context")
 _BPE = Training(bpe=4000)

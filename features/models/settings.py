@@ -16,6 +16,7 @@ class Architecture:
         cell: recurrent cell of encoder and decoder.
         encoder: `bidirectional`, or `unidirectional` (stacked, its top layer gives the annotations).
         reverse: the source is read last word first; positions keep their own numbers.
+        initial: first states of the encoder, `zero` or `learned`.
         sentinels: `<s>` and `</s>` of the source may be attended to; they are always read.
         contextual: word vectors are masked by the whole source sentence (Choi et al. 2018, 4.3).
         wiring: where attention sits in the decoder's step.
@@ -41,6 +42,7 @@ class Architecture:
     cell: str = "lstm"
     encoder: str = "bidirectional"
     reverse: bool = False
+    initial: str = "zero"
     sentinels: bool = True
     contextual: bool = False
     wiring: str = "attend-first"
@@ -126,6 +128,7 @@ class Training:
 _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "seed"}
 _LIMITS = {"dropout": 1, "smoothing": 1, "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16}
 CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
+    "initial": ("zero", "learned"),
     "output": ("tanh", "state"),
     "feed": ("none", "output", "context"),
     "granularity": ("word", "fine"),

@@ -33,6 +33,10 @@ class Cell(NamedTuple):
     layers: type[nn.RNNBase]
     step: Callable[[Tensor, Tensor, Layer], Layer]
 
+    def packed(self, state: Layer) -> Tensor | Layer:
+        """Return a state as torch's module takes it: what the cell keeps, without the tuple if that is one tensor."""
+        return state if self.kept > 1 else state[0]
+
 
 def _lstm(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
     enter, forget, new, leave = (entering + recurrent).chunk(4, dim=1)  # (B, H) each
@@ -116,6 +120,6 @@ class Recurrence(nn.Module):
 
     def run(self, embedded: Tensor, state: tuple[Layer, ...]) -> Tensor:
         """(T, B, H) top layer over all steps (T, B, E); for what reads nothing beside the words."""
-        started = [torch.stack(tensors) for tensors in zip(*state, strict=True)]  # (layers, B, H) each
-        outputs: Tensor = self.stack(embedded, tuple(started) if self.cell.kept > 1 else started[0])[0]
+        first = tuple(torch.stack(tensors) for tensors in zip(*state, strict=True))  # (layers, B, H) each
+        outputs: Tensor = self.stack(embedded, self.cell.packed(first))[0]
         return outputs

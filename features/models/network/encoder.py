@@ -23,6 +23,26 @@ class Annotations(NamedTuple):
     last: tuple[Layer, ...]
 
 
+class FirstStates(nn.Module):
+    """First states of an encoder's layers: zeros, or a learned vector for each layer, direction and kept tensor.
+
+    Cohn et al. 2016 learn them (eq. 1, footnote 1); the other papers do not say.
+    """
+
+    def __init__(self, architecture: Architecture, directions: int) -> None:
+        super().__init__()
+        self.cell: Cell = find("cell", architecture.cell)
+        size = (self.cell.kept, architecture.encoder_layers * directions, architecture.hidden)
+        self.vectors = nn.Parameter(torch.zeros(size)) if architecture.initial == "learned" else None
+
+    def forward(self, layers: slice, batch: int) -> Tensor | Layer | None:
+        """(layers, B, H) of each tensor that the cell keeps, as torch takes them; none for zeros."""
+        if self.vectors is None:
+            return None
+        states = self.vectors[:, layers, None].expand(-1, -1, batch, -1)  # (kept, layers, B, H)
+        return self.cell.packed(states.contiguous().unbind(0))  # (layers, B, H) each
+
+
 class BidirectionalEncoder(nn.Module):
     """Layers in both directions: e_i = [forward_i; backward_i] (Bahdanau et al. 2015).
 
@@ -36,16 +56,18 @@ class BidirectionalEncoder(nn.Module):
         sizes = [architecture.embedding] + [2 * hidden] * (architecture.encoder_layers - 1)
         self.forwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
         self.backwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
+        self.first = FirstStates(architecture, directions=2)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
         """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
         order = _reversal(mask, sentinels=True)  # (B, S)
-        states = embedded
-        for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
+        states, batch = embedded, len(embedded)
+        for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             below = self.dropout(states)
-            ahead = forwards(below)[0]
-            back = _take(backwards(_take(below, order))[0], order)  # (B, S, H)
+            left, right = (self.first(slice(place, place + 1), batch) for place in (2 * layer, 2 * layer + 1))
+            ahead = forwards(below, left)[0]
+            back = _take(backwards(_take(below, order), right)[0], order)  # (B, S, H)
             states = torch.cat([ahead, back], dim=-1) * mask.unsqueeze(-1)  # (B, S, 2H)
         return Annotations(states=states, last=((back[:, 0],),))  # last (B, H)
 
@@ -64,6 +86,7 @@ class UnidirectionalEncoder(nn.Module):
         self.stack = self.cell.layers(
             architecture.embedding, architecture.hidden, layers, dropout=between, batch_first=True
         )
+        self.first = FirstStates(architecture, directions=1)
         self.reverse = architecture.reverse
         self.dropout = nn.Dropout(dropout)
 
@@ -73,7 +96,7 @@ class UnidirectionalEncoder(nn.Module):
         below = self.dropout(_take(embedded, order) if self.reverse else embedded)
         lengths = mask.sum(dim=1).cpu()  # (B,)
         packed = pack_padded_sequence(below, lengths, batch_first=True, enforce_sorted=False)
-        outputs, ends = self.stack(packed)
+        outputs, ends = self.stack(packed, self.first(slice(None), len(mask)))
         states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])  # (B, S, H)
         tensors = ends if self.cell.kept > 1 else (ends,)
         last = tuple(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))  # a tuple of (B, H) a layer

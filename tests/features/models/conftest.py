@@ -23,6 +23,10 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "after-with-terms": {
         "wiring": "attend-after", "terms": ["position", "fertility", "memory", "previous-word"], "cell": "gru",
     },
+    "learned-initial-gru": {"initial": "learned", "cell": "gru", **STACKED},
+    "learned-initial-reversed": {
+        "initial": "learned", "encoder": "unidirectional", "wiring": "none", "reverse": True, **STACKED,
+    },
     "after-stacked": {"wiring": "attend-after", "encoder": "unidirectional", "feed": "output", **STACKED},
     "first-location-words": {"score": "location", "sentinels": False},
     "first-general-local-p": {"score": "general", "window": "local-p", "encoder": "unidirectional", "reverse": True},

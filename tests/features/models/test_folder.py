@@ -55,6 +55,12 @@ def test_a_folder_of_the_first_day_loads_and_scores_as_then() -> None:
     assert math.exp(-total / 12) == pytest.approx(min(row["dev_perplexity"] for row in rows), rel=1e-5)
 
 
+def test_settings_that_a_folder_of_the_first_day_lacks() -> None:
+    """They are what its model was made with, whatever presets have today."""
+    architecture = load_model(Path(__file__).parent / "format2", CPU).config.architecture
+    assert architecture.initial == "zero"
+
+
 def test_weights_that_are_damaged_missing_or_of_another_model(folder: Path, models: dict[str, Path]) -> None:
     weights = folder / "model.safetensors"
     content = weights.read_bytes()

@@ -91,7 +91,7 @@ def test_what_cannot_be_started_from(trained: dict[str, Path], texts: Texts, tmp
     for request, start, message in (
         (TrainingRequest("cohn-align-glofer-pre"), "", "starts from a trained model"),
         (TrainingRequest("cohn-align-glofer-pre"), "nowhere", "nowhere: not a model folder"),
-        (TrainingRequest("cohn-align", settings=SMALL), str(trained["rnnsearch"]), "this model has terms"),
+        (TrainingRequest("cohn-align", settings=SMALL), str(trained["rnnsearch"]), "this model has initial 'zero'"),
         (TrainingRequest("rnnsearch", settings=SMALL | {"hidden": 8}), str(trained["rnnsearch"]), "has hidden 16"),
         (TrainingRequest("rnnsearch", True, settings=SMALL), str(trained["rnnsearch"]), "has direction 'forward'"),
         (TrainingRequest("rnnsearch", False, True, settings=SMALL), str(trained["rnnsearch"]), "has right_to_left"),

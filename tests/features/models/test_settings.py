@@ -88,5 +88,7 @@ def test_presets_hold_together(name: str) -> None:
 def test_presets() -> None:
     assert find_preset("cohn-align").architecture.terms == ("position", "markov", "fertility")
     assert settle(find_preset("yang-window11"), True, {})[0].neighbours == 5
+    learned = {name for name in PRESETS if find_preset(name).architecture.initial == "learned"}
+    assert learned == {name for name in PRESETS if name.startswith("cohn-")}
     with pytest.raises(InputError, match="unknown preset 'rnnserch'; did you mean 'rnnsearch'"):
         find_preset("rnnserch")

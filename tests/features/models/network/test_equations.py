@@ -140,20 +140,26 @@ class Slow:
             outputs = [x[i] for i in order]
             last = []
             for layer in range(self.a.encoder_layers):
-                outputs, state = self.run("encoder.stack", layer, outputs)
+                outputs, state = self.run("encoder.stack", layer, outputs, self.first(layer))
                 last.append(state)
             self.e = [outputs[order.index(i)] for i in range(len(x))]
             return last
         self.e = x
         for layer in range(self.a.encoder_layers):
-            ahead, _ = self.run(f"encoder.forwards.{layer}", 0, self.e)
-            back, _ = self.run(f"encoder.backwards.{layer}", 0, self.e[::-1])
+            ahead, _ = self.run(f"encoder.forwards.{layer}", 0, self.e, self.first(2 * layer))
+            back, _ = self.run(f"encoder.backwards.{layer}", 0, self.e[::-1], self.first(2 * layer + 1))
             self.e = [np.concatenate(pair) for pair in zip(ahead, back[::-1], strict=True)]
         outputs = np.split(np.tanh(self.linear("decoder.bridge", back[-1])), self.a.layers)
         return [[output, *self.nothing(self.a.hidden)[1:]] for output in outputs]
 
-    def run(self, name: str, layer: int, x: list[Array]) -> tuple[list[Array], list[Array]]:
-        state, outputs = self.nothing(self.a.hidden), []
+    def first(self, number: int) -> list[Array]:
+        """State in which an encoder's layer begins; Cohn eq. 1 and footnote 1 have it learned."""
+        if self.a.initial == "zero":
+            return self.nothing(self.a.hidden)
+        return [vectors[number] for vectors in self.w["encoder.first.vectors"]]
+
+    def run(self, name: str, layer: int, x: list[Array], state: list[Array]) -> tuple[list[Array], list[Array]]:
+        outputs = []
         for value in x:
             state = self.cell(self.entering(name, layer, value), self.recurrent(name, layer, state), state)
             outputs.append(state[0])
