@@ -8,6 +8,7 @@ needs nothing else. While a model trains, the weights in its folder are those of
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import safetensors
 import safetensors.torch
@@ -128,7 +129,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """Read what a model folder is; settings that are younger than the folder have their defaults."""
+    """Read what a model folder is; settings that are younger than the folder have what its model was made with."""
     path = folder / _CONFIG
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -140,8 +141,14 @@ def read_config(folder: Path) -> ModelConfig:
     if version != FORMAT:
         raise InputError(f"{path}: format {version}, this version reads format {FORMAT}")
     try:
-        settings = {**values.pop("architecture"), **values.pop("training")}
+        parts = {**values.pop("architecture")}
+        settings = _former_settings(parts) | parts | values.pop("training")
         architecture, training = override(Architecture(), Training(), settings)
         return ModelConfig(architecture=architecture, training=training, **values)
     except (KeyError, TypeError, InputError) as error:
         raise InputError(f"{path}: not the settings of a model ({error})") from None
+
+
+def _former_settings(parts: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of version 0.2 as they were, unwritten, in a model of an earlier one with these parts."""
+    return {"softmax_bias": parts.get("bias", True)}

@@ -40,7 +40,7 @@ _LUONG = {
     "embedding": 1000, "hidden": 1000, "attention": 1000, "layers": 4, "encoder_layers": 4, "positions": 50,
     "words": 50000, "frequency": 1, "length": 50, "batch": 128, "init": 0.1, "clip": 5,
     "optimizer": "sgd", "rate": 1, "schedule": "halving", "epochs": 12, "patience": 12, "hold": 8, "dropout": 0.2,
-    "bias": False,
+    "bias": False, "softmax_bias": False,
 }  # fmt: skip
 """Luong et al. 2015, section 4.1, with dropout."""
 _LUONG_PLAIN = _LUONG | {"epochs": 10, "hold": 5, "dropout": 0}
@@ -54,12 +54,12 @@ _YANG = {
     "length": 50, "batch": 128, "init": 0.1, "clip": 3,
     "optimizer": "sgd", "rate": 0.7, "schedule": "halving", "epochs": 12, "patience": 12, "hold": 8, "dropout": 0,
 }  # fmt: skip
-"""Yang et al. 2017, section 4.1, English to German."""
+"""Yang et al. 2017, section 3.2, English to German."""
 
 _ENCDEC = Architecture(encoder="unidirectional", wiring="none")
 _ALIGN = Architecture(terms=("position", "markov", "fertility"), initial="learned")
 _FERTILE = dataclasses.replace(_ALIGN, objectives=("fertility",))
-_YANG_PARTS = Architecture(wiring="attend-after", feed="context")
+_YANG_PARTS = Architecture(wiring="attend-after", feed="context", softmax_bias=False)
 _BPE = Training(bpe=4000)
 
 
@@ -67,7 +67,7 @@ def _luong(score: str, window: str = "global") -> Preset:
     feed = "none" if score == "location" else "output"
     parts = Architecture(
         encoder="unidirectional", reverse=True, sentinels=False, wiring="attend-after", feed=feed, score=score,
-        window=window, bias=False,
+        window=window, bias=False, softmax_bias=False,
     )  # fmt: skip
     return Preset(f"{window} attention, score {score} (Luong et al. 2015)", parts, paper=_LUONG)
 

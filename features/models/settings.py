@@ -27,7 +27,8 @@ class Architecture:
         granularity: one weight an annotation (`word`), or one for each of its dimensions (`fine`).
         terms: what is added inside the additive score.
         objectives: what is added to the log-likelihood in training.
-        bias: the output layers have biases (Luong's have none).
+        bias: the layers below the softmax have biases (Luong's have none).
+        softmax_bias: the softmax has one (Luong's and Yang's have none).
         embedding: size E of the word vectors, on both sides.
         hidden: size H of the decoder's state and of each direction of the encoder.
         attention: size A of the hidden layer in which query and keys meet.
@@ -54,6 +55,7 @@ class Architecture:
     terms: tuple[str, ...] = ()
     objectives: tuple[str, ...] = ()
     bias: bool = True
+    softmax_bias: bool = True
     embedding: int = 128
     hidden: int = 256
     attention: int = 128

@@ -77,7 +77,7 @@ class EncoderDecoder(nn.Module):
         self.context = Contextualization(architecture) if architecture.contextual else None
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
         self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
-        self.softmax = Softmax(architecture.hidden, target_size, bias=architecture.bias)
+        self.softmax = Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
         self.objectives = nn.ModuleDict(
             {name: find("objectives", name)(architecture) for name in architecture.objectives}
         )

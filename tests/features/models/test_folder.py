@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from features.models.device import find_device
-from features.models.folder import load_model
+from features.models.folder import load_model, read_config
 from features.models.scoring.alone import score_pairs
 from moses_io.errors import InputError
 
@@ -58,7 +58,16 @@ def test_a_folder_of_the_first_day_loads_and_scores_as_then() -> None:
 def test_settings_that_a_folder_of_the_first_day_lacks() -> None:
     """They are what its model was made with, whatever presets have today."""
     architecture = load_model(Path(__file__).parent / "format2", CPU).config.architecture
-    assert architecture.initial == "zero"
+    assert (architecture.initial, architecture.softmax_bias) == ("zero", True)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_folder_with_one_switch_for_both_biases(folder: Path, bias: bool) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    del config["architecture"]["softmax_bias"]
+    config["architecture"]["bias"] = bias
+    (folder / "config.json").write_text(json.dumps(config))
+    assert read_config(folder).architecture.softmax_bias == bias
 
 
 def test_weights_that_are_damaged_missing_or_of_another_model(folder: Path, models: dict[str, Path]) -> None:

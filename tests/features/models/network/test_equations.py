@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from features.models.batches import pad
 from features.models.network.model import EncoderDecoder
 from features.models.network.objectives import SMALLEST_VARIANCE, trace
+from features.models.presets import PRESETS
 from features.models.settings import Architecture
 from features.models.vocabulary import BEGIN, END
 
@@ -29,6 +30,17 @@ def test_log_probabilities_and_attention(network: EncoderDecoder, architecture: 
         np.testing.assert_allclose(scores.log_probs[number, :steps], slow.log_probs, atol=1e-9)
         if architecture.wiring != "none":
             np.testing.assert_allclose(scores.attention[number, :steps, :positions], slow.rows, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("preset", "softmax", "below"),
+    [("yang-window11", False, True), ("luong-global-dot", False, False), ("rnnsearch", True, True)],
+)
+def test_which_layers_have_a_bias(preset: str, softmax: bool, below: bool) -> None:
+    """Yang eq. 8 has one and eq. 9 none; Luong's code has none, mantis (Cohn) both."""
+    names = dict(EncoderDecoder(PRESETS[preset].architecture, 10, 10).named_parameters())
+    assert ("softmax.bias" in names) == softmax
+    assert bool({"decoder.combine.bias", "decoder.word_output.bias"} & set(names)) == below
 
 
 @pytest.mark.parametrize("architecture", ["cohn-align-glofer", "coverage"], indirect=True)
