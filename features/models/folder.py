@@ -151,4 +151,5 @@ def read_config(folder: Path) -> ModelConfig:
 
 def _former_settings(parts: dict[str, Any]) -> dict[str, Any]:
     """Return settings of version 0.2 as they were, unwritten, in a model of an earlier one with these parts."""
-    return {"softmax_bias": parts.get("bias", True)}
+    fertility = parts.get("attention", Architecture.attention) if "fertility" in parts.get("objectives", ()) else 0
+    return {"softmax_bias": parts.get("bias", True), "fertility": fertility}

@@ -38,6 +38,7 @@ class Architecture:
         neighbours: k, source positions on each side that the terms on earlier attention see.
         positions: L, source words that the location score can look at.
         memory: size of the memory that the term `memory` keeps for every source position.
+        fertility: size of the hidden layer of global fertility; 0 takes H.
     """
 
     cell: str = "lstm"
@@ -65,6 +66,7 @@ class Architecture:
     neighbours: int = 1
     positions: int = 80
     memory: int = 32
+    fertility: int = 0
 
     @property
     def annotation(self) -> int:
@@ -127,7 +129,7 @@ class Training:
     seed: int = 1
 
 
-_FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "seed"}
+_FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "fertility", "seed"}
 _LIMITS = {"dropout": 1, "smoothing": 1, "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16}
 CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "initial": ("zero", "learned"),

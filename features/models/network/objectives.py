@@ -19,14 +19,15 @@ SMALLEST_VARIANCE = 0.1
 class GlobalFertility(nn.Module):
     """sum_i log N(f_i; mu(e_i), sigma²(e_i)), f_i = sum_j alpha[j, i], over source words (Cohn et al. 2016, 3.3).
 
-    One tanh layer feeds mu and sigma², a softplus makes each positive. Sentinels are left out, so that weight can go
-    there.
+    One tanh layer of size H, as Cohn's table 2 counts it, feeds mu and sigma², a softplus makes each positive.
+    Sentinels are left out, so that weight can go there.
     """
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.hidden = nn.Linear(architecture.annotation, architecture.attention)
-        self.out = nn.Linear(architecture.attention, 2)
+        size = architecture.fertility or architecture.hidden
+        self.hidden = nn.Linear(architecture.annotation, size)
+        self.out = nn.Linear(size, 2)
 
     def forward(self, source: Source, rows: Tensor) -> Tensor:
         """(B,) log-density of each sentence's fertilities, in nats."""

@@ -58,7 +58,12 @@ def test_a_folder_of_the_first_day_loads_and_scores_as_then() -> None:
 def test_settings_that_a_folder_of_the_first_day_lacks() -> None:
     """They are what its model was made with, whatever presets have today."""
     architecture = load_model(Path(__file__).parent / "format2", CPU).config.architecture
-    assert (architecture.initial, architecture.softmax_bias) == ("zero", True)
+    assert (architecture.initial, architecture.softmax_bias, architecture.fertility) == ("zero", True, 0)
+
+
+def test_global_fertility_of_an_older_folder_has_the_size_of_attention() -> None:
+    config = read_config(Path(__file__).parents[2] / "expected" / "models" / "forward")
+    assert (config.architecture.attention, config.architecture.hidden, config.architecture.fertility) == (10, 12, 10)
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from features.models.batches import pad
 from features.models.network.model import EncoderDecoder
 from features.models.network.objectives import SMALLEST_VARIANCE, trace
-from features.models.presets import PRESETS
+from features.models.presets import PRESETS, settle
 from features.models.settings import Architecture
 from features.models.vocabulary import BEGIN, END
 
@@ -60,6 +60,13 @@ def test_objectives(network: EncoderDecoder, architecture: Architecture) -> None
                 expected += -0.5 * math.log(2 * math.pi * variance) - (fertility - mean) ** 2 / (2 * variance)
     bonus = network(pad(SOURCES, CPU), pad(TARGETS, CPU)).bonus
     assert math.isclose(float(bonus.detach()), expected, abs_tol=1e-9)
+
+
+def test_global_fertility_costs_what_the_paper_counts() -> None:
+    """Cohn table 2: 0.5M weights at 512/512/256."""
+    architecture, _ = settle(PRESETS["cohn-align-glofer"], True, {})
+    weights = sum(weight.numel() for weight in EncoderDecoder(architecture, 10, 10).objectives.parameters())
+    assert round(weights / 1e6, 1) == 0.5
 
 
 def test_trace(pair_of_networks: tuple[EncoderDecoder, EncoderDecoder], aligned: Architecture) -> None:
