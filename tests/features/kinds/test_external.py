@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import Candidates, Resources
+from features.feature import Resources, Sentence
+from features.feature_set import FeatureSet
 from features.kinds.huggingface import HuggingFace
 from features.kinds.score_files import read_scores
 from features.request import packaged, parse_requests
@@ -157,7 +158,7 @@ def test_hugging_face_sums_over_the_pieces(transformer: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM
 
     feature = HuggingFace(str(transformer), Resources("cpu"))
-    given = [Candidates(0, ("die", "Zeitung"), (("the", "newspaper"), ("the",), ("the", "newspaper")))]
+    given = [Sentence(0, ("die", "Zeitung"), (("the", "newspaper"), ("the",), ("the", "newspaper")))]
     values = feature(given)
     assert values[0] == values[2] and values.shape == (3, 1)
     known = feature._scorer._tokenizer.get_vocab()
@@ -173,4 +174,4 @@ def test_hugging_face_sums_over_the_pieces(transformer: Path) -> None:
 def test_without_transformers_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match="feature 'hf' needs transformers"):
-        parse_requests(["hf:x"])[0].load(Resources("cpu"))
+        FeatureSet(parse_requests(["hf:x"]), Resources("cpu"))
