@@ -1,6 +1,7 @@
 """Scores of other tools, programs, and features of other people."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -120,6 +121,37 @@ def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.M
     assert b"L= 1 As= 1" in out
     (folder / "letters_here.py").write_text("")
     assert "unknown feature 'letters_here:Nothing'" in score(command, write, "X=letters_here:Nothing")[2]
+
+
+READS_A_MODEL = """
+from features.feature import ModelFeature, Need
+
+
+class Twice(ModelFeature):
+    def __init__(self, argument, readers):
+        self.signature = "twice|" + readers[0].signature
+
+    @classmethod
+    def needs(cls, argument):
+        return [Need((argument,), ("logprob",))]
+
+    def __call__(self, sentences, readings):
+        return 2 * readings[0].values["logprob"][:, None]
+"""
+
+
+def test_a_class_that_looks_at_what_a_model_says(
+    command: Command, write: Write, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write("reads_a_model.py", READS_A_MODEL).parent)
+    arguments = ["--source", write("src", "x y\nz\n"), "--feature", f"A=neural:{models['forward']}"]
+    mine = f"B=reads_a_model:Twice:{models['forward']}"
+    status, out, err = command("score", write("list", LIST), *arguments, "--feature", mine, "--verify", 3)
+    assert status == 0, err
+    for line in out.decode().splitlines():
+        once, twice = re.findall("(?:A|B)= ([-0-9.]+)", line)
+        assert float(twice) == pytest.approx(2 * float(once))
+    assert "B = twice|preset:cohn-align|" in err and "B: 3 candidates scored one by one" in err
 
 
 def test_a_package_brings_features(tmp_path: Path) -> None:
