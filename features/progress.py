@@ -20,15 +20,15 @@ class Bar:
     def __init__(self, progress: Progress, description: str, total: int) -> None:
         self._progress, self._description, self._total = progress, description, total
         self._task = progress.add_task(description, total=total, note="")
-        self._done, self._told = 0, time.monotonic()
+        self._done, self._last_line = 0, time.monotonic()
 
-    def advance(self, units: int, words: str) -> None:
-        """Count `units` more and show `words`."""
+    def advance(self, units: int, status: str) -> None:
+        """Count `units` more and show a few words."""
         self._done += units
-        self._progress.update(self._task, advance=units, note=words)
-        if self._progress.disable and time.monotonic() - self._told > PAUSE:
-            self._told = time.monotonic()
-            note(f"{self._description}: {self._done} of {self._total} {words}".rstrip())
+        self._progress.update(self._task, advance=units, note=status)
+        if self._progress.disable and time.monotonic() - self._last_line > PAUSE:
+            self._last_line = time.monotonic()
+            note(f"{self._description}: {self._done} of {self._total} {status}".rstrip())
 
 
 @contextmanager
@@ -36,9 +36,9 @@ def progress_bar(description: str, total: int) -> Iterator[Bar]:
     """Show a bar while the block runs, or a line now and then where stderr is not a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    told = TextColumn("{task.fields[note]}")
+    beside = TextColumn("{task.fields[note]}")
     lines = bool(_speaker) or not console.is_terminal
-    with Progress(*columns, told, console=console, transient=True, disable=lines) as progress:
+    with Progress(*columns, beside, console=console, transient=True, disable=lines) as progress:
         yield Bar(progress, description, total)
 
 

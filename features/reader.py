@@ -1,146 +1,139 @@
-"""Models that read lists once for all features that ask them.
+"""Models as features use them: what is needed of a list is read from it, a group of sentences at a time."""
 
-A feature says at the start what it wants (`Reader.ask`); the first of them that is called has the model read the list,
-and the others find what was read.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
+from features.cache import Cache
+from features.feature import AttentionRows, Reading, Resources, Sentence, Steps
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model, load_model
-from features.models.scoring.alone import Rows, score_alone
+from features.models.scoring.alone import score_alone
 from features.models.scoring.inference import fold, lower
-from features.models.scoring.tree import Sentence, score_tree
+from features.models.scoring.tree import score_tree
+from features.models.scoring.values import CandidateScores
 from features.progress import note
 from moses_io.errors import InputError
+from moses_io.text import encode
 
 GROUP = {"cpu": 4096, "cuda": 16384}
 """Candidates that are scored together, at most; a sentence with more is a group of its own."""
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What was read of N candidates: (N,) of each value by its name, and rows of attention if they were asked for."""
-
-    values: dict[str, Array]
-    rows: list[Rows]
-
-
-NOTHING: tuple[list[Candidates], Reading] = ([], Reading({}, []))
-
-
 class Reader:
-    """A model, or several as the mean of their distributions, as features use it.
+    """A model, or several as the mean of their distributions.
+
+    Attributes:
+        folders: of the models.
+        config: what the first one is; the others are alike.
+        signature: of the models.
+        precision: the same, of how their products are reckoned; empty for float32.
 
     Raises:
-        InputError: a folder that is no model.
+        InputError: a folder that is no model, or models that do not say the same words in the same order.
     """
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
-        self._folders, self._device = folders, find_device(resources.device)
+        self.folders, self._device = folders, find_device(resources.device)
         self._models = self._load()
         self.config = self._models[0].config
         self._backward = self.config.direction == "backward"
         lowered = resources.precision == "bf16"
         self.signature = "|".join([model.signature for model in self._models])
         self.precision = "precision:bf16" if lowered else ""
+        self._cache = Cache(resources.cache) if resources.cache else None
         for model in self._models:
             if not self._backward:
                 fold(model.network)
             if lowered:
                 lower(model.network, stepwise=not self._backward)
-        self.steps = (0, 0)
-        """Steps that decoders took over prefix trees, and those of all candidates one by one."""
-        self._names: list[str] = []
-        self._rows, self._askers = False, 0
-        self._last = NOTHING
 
-    def ask(self, names: Sequence[str] = (), rows: bool = False) -> None:
-        """Have values, or rows of attention, among what is read from now on."""
-        self._names += [name for name in names if name not in self._names]
-        self._rows = self._rows or rows
-        self._askers += 1
-        self._last = NOTHING
-
-    def __call__(self, sentences: Sequence[Candidates]) -> Reading:
-        """Read sentences, or return what was read if they are those of the call before; one asker alone never needs it.
+    def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
+        """Read values by their names, and rows of attention if they are needed, which no cache keeps.
 
         Raises:
             InputError: the memory does not suffice for a single candidate.
         """
-        if sentences and self._last[0] == list(sentences):
-            return self._last[1]
-        self._last = NOTHING
-        reading = self._read(sentences)
-        if self._askers > 1:
-            self._last = (list(sentences), reading)
-        return reading
+        if self._cache is None or attention:
+            return self._read(sentences, names, attention)
+        keys = [self._keys(each, names) for each in sentences]
+        known = self._cache.look_up([key for rows in keys for row in rows for key in row])
+        new, new_keys = _unknown(sentences, keys, known)
+        reading = self._read(new, names, attention=False)
+        computed = {
+            key: value.tobytes()
+            for column, name in enumerate(names)
+            for key, value in zip((row[column] for row in new_keys), reading.values[name], strict=True)
+        }
+        self._cache.keep(computed)
+        known |= computed
+        values = np.frombuffer(b"".join(known[key] for rows in keys for row in rows for key in row))
+        table = values.reshape(-1, len(names))  # (N, names)
+        return reading._replace(values=dict(zip(names, table.T, strict=True)))
 
-    def alone(self, sentences: Sequence[Candidates], names: Sequence[str]) -> Array:
-        """(N, names) in float32 by the models as they were trained, each candidate from its first word."""
-        values, _ = score_alone(self._exact, _pairs([(each.source, each.hypotheses) for each in sentences]), names)
-        return values.cpu().numpy()
+    def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
+        """Read in float32 by the models as they were trained, each candidate from its first word."""
+        scores = score_alone(self._exact, [sentence], names, attention)
+        return Reading(dict(zip(names, scores.values.T, strict=True)), scores.attention)
 
     @cached_property
     def _exact(self) -> list[Model]:
         return self._load()
 
     def _load(self) -> list[Model]:
-        models = [load_model(Path(folder), self._device) for folder in self._folders]
-        for folder, model in zip(self._folders[1:], models[1:], strict=True):
+        models = [load_model(Path(folder), self._device) for folder in self.folders]
+        for folder, model in zip(self.folders[1:], models[1:], strict=True):
             reason = _difference(models[0], model)
             if reason:
-                raise InputError(f"{folder}: {reason} than {self._folders[0]}; use one feature 'neural' a model")
+                raise InputError(f"{folder}: {reason} than {self.folders[0]}; use one feature 'neural' a model")
         return models
 
-    def _read(self, sentences: Sequence[Candidates]) -> Reading:
-        starts = np.cumsum([0, *(len(each.hypotheses) for each in sentences)])
-        values = np.empty((starts[-1], len(self._names)))
-        rows: list[Rows] = [np.empty((0, 0), dtype=np.float32)] * (int(starts[-1]) if self._rows else 0)
+    def _keys(self, sentence: Sentence, names: Sequence[str]) -> list[list[bytes]]:
+        """Return the keys of each candidate's values in a cache."""
+        models = f"{self.signature}|{self.precision}\n{' '.join(sentence.source)}\n"
+        texts = [encode(models + " ".join(hypothesis)) for hypothesis in sentence.hypotheses]
+        return [
+            [hashlib.blake2b(name.encode() + b"\n" + text, digest_size=16).digest() for name in names] for text in texts
+        ]
+
+    def _read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> Reading:
+        starts = np.cumsum([0, *(len(each.hypotheses) for each in sentences)])  # (sentences + 1,)
+        values = np.empty((starts[-1], len(names)))
+        rows: list[AttentionRows] = [np.empty((0, 0), dtype=np.float32)] * (int(starts[-1]) if attention else 0)
+        steps = Steps()
         for group in groups(sentences, GROUP[self._device.type]):
             places = np.concatenate([np.arange(starts[number], starts[number + 1]) for number in group])
-            found, seen = self._scored([(sentences[number].source, sentences[number].hypotheses) for number in group])
-            values[places] = found
-            for place, row in zip(places, seen, strict=False):
+            scores = self._score([sentences[number] for number in group], names, attention)
+            values[places], steps = scores.values, steps.plus(scores.steps)
+            for place, row in zip(places, scores.attention, strict=False):
                 rows[place] = row
-        return Reading(dict(zip(self._names, values.T, strict=True)), rows)
+        return Reading(dict(zip(names, values.T, strict=True)), rows, steps)
 
-    def _scored(self, sentences: Sequence[Sentence]) -> tuple[Array, list[Rows]]:
+    def _score(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> CandidateScores:
         """Score a group, or if the memory does not suffice its halves."""
         try:
-            if self._backward:
-                values, rows = score_alone(self._models, _pairs(sentences), self._names, self._rows)
-            else:
-                values, rows, steps, alone = score_tree(self._models, sentences, self._names, self._rows)
-                self.steps = (self.steps[0] + steps, self.steps[1] + alone)
-            return values.cpu().numpy(), rows
+            score = score_alone if self._backward else score_tree
+            return score(self._models, sentences, names, attention)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-        count = sum(len(hypotheses) for _, hypotheses in sentences)
+        count = sum(len(each.hypotheses) for each in sentences)
         if count == 1:
-            raise InputError(f"out of memory for a single candidate of {len(sentences[0][1][0])} words")
+            raise InputError(f"out of memory for a single candidate of {len(sentences[0].hypotheses[0])} words")
         note(f"warning: out of memory; {count} candidates are scored in two parts")
-        (first, above), (second, below) = (self._scored(half) for half in _halves(sentences))
-        return np.concatenate([first, second]), above + below
+        first, second = (self._score(half, names, attention) for half in _halves(sentences))
+        return CandidateScores(
+            values=np.concatenate([first.values, second.values]),  # (N, names)
+            attention=first.attention + second.attention,
+            steps=first.steps.plus(second.steps),
+        )
 
 
-def find_reader(folders: Sequence[str], resources: Resources) -> Reader:
-    """Return the reader of some models, which all features with the same resources share."""
-    key = tuple(folders)
-    if key not in resources.readers:
-        resources.readers[key] = Reader(folders, resources)
-    reader: Reader = resources.readers[key]
-    return reader
-
-
-def groups(sentences: Sequence[Candidates], size: int) -> list[list[int]]:
+def groups(sentences: Sequence[Sentence], size: int) -> list[list[int]]:
     """Cut sentences into groups of sources of similar length; of several, with `size` candidates at most."""
     groups: list[list[int]] = []
     held = 0
@@ -153,8 +146,17 @@ def groups(sentences: Sequence[Candidates], size: int) -> list[list[int]]:
     return groups
 
 
-def _pairs(sentences: Sequence[Sentence]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    return [(source, hypothesis) for source, hypotheses in sentences for hypothesis in hypotheses]
+def _unknown(
+    sentences: Sequence[Sentence], keys: Sequence[list[list[bytes]]], known: Mapping[bytes, bytes]
+) -> tuple[list[Sentence], list[list[bytes]]]:
+    """Return the sentences with those of their candidates that lack a known value, and the keys of these."""
+    new, new_keys = [], []
+    for each, rows in zip(sentences, keys, strict=True):
+        places = [place for place, row in enumerate(rows) if not all(key in known for key in row)]
+        if places:
+            new.append(replace(each, hypotheses=tuple(each.hypotheses[place] for place in places)))
+            new_keys += [rows[place] for place in places]
+    return new, new_keys
 
 
 def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
@@ -162,9 +164,9 @@ def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
     if len(sentences) > 1:
         middle = len(sentences) // 2
         return [list(sentences[:middle]), list(sentences[middle:])]
-    ((source, hypotheses),) = sentences
-    middle = len(hypotheses) // 2
-    return [[(source, hypotheses[:middle])], [(source, hypotheses[middle:])]]
+    (only,) = sentences
+    middle = len(only.hypotheses) // 2
+    return [[replace(only, hypotheses=part)] for part in (only.hypotheses[:middle], only.hypotheses[middle:])]
 
 
 def _difference(first: Model, other: Model) -> str:

@@ -1,5 +1,6 @@
-"""Features as asked for: a label, a kind of the table, of a package or of a module, and its argument."""
+"""Requests of features: a label, a kind of the table, of a package or of a module, and its argument."""
 
+import functools
 import importlib
 import importlib.metadata
 import importlib.util
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from features.feature import FEATURES, Feature, Kind, Resources
+from features.kinds.table import FEATURES, Kind
 from moses_io.errors import InputError, nearest
 
 GROUP = "moses_rerank.features"
@@ -25,7 +26,7 @@ _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class FeatureRequest:
-    """A feature as asked for: `[LABEL=]KIND[:ARG]`, or `[LABEL=]module:Class[:ARG]`."""
+    """A feature by name: `[LABEL=]KIND[:ARG]`, or `[LABEL=]module:Class[:ARG]`."""
 
     label: str
     kind: str
@@ -43,11 +44,11 @@ class FeatureRequest:
             return []
         bracketed = self.row.takes in ("models", "folder")
         named, _ = split_values(self.argument) if bracketed else (self.argument, ())
-        return named.split(",") if "," in self.row.argument else [named]
+        return named.split(",") if self.row.many else [named]
 
     @property
     def readers(self) -> set[tuple[str, ...]]:
-        """Folders of the models that are read for it, those of an ensemble as one; see `features.reader`."""
+        """Folders of the models that are read for it, those of an ensemble as one."""
         if self.row.takes != "models":
             return set()
         return {tuple(self.parts)} if self.kind == "ensemble" else {(part,) for part in self.parts}
@@ -76,16 +77,8 @@ class FeatureRequest:
                 raise InputError(f"feature 'command:{self.argument}': {error}") from None
         if self.kind in FEATURES:
             return []
-        found = importlib.util.find_spec(self.row.target.split(":")[0])
-        return [found.origin] if found and found.origin else []
-
-    def load(self, resources: Resources) -> Feature:
-        """Make the feature: read its files, put its model on the device."""
-        module, name = self.row.target.split(":")
-        feature: Feature = getattr(importlib.import_module(module), name)(self.argument, resources)
-        if resources.cache and hasattr(feature, "steps"):
-            feature = importlib.import_module("features.cache").Cached(feature, resources.cache)
-        return feature
+        module = importlib.util.find_spec(self.row.target.split(":")[0])
+        return [module.origin] if module and module.origin else []
 
 
 def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
@@ -97,23 +90,23 @@ def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
 
 
 def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
-    """Read what was asked for; without a label, the kind's own with the next free number.
+    """Read requests; without a label, the kind's own with the next free number.
 
     Raises:
-        InputError: an unknown kind, a label that Moses' tools would not take for a dense one, a label asked for
-            twice, or a missing argument.
+        InputError: an unknown kind, a label that Moses' tools would not take for a dense one, a label of two features,
+            or a missing argument.
     """
     requests: list[FeatureRequest] = []
     for text in texts:
         labelled = re.fullmatch("([^=:]*)=(.*)", text)
-        named, rest = (labelled.group(1), labelled.group(2)) if labelled else (None, text)
-        kind, argument = _split(rest)
+        kind, argument = _split(labelled.group(2) if labelled else text)
         row = _rows()[kind] if kind in _rows() else _user(kind)
-        if (argument and not row.argument) or (row.argument and not argument and not row.argument.startswith("[")):
+        if (argument and not row.argument) or (row.argument and not argument and not row.optional):
             raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
         taken = {request.label for request in requests}
-        label = named
-        if label is None:
+        if labelled:
+            label = labelled.group(1)
+        else:
             label = next(name for n in range(len(texts)) if (name := f"{row.label}{n}") not in taken)
         if not _LABEL.fullmatch(label):
             raise InputError(f"label {label!r}: expected a letter, then letters and digits; Moses' tools need it so")
@@ -139,15 +132,20 @@ def together(requests: Sequence[FeatureRequest]) -> list[list[FeatureRequest]]:
 
 def usage(kind: str, row: Kind) -> str:
     """Return how a kind is written."""
-    if row.argument.startswith("["):
-        return f"{kind}[:{row.argument[1:]}"
+    if row.optional:
+        return f"{kind}[:{row.argument}]"
     return f"{kind}:{row.argument}" if row.argument else kind
 
 
+@functools.cache
 def packaged() -> dict[str, Kind]:
     """Return the features that installed packages bring."""
     points = importlib.metadata.entry_points(group=GROUP)
-    return {point.name: Kind(point.value, point.name.title(), "[ARG]", f"of {point.value}") for point in points}
+    return {point.name: _foreign(point.value, point.name.title(), point.value) for point in points}
+
+
+def _foreign(target: str, label: str, origin: str) -> Kind:
+    return Kind(target, label, f"of {origin}", "ARG", optional=True)
 
 
 def _rows() -> dict[str, Kind]:
@@ -173,11 +171,10 @@ def _user(kind: str) -> Kind:
     if "" not in sys.path:
         sys.path.append("")  # the working folder, where commands look for files, too
     try:
-        found = (
-            getattr(importlib.import_module(module), name, None) if colon and importlib.util.find_spec(module) else None
-        )
+        known = colon and importlib.util.find_spec(module)
+        target = getattr(importlib.import_module(module), name, None) if known else None
     except ImportError as error:
         raise InputError(f"feature {kind!r}: {error}") from None
-    if found is None:
+    if target is None:
         raise InputError(f"unknown feature {kind!r}{nearest(kind, list(_rows()))}")
-    return Kind(kind, name.replace("_", ""), "[ARG]", f"of {module}")
+    return _foreign(kind, name.replace("_", ""), module)

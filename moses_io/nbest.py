@@ -4,6 +4,7 @@ Ids are keys: gaps are legal, an id that comes again after another one is not.
 """
 
 import bisect
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,12 @@ class SentenceList:
         """File and first line, for messages."""
         return f"{name_of(self.path)}:{self.hypotheses[0].number}"
 
+    @property
+    def decoded(self) -> int:
+        """Place of the candidate with the highest total, which the decoder itself chose; the first one of equals."""
+        totals = [-math.inf if hypothesis.total is None else hypothesis.total for hypothesis in self.hypotheses]
+        return totals.index(max(totals))
+
 
 class Layout:
     """The dense features that every line of a list must have; the first line sets them.
@@ -43,13 +50,13 @@ class Layout:
         Raises:
             Fault: a feature is missing, is new, or has another number of values.
         """
-        found = tuple((name, len(values)) for name, values in hypothesis.dense)
+        features = tuple((name, len(values)) for name, values in hypothesis.dense)
         if self.features is None:
-            self.features = found
-        if found == self.features:
+            self.features = features
+        if features == self.features:
             return
-        expected, counts = dict(self.features), dict(found)
-        for name, count in found:
+        expected, counts = dict(self.features), dict(features)
+        for name, count in features:
             if name not in expected:
                 raise Fault(f"feature {name!r} is not in earlier lines")
             if count != expected[name]:

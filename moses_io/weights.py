@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from moses_io.errors import InputError
-from moses_io.hypothesis import UNLABELLED
+from moses_io.errors import Fault, InputError
+from moses_io.hypothesis import UNLABELLED, Hypothesis
 from moses_io.streams import name_of, numbered_lines, open_output
 from moses_io.text import decode, encode, number, tokens, without_line_end
 
@@ -59,6 +59,21 @@ def read_weights(path: str) -> Weights:
     return weights
 
 
+def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
+    """Return w·f of each feature of a line by its name, dense ones first; 0 for one without weights.
+
+    Raises:
+        Fault: a feature has another number of weights than of values.
+    """
+    parts: dict[str, float] = {}
+    for name, values in (*hypothesis.dense, *((name, (value,)) for name, value in hypothesis.sparse.items())):
+        own = weights.get(name, (0.0,) * len(values))
+        if len(own) != len(values):
+            raise Fault(f"{name!r} has {len(values)} values in the list, {len(own)} weights")
+        parts[name] = sum(weight * value for weight, value in zip(own, values, strict=True))
+    return parts
+
+
 def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: Sequence[str]) -> None:
     """Write an ini with a `[weight]` section, comments in front, that Moses' rescore.py reads too."""
     lines = [*(f"# {comment}" for comment in comments), "", "[weight]"]
@@ -78,7 +93,7 @@ def _parse(line: str, place: str) -> tuple[str, tuple[float, ...]]:
 
 def _numbers(values: Sequence[str], name: str, place: str) -> tuple[float, ...]:
     numbers = [number(value) for value in values]
-    found = tuple(value for value in numbers if value is not None and math.isfinite(value))
-    if not found or len(found) < len(values):
+    weights = tuple(value for value in numbers if value is not None and math.isfinite(value))
+    if not weights or len(weights) < len(values):
         raise InputError(f"{place}: weights of {name!r}: expected finite numbers, found {' '.join(values)!r}")
-    return found
+    return weights

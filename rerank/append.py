@@ -1,14 +1,15 @@
-"""Scoring: features are computed for a list and appended to its lines, a few sentences at a time."""
+"""Features are computed for a list and appended to its lines, a few sentences at a time."""
 
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 
 import numpy as np
 
-from features.feature import Array, Candidates, Feature, Resources
+from features.feature import Resources, Sentence, Steps
+from features.feature_set import Column, FeatureSet
 from features.progress import note, progress_bar
 from features.request import FeatureRequest
 from moses_io.errors import InputError
@@ -21,9 +22,6 @@ from rerank.verification import Sample
 
 BATCH = 10_000
 """Candidates that are scored together, rounded up to whole sentences."""
-
-Column = tuple[str, Array]
-"""A label, and (N, values) of a feature."""
 
 
 def add_features(
@@ -39,17 +37,17 @@ def add_features(
     sample = Sample(verify, random.Random(1))
     features = _load(requests, resources)
     with open_output(output) as stream:
-        for candidates, columns in _scored(nbest, source, features):
-            lines = [line for each in candidates for line in each.lines]
+        for sentences, columns in _scored(nbest, source, features):
+            lines = [line for each in sentences for line in each.lines]
             pairs = zip(lines, _written(columns), strict=True)
-            stream.writelines(with_features(line, features) for line, features in pairs)
-            sample.add(candidates, [values for _, values in columns])
-    for number, (label, feature) in enumerate(features if verify else []):
-        if not hasattr(feature, "alone"):
+            stream.writelines(with_features(line, values) for line, values in pairs)
+            sample.add(sentences, [column.values for column in columns])
+    for number, label in enumerate(features.signatures if verify else ()):
+        if label in features.of_models:
+            size, difference = sample.largest_difference(number, partial(features.alone, label))
+            note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
+        else:
             note(f"{label}: not of a model, there is nothing to verify")
-            continue
-        size, difference = sample.largest_difference(number, feature)
-        note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
 
 
 def write_features(
@@ -58,7 +56,7 @@ def write_features(
     """Write the features of a list alone, a line a candidate, for `join_features`; see `add_features`."""
     with open_output(output) as stream:
         for _, columns in _scored(nbest, source, _load(requests, resources)):
-            stream.writelines(b" ".join(features) + b"\n" for features in _written(columns))
+            stream.writelines(b" ".join(values) + b"\n" for values in _written(columns))
 
 
 def join_features(nbest: str, parts: Sequence[str], output: str) -> None:
@@ -69,72 +67,61 @@ def join_features(nbest: str, parts: Sequence[str], output: str) -> None:
     """
     rows = zip_longest(*(numbered_lines(part) for part in parts), fillvalue=(0, b""))
     with open_output(output) as stream:
-        for hypothesis, found in zip_longest(read_hypotheses(nbest), rows):
-            features = [without_line_end(line) for _, line in found or ()]
+        for hypothesis, row in zip_longest(read_hypotheses(nbest), rows):
+            features = [without_line_end(line) for _, line in row or ()]
             if hypothesis is None or not features or not all(features):
                 raise InputError(f"{', '.join(parts)}: expected a line for each candidate of {nbest}")
             stream.write(with_features(hypothesis, features))
 
 
-def _load(requests: Sequence[FeatureRequest], resources: Resources) -> list[tuple[str, Feature]]:
-    """Make the features, which share their models with each other and nobody else."""
-    shared = replace(resources, readers={})
-    features = [(request.label, request.load(shared)) for request in requests]
-    for label, feature in features:
-        note(f"{label} = {feature.signature}|version:{__version__}")
+def _load(requests: Sequence[FeatureRequest], resources: Resources) -> FeatureSet:
+    features = FeatureSet(requests, resources)
+    for label, signature in features.signatures.items():
+        note(f"{label} = {signature}|version:{__version__}")
     return features
 
 
-def _scored(
-    nbest: str, source: str, features: Sequence[tuple[str, Feature]]
-) -> Iterator[tuple[list[Candidates], list[Column]]]:
+def _scored(nbest: str, source: str, features: FeatureSet) -> Iterator[tuple[list[Sentence], list[Column]]]:
     """Yield some sentences after the other with the values of all features."""
     if nbest == source == STANDARD:
         raise InputError("list and source cannot both come from stdin")
     sources = read_lines(source)
-    lists = _with_new_labels(without_marks(read_nbest(nbest)), [label for label, _ in features])
-    scored, started = 0, time.monotonic()
+    lists = _with_new_labels(without_marks(read_nbest(nbest)), list(features.signatures))
+    steps, scored, started = Steps(), 0, time.monotonic()
     with progress_bar("score", len(sources)) as bar:
         for batch in _batches(lists):
-            candidates = [_candidates(sentence_list, sources) for sentence_list in batch]
-            yield candidates, [(label, _values(label, feature, candidates)) for label, feature in features]
-            scored += sum(len(each.hypotheses) for each in candidates)
+            sentences = [_sentence(sentence_list, sources) for sentence_list in batch]
+            result = features.score(sentences)
+            for column in result.columns:
+                _check(column, sentences)
+            yield sentences, result.columns
+            steps = steps.plus(result.steps)
+            scored += sum(len(each.hypotheses) for each in sentences)
             rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
-            bar.advance(len(batch), rate + _saved([feature for _, feature in features]))
-    for _, feature in features:
-        if hasattr(feature, "done"):
-            feature.done()
+            saved = f", {1 - steps.taken / steps.alone:.0%} of the steps saved" if steps.alone else ""
+            bar.advance(len(batch), rate + saved)
+    features.end()
 
 
 def _written(columns: Sequence[Column]) -> Iterator[list[bytes]]:
     """Yield the features of each candidate as a list has them."""
-    for row in range(len(columns[0][1])):
+    for row in range(len(columns[0].values)):
         yield [f"{label}= {' '.join(f'{value:.9g}' for value in values[row])}".encode() for label, values in columns]
 
 
-def _saved(features: Sequence[Feature]) -> str:
-    """Say which share of the decoders' steps the prefix trees saved."""
-    counts = [feature.steps for feature in features if hasattr(feature, "steps")]
-    taken, alone = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
-    return f", {1 - taken / alone:.0%} of the steps saved" if alone else ""
-
-
-def _values(label: str, feature: Feature, sentences: Sequence[Candidates]) -> Array:
-    """(N, values) of a feature, checked."""
-    values = feature(sentences)
-    rows = sum(len(candidates.hypotheses) for candidates in sentences)
+def _check(column: Column, sentences: Sequence[Sentence]) -> None:
+    """Refuse values that are not a row of finite numbers for each candidate."""
+    label, values = column
+    rows = sum(len(each.hypotheses) for each in sentences)
     if values.ndim != 2 or len(values) != rows or not values.shape[1]:
         raise InputError(
             f"feature {label!r}: expected ({rows}, values) numbers, a row a candidate, found {values.shape}"
         )
-    if np.isfinite(values).all():
-        return values
-    row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-    for candidates in sentences:
-        if row < len(candidates.hypotheses):
-            raise InputError(f"feature {label!r}, sentence {candidates.sentence}: not finite for hypothesis {row + 1}")
-        row -= len(candidates.hypotheses)
-    raise AssertionError("a feature returns a row for each candidate")
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+        places = [(each.sentence, place) for each in sentences for place, _ in enumerate(each.hypotheses, start=1)]
+        sentence, place = places[row]
+        raise InputError(f"feature {label!r}, sentence {sentence}: not finite for hypothesis {place}")
 
 
 def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
@@ -164,8 +151,8 @@ def _batches(lists: Iterable[SentenceList]) -> Iterator[list[SentenceList]]:
         yield batch
 
 
-def _candidates(sentence_list: SentenceList, sources: Sequence[str]) -> Candidates:
+def _sentence(sentence_list: SentenceList, sources: Sequence[str]) -> Sentence:
     check_id(sentence_list, len(sources), "source")
     hypotheses = tuple(tuple(tokens(hypothesis.text)) for hypothesis in sentence_list.hypotheses)
     source = tuple(tokens(sources[sentence_list.sentence]))
-    return Candidates(sentence_list.sentence, source, hypotheses, sentence_list.hypotheses)
+    return Sentence(sentence_list.sentence, source, hypotheses, sentence_list.hypotheses)

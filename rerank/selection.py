@@ -16,7 +16,7 @@ from moses_io.streams import open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
-from rerank.candidates import Array, FeatureSpace, dense_features
+from rerank.candidates import Array, FeatureSpace, collect, dense_features
 from rerank.weights import unused_weights
 
 
@@ -50,15 +50,14 @@ class Holes:
         return encode(self.lines[sentence]) + b"\n"
 
 
-class Scorer:
+class LinearModel:
     """Scores the candidates of one sentence after the other under given weights."""
 
     def __init__(self, weights: Weights, path: str) -> None:
         self._weights, self._path = weights, path
         self._space: FeatureSpace | None = None
-        self._vector: Array = np.empty(0)
 
-    def __call__(self, sentence_list: SentenceList) -> Array:
+    def scores(self, sentence_list: SentenceList) -> Array:
         """(candidates,) model scores; a sparse feature without a weight counts 0.
 
         Raises:
@@ -66,13 +65,8 @@ class Scorer:
         """
         if self._space is None:
             self._space = self._match(sentence_list)
-            self._vector = self._space.vector(self._weights)
-        rows = np.array([self._space.row(hypothesis) for hypothesis in sentence_list.hypotheses])
-        scores: Array = rows.reshape(len(rows), -1) @ self._vector
-        for number, hypothesis in enumerate(sentence_list.hypotheses):
-            for name, value in hypothesis.sparse.items():
-                scores[number] += value * self._weights.get(name, (0.0,))[0]
-        return scores
+        candidates = collect([sentence_list])
+        return candidates.scores(candidates.space.vector(self._weights))
 
     def _match(self, sentence_list: SentenceList) -> FeatureSpace:
         """Hold the features of the first sentence against the weights."""
@@ -100,9 +94,9 @@ def rerank(nbest: str, weights: str, holes: Holes, output: str, reranked: str | 
     """
     if output == reranked:
         raise InputError("--output and --nbest name the same place")
-    found = read_weights(weights)
-    scorer = Scorer(found, weights)
-    content = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:12]
+    by_name = read_weights(weights)
+    model = LinearModel(by_name, weights)
+    content = hashlib.sha256(repr(sorted(by_name.items())).encode()).hexdigest()[:12]
     note(f"signature: linear|weights:{content}|version:{__version__}")
     with contextlib.ExitStack() as stack:
         best = stack.enter_context(open_output(output))
@@ -111,7 +105,7 @@ def rerank(nbest: str, weights: str, holes: Holes, output: str, reranked: str | 
             if isinstance(item, bytes):
                 best.write(item)
                 continue
-            scores = scorer(item)
+            scores = model.scores(item)
             best.write(encode(item.hypotheses[int(np.argmax(scores))].text) + b"\n")
             if again:
                 _write_list(again, item, scores)
@@ -124,9 +118,7 @@ def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
             if isinstance(item, bytes):
                 best.write(item)
                 continue
-            totals = [hypothesis.total for hypothesis in item.hypotheses]
-            known = [-np.inf if total is None else total for total in totals]
-            best.write(encode(item.hypotheses[int(np.argmax(known))].text) + b"\n")
+            best.write(encode(item.hypotheses[item.decoded].text) + b"\n")
 
 
 def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Holes:

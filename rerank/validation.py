@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from moses_io.alignment import describe_field, printed_links
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.nbest import Layout, Order
@@ -52,7 +53,7 @@ class Findings:
 
 def validate(nbest: str, source: str | None, references: Sequence[str], weights: str | None) -> Findings:
     """Read a list to its end and collect all that is wrong or odd about it."""
-    found = Findings(name_of(nbest))
+    findings = Findings(name_of(nbest))
     limits = {path: read_lines(path) for path in [*([source] if source else []), *references]}
     order, texts, marked, falling = Order(), set[bytes](), 0, 0
     current = -1
@@ -61,61 +62,49 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
             continue
         try:
             hypothesis = parse_line(line, number)
-            found.layout.check(hypothesis)
+            findings.layout.check(hypothesis)
             if hypothesis.sentence != current:
                 falling = falling or (number if hypothesis.sentence < current else 0)
                 current, texts = hypothesis.sentence, set()
                 order.check(current)
                 _check_limits(current, limits)
         except Fault as fault:
-            found.faults.append(f"{found.path}:{number}: {fault}")
+            findings.faults.append(f"{findings.path}:{number}: {fault}")
             continue
-        found.duplicates += hypothesis.fields[1] in texts
+        findings.duplicates += hypothesis.fields[1] in texts
         texts.add(hypothesis.fields[1])
-        found.beyond += source is not None and _points_beyond(hypothesis, limits[source][current])
+        findings.beyond += source is not None and _points_beyond(hypothesis, limits[source][current])
         marked = marked or (number if has_marks(hypothesis.text) else 0)
-        _count(found, hypothesis)
+        _count(findings, hypothesis)
     if marked:
-        found.warnings.append(f"{found.path}:{marked}: segmentation marks such as |0-1| (Moses' -t), not words")
+        findings.warnings.append(f"{findings.path}:{marked}: segmentation marks such as |0-1| (Moses' -t), not words")
     if falling:
-        found.warnings.append(f"{found.path}:{falling}: the id falls; `rerank` needs ids that go up (--regroup)")
-    if found.beyond:
-        found.warnings.append(
-            f"word alignments of {found.beyond} lines point beyond the end of the source; is it the one of this list?"
+        findings.warnings.append(f"{findings.path}:{falling}: the id falls; `rerank` needs ids that go up (--regroup)")
+    if findings.beyond:
+        findings.warnings.append(
+            f"word alignments of {findings.beyond} lines point beyond the end of the source; "
+            "is it the one of this list?"
         )
-    _check_coverage(found, limits)
-    _compare_texts(found, [line for path in references for line in limits[path]])
-    _compare_weights(found, weights)
-    return found
+    _check_coverage(findings, limits)
+    _compare_texts(findings, [line for path in references for line in limits[path]])
+    _compare_weights(findings, weights)
+    return findings
 
 
-def describe_field(content: bytes) -> str:
-    """Name what a field behind the total holds: `segmentation`, `alignment` or `other`."""
-    words = without_line_end(content).strip(b" ").split(b" ")
-    if b"=" in words[0]:
-        return "segmentation"
-    return "alignment" if all(_is_link(word) for word in words if word) else "other"
-
-
-def _is_link(word: bytes) -> bool:
-    left, dash, right = word.partition(b"-")
-    return bool(dash) and left.isdigit() and right.isdigit()
-
-
-def _check_coverage(found: Findings, limits: dict[str, list[str]]) -> None:
+def _check_coverage(findings: Findings, limits: dict[str, list[str]]) -> None:
     """Compare the number of sentences with that of the source and the references."""
-    if not found.candidates:
-        found.faults.append(f"{found.path}: no line of the list can be read")
+    if not findings.candidates:
+        findings.faults.append(f"{findings.path}: no line of the list can be read")
         return
     lengths = {path: len(lines) for path, lines in limits.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
-        found.faults.append(f"source and references differ in length: {told}")
-    expected = max([max(found.candidates) + 1, *lengths.values()])
-    missing = expected - len(found.candidates)
+        each = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
+        findings.faults.append(f"source and references differ in length: {each}")
+    expected = max([max(findings.candidates) + 1, *lengths.values()])
+    missing = expected - len(findings.candidates)
     if missing > 0:
-        first = next(sentence for sentence in range(expected) if sentence not in found.candidates)
-        found.warnings.append(
+        first = next(sentence for sentence in range(expected) if sentence not in findings.candidates)
+        findings.warnings.append(
             f"{missing} of {expected} sentences have no candidates, the first is {first}; `rerank` needs --on-missing"
         )
 
@@ -123,9 +112,9 @@ def _check_coverage(found: Findings, limits: dict[str, list[str]]) -> None:
 def _points_beyond(hypothesis: Hypothesis, source: str) -> bool:
     """Tell whether a word alignment names a source word that is not there; chart lists count `<s>` and `</s>`."""
     for content in hypothesis.fields[4:]:
-        if describe_field(content) == "alignment":
-            links = without_line_end(content).strip(b" ").split(b" ")
-            return any(int(link.split(b"-")[0]) > len(tokens(source)) + 1 for link in links if link)
+        links = printed_links(content)
+        if links is not None:
+            return any(place > len(tokens(source)) + 1 for place, _ in links)
     return False
 
 
@@ -135,45 +124,45 @@ def _check_limits(sentence: int, limits: dict[str, list[str]]) -> None:
             raise Fault(f"sentence {sentence} is beyond {path}, which has {len(lines)} lines")
 
 
-def _count(found: Findings, hypothesis: Hypothesis) -> None:
+def _count(findings: Findings, hypothesis: Hypothesis) -> None:
     text = hypothesis.text
-    found.candidates[hypothesis.sentence] = found.candidates.get(hypothesis.sentence, 0) + 1
-    found.sparse.update(hypothesis.sparse)
-    found.empty += not text
-    found.escaped = found.escaped or any(escape in text for escape in _ESCAPES)
-    found.upper = found.upper or text != text.lower()
+    findings.candidates[hypothesis.sentence] = findings.candidates.get(hypothesis.sentence, 0) + 1
+    findings.sparse.update(hypothesis.sparse)
+    findings.empty += not text
+    findings.escaped = findings.escaped or any(escape in text for escape in _ESCAPES)
+    findings.upper = findings.upper or text != text.lower()
     for place, content in enumerate(hypothesis.fields[4:], start=5):
         name = f"field {place}, {describe_field(content)}"
-        found.fields[name] = found.fields.get(name, 0) + 1
+        findings.fields[name] = findings.fields.get(name, 0) + 1
 
 
-def _compare_texts(found: Findings, references: list[str]) -> None:
+def _compare_texts(findings: Findings, references: list[str]) -> None:
     """Warn of escaping or upper case on one side only."""
     if not references:
         return
     escaped = any(escape in line for line in references for escape in _ESCAPES)
     upper = any(line != line.lower() for line in references)
     for here, there, what in (
-        (found.escaped, escaped, "escaped characters such as &apos;"),
-        (found.upper, upper, "upper case letters"),
+        (findings.escaped, escaped, "escaped characters such as &apos;"),
+        (findings.upper, upper, "upper case letters"),
     ):
         if here != there:
             side = "the list" if here else "the reference"
-            found.warnings.append(f"only {side} has {what}; they will not match")
+            findings.warnings.append(f"only {side} has {what}; they will not match")
 
 
-def _compare_weights(found: Findings, path: str | None) -> None:
-    if path is None or found.layout.features is None:
+def _compare_weights(findings: Findings, path: str | None) -> None:
+    if path is None or findings.layout.features is None:
         return
     weights = read_weights(path)
-    space = FeatureSpace(found.layout.features)
+    space = FeatureSpace(findings.layout.features)
     for name, _ in space.dense:
         if name not in weights:
-            found.warnings.append(f"feature {name!r} has no weight in {path}")
+            findings.warnings.append(f"feature {name!r} has no weight in {path}")
     try:
         space.vector(weights)
     except InputError as error:
-        found.faults.append(f"{path}: {error}")
+        findings.faults.append(f"{path}: {error}")
     unused = unused_weights(space, weights)
     if unused:
-        found.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")
+        findings.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")

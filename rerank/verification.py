@@ -1,12 +1,11 @@
 """Random candidates of a list, scored again one by one, to show that scoring many together changes nothing."""
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from features.feature import Array, Candidates
+from features.feature import Array, Sentence
 
 
 class Sample:
@@ -17,21 +16,21 @@ class Sample:
 
     def __init__(self, size: int, rng: random.Random) -> None:
         self._size, self._rng, self._seen = size, rng, 0
-        self._kept: list[tuple[Candidates, list[Array]]] = []
+        self._kept: list[tuple[Sentence, list[Array]]] = []
 
-    def add(self, sentences: Sequence[Candidates], columns: Sequence[Array]) -> None:
+    def add(self, sentences: Sequence[Sentence], columns: Sequence[Array]) -> None:
         """Look at some sentences and, for each feature, the (N, values) of their candidates."""
         row = 0
-        for candidates in sentences:
-            for hypothesis in candidates.hypotheses:
+        for sentence in sentences:
+            for hypothesis in sentence.hypotheses:
                 self._seen += 1
                 place = len(self._kept) if len(self._kept) < self._size else self._rng.randrange(self._seen)
                 if place < self._size:
-                    one = Candidates(candidates.sentence, candidates.source, (hypothesis,))
+                    one = Sentence(sentence.sentence, sentence.source, (hypothesis,))
                     self._kept[place : place + 1] = [(one, [values[row].copy() for values in columns])]
                 row += 1
 
-    def largest_difference(self, number: int, feature: Any) -> tuple[int, float]:
-        """Score the sample by the method `alone` of feature `number`; return its size and the largest difference."""
-        differences = [float(np.abs(feature.alone([one]) - values[number]).max()) for one, values in self._kept]
+    def largest_difference(self, number: int, score: Callable[[Sentence], Array]) -> tuple[int, float]:
+        """Score the sample in another way; return its size and the largest difference from feature `number`."""
+        differences = [float(np.abs(score(one) - values[number]).max()) for one, values in self._kept]
         return len(differences), max(differences, default=0.0)

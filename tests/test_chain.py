@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from features.feature import VALUES
+from features.models.tables import VALUES
 from rerank import __version__
 from rerank.sample import sample_experiment
 

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
-from features.kinds.phrases import word_alignment
-from features.models.scoring.alone import Pair, Rows
+from features.feature import Array, AttentionRows, ModelFeature, Need, Reading, Sentence
+from features.kinds.phrases import alignment_of
 from features.models.settings import check_rows
-from features.reader import Reader, find_reader
+from features.reader import Reader
 from moses_io.errors import InputError
 
 
-class Agreement:
+class Agreement(ModelFeature):
     """Two values: tr(A_{s→t} A_{t→s}) of both directions' attention (Cohn et al. 2016, 3.4), and it over min(I, J).
 
     Rows and columns of `</s>` count, as in training. An empty side counts as one word.
@@ -21,63 +20,72 @@ class Agreement:
         InputError: not a forward and a backward model, or models that do not speak of words from left to right.
     """
 
-    def __init__(self, argument: str, resources: Resources) -> None:
+    def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
+        for reader, direction in zip(readers, ("forward", "backward"), strict=True):
+            _check(reader, direction)
+        self.signature = "|".join(["agreement", *(_signature(reader) for reader in readers)])
+
+    @classmethod
+    def needs(cls, argument: str) -> list[Need]:
+        """Return the attention of both models."""
         folders = argument.split(",")
         if len(folders) != 2:
             raise InputError(f"feature 'agreement:{argument}': expected a forward and a backward model")
-        wanted = zip(folders, ("forward", "backward"), strict=True)
-        self._readers = [_reader(folder, direction, resources) for folder, direction in wanted]
-        self.signature = "|".join(["agreement", *(_signature(reader) for reader in self._readers)])
+        return [Need((folder,), attention=True) for folder in folders]
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
         """(N, 2)."""
-        pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        forward, backward = (reader(sentences).rows for reader in self._readers)
-        rows = [_trace(*each) for each in zip(pairs, forward, backward, strict=True)]
-        return np.array(rows, dtype=np.float64).reshape(-1, 2)
+        lengths = [(len(each.source), len(hypothesis)) for each in sentences for hypothesis in each.hypotheses]
+        forward, backward = (reading.attention for reading in readings)
+        rows = [_trace(*each) for each in zip(lengths, forward, backward, strict=True)]
+        return np.array(rows, dtype=np.float64).reshape(-1, 2)  # (N, 2)
 
 
-class Links:
+class Links(ModelFeature):
     """One value: the attention that target words give to the source words that Moses aligned them with, summed.
 
     Raises:
         InputError: a backward model, one that does not speak of words from left to right, or a list without alignment.
     """
 
-    def __init__(self, argument: str, resources: Resources) -> None:
-        self._reader = _reader(argument, "forward", resources)
-        self.signature = f"links|{_signature(self._reader)}"
+    def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
+        (reader,) = readers
+        _check(reader, "forward")
+        self.signature = f"links|{_signature(reader)}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    @classmethod
+    def needs(cls, argument: str) -> list[Need]:
+        """Return the attention of the model."""
+        return [Need((argument,), attention=True)]
+
+    def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
         """(N, 1)."""
-        rows = iter(self._reader(sentences).rows)
+        attention = iter(readings[0].attention)
         values = []
         for each in sentences:
             for hypothesis, line in zip(each.hypotheses, each.lines, strict=True):
-                links = word_alignment(line, len(each.source), len(hypothesis))
-                if links is None:
+                alignment = alignment_of(each, hypothesis, line)
+                if alignment is None:
                     raise InputError(f"feature 'links', sentence {each.sentence}: the list has no word alignment")
-                row = next(rows)
-                values.append([sum(float(row[target, source + 1]) for source, target in links)])
+                rows = next(attention)
+                values.append([sum(float(rows[target, source + 1]) for source, target in alignment)])
         return np.array(values, dtype=np.float64)
 
 
-def _trace(pair: Pair, forward: Rows, backward: Rows) -> tuple[float, float]:
-    trace = float(np.vdot(forward[:, 1:], backward[:, 1:].T))
-    return trace, trace / max(1, min(len(pair[0]), len(pair[1])))
+def _trace(lengths: tuple[int, int], forward: AttentionRows, backward: AttentionRows) -> tuple[float, float]:
+    trace = float(np.vdot(forward[:, 1:], backward[:, 1:].T))  # (J+1, I+1) both
+    return trace, trace / max(1, min(lengths))
 
 
-def _reader(folder: str, direction: str, resources: Resources) -> Reader:
-    reader = find_reader([folder], resources)
-    config = reader.config
+def _check(reader: Reader, direction: str) -> None:
+    """Refuse a model of the other direction, or one whose attention is not that of words from left to right."""
+    config, folder = reader.config, reader.folders[0]
     if config.direction != direction:
         raise InputError(f"{folder}: expected a {direction} model, this is a {config.direction} one")
     try:
         check_rows(config.architecture, config.training, config.right_to_left)
     except InputError as error:
         raise InputError(f"{folder}: {error}") from None
-    reader.ask(rows=True)
-    return reader
 
 
 def _signature(reader: Reader) -> str:

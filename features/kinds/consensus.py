@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
+from features.feature import Array, Resources, Sentence
 from features.ngrams import ORDER, count_ngrams
 from moses_io.errors import InputError
 from moses_io.text import number
@@ -33,17 +33,17 @@ class Consensus:
             raise InputError(f"feature 'consensus:{argument}': expected consensus:bleu or consensus:chrf")
         self.signature = f"consensus|{self._metric}|scale:{self._scale:g}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 1)."""
-        return np.array([[value] for candidates in sentences for value in self._values(candidates)])
+        return np.array([[value] for sentence in sentences for value in self._values(sentence)])
 
-    def _values(self, candidates: Candidates) -> list[float]:
+    def _values(self, sentence: Sentence) -> list[float]:
         texts = [
-            hypothesis if self._metric == "bleu" else tuple("".join(hypothesis)) for hypothesis in candidates.hypotheses
+            hypothesis if self._metric == "bleu" else tuple("".join(hypothesis)) for hypothesis in sentence.hypotheses
         ]
         order = ORDER if self._metric == "bleu" else LETTERS
         counts = [count_ngrams(text, order) for text in texts]
-        weights = posterior(candidates, self._scale)
+        weights = posterior(sentence, self._scale)
         expected: dict[tuple[str, ...], float] = collections.defaultdict(float)
         for weight, own in zip(weights, counts, strict=True):
             for ngram, count in own.items():
@@ -66,14 +66,14 @@ class Posteriors:
         self._scale = scale_of(argument, f"posteriors:{argument}")
         self.signature = f"posteriors|scale:{self._scale:g}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 4)."""
-        return np.array([row for candidates in sentences for row in self._rows(candidates)])
+        return np.array([row for sentence in sentences for row in self._rows(sentence)])
 
-    def _rows(self, candidates: Candidates) -> list[list[float]]:
-        counts = [count_ngrams(hypothesis) for hypothesis in candidates.hypotheses]
+    def _rows(self, sentence: Sentence) -> list[list[float]]:
+        counts = [count_ngrams(hypothesis) for hypothesis in sentence.hypotheses]
         known: dict[tuple[str, ...], float] = collections.defaultdict(float)
-        for weight, own in zip(posterior(candidates, self._scale), counts, strict=True):
+        for weight, own in zip(posterior(sentence, self._scale), counts, strict=True):
             for ngram in own:
                 known[ngram] += weight
         rows = []
@@ -93,16 +93,16 @@ def scale_of(text: str, feature: str) -> float:
     return value
 
 
-def posterior(candidates: Candidates, scale: float) -> list[float]:
+def posterior(sentence: Sentence, scale: float) -> list[float]:
     """(candidates,) probability of each by its total.
 
     Raises:
         InputError: a line without a total.
     """
-    totals = [line.total for line in candidates.lines]
+    totals = [line.total for line in sentence.lines]
     known = [total for total in totals if total is not None]
-    if len(known) != len(candidates.hypotheses):
-        raise InputError(f"sentence {candidates.sentence}: a candidate has no total, which features of the list need")
+    if len(known) != len(sentence.hypotheses):
+        raise InputError(f"sentence {sentence.sentence}: a candidate has no total, which features of the list need")
     weighed = np.exp(scale * (np.array(known) - max(known)))
     shares: list[float] = (weighed / weighed.sum()).tolist()
     return shares

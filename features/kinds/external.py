@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
+from features.feature import Array, ListFeature, Resources, Sentence
 from features.kinds.score_files import read_scores
 from moses_io.errors import InputError
 from moses_io.streams import digest
 from moses_io.text import encode, number, tokens
 
 
-class Scores:
+class Scores(ListFeature):
     """The numbers of a file, a line a candidate in the order of the list; `features.kinds.score_files` has its forms.
 
     Raises:
@@ -25,15 +25,15 @@ class Scores:
         self._next = 0
         self.signature = f"scores|{self._form}|sha256:{digest(Path(argument))}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, values)."""
         start, self._next = self._next, self._next + sum(len(each.hypotheses) for each in sentences)
         if self._next > len(self._rows):
             raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has more")
         return self._rows[start : self._next]
 
-    def done(self) -> None:
-        """Be told that the list ends here."""
+    def end(self) -> None:
+        """Refuse a list that has fewer candidates."""
         if self._next < len(self._rows):
             raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has {self._next}")
 
@@ -51,15 +51,15 @@ class Command:
         self._command = argument
         self.signature = f"command|{argument}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, values)."""
-        given = "".join(
+        text = "".join(
             f"{' '.join(each.source)}\t{' '.join(hypothesis)}\n" for each in sentences for hypothesis in each.hypotheses
         )
-        ran = subprocess.run(self._command, shell=True, input=encode(given), stdout=subprocess.PIPE, check=False)
-        if ran.returncode:
-            raise InputError(f"feature 'command:{self._command}': exit status {ran.returncode}")
-        lines = ran.stdout.decode(errors="replace").split("\n")[:-1]
+        program = subprocess.run(self._command, shell=True, input=encode(text), stdout=subprocess.PIPE, check=False)
+        if program.returncode:
+            raise InputError(f"feature 'command:{self._command}': exit status {program.returncode}")
+        lines = program.stdout.decode(errors="replace").split("\n")[:-1]
         rows = list(self._numbers(lines))
         count = sum(len(each.hypotheses) for each in sentences)
         if len(rows) != count or len({len(row) for row in rows}) != 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
+from features.feature import Array, Resources, Sentence
 from features.request import split_values
 from moses_io.errors import InputError
 from moses_io.streams import digest
@@ -40,7 +40,7 @@ class HuggingFace:
         content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]
         self.signature = f"hf|{','.join(languages)}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 1)."""
         pairs = [(_clean(each.source), _clean(text)) for each in sentences for text in each.hypotheses]
         distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
+from features.feature import Array, Resources, Sentence
 from moses_io.errors import InputError
 from moses_io.streams import digest
 
@@ -46,9 +46,9 @@ class KenLM:
         self._state = kenlm.State
         self.signature = f"{type(self).__name__.lower()}|order:{self._model.order}|sha256:{digest(Path(argument))}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 2)."""
-        values = [self._score(hypothesis) for candidates in sentences for hypothesis in candidates.hypotheses]
+        values = [self._score(hypothesis) for each in sentences for hypothesis in each.hypotheses]
         return np.array(values, dtype=np.float64)
 
     def _score(self, hypothesis: tuple[str, ...]) -> tuple[float, int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
+from features.feature import Array, Resources, Sentence
 from moses_io.errors import InputError
 from moses_io.streams import digest
 from moses_io.text import read_parallel, tokens
@@ -32,7 +32,7 @@ class Length:
             self._normal = float(ratios.mean()), float(ratios.var())
             self.signature = f"length|sha256:{digest(Path(source))},{digest(Path(target))}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 1) or (N, 2)."""
         rows = [self._row(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
         return np.array(rows, dtype=np.float64)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
+from features.feature import Array, Resources, Sentence
 from features.kinds.length import two_files
 from features.progress import progress_bar
 from moses_io.errors import InputError
@@ -47,14 +47,14 @@ class Lexical:
             self._table[parts[1]][parts[0]] = value
         self.signature = f"lexical|{'e2f' if self._predicts_source else 'f2e'}|sha256:{digest(Path(argument))}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 1)."""
         values = []
-        for candidates in sentences:
-            sides = [(hypothesis, candidates.source) for hypothesis in candidates.hypotheses]
+        for each in sentences:
+            sides = [(hypothesis, each.source) for hypothesis in each.hypotheses]
             if self._predicts_source:
                 sides = [(source, hypothesis) for hypothesis, source in sides]
-            values += [[model1(self._table, *side)] for side in sides]
+            values += [[model1(self._table, predicted, condition)] for predicted, condition in sides]
         return np.array(values, dtype=np.float64)
 
 
@@ -71,7 +71,7 @@ class Estimated:
         self._backward = estimate([(right, left) for left, right in pairs])
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 2)."""
         rows = [
             [model1(self._forward, hypothesis, each.source), model1(self._backward, each.source, hypothesis)]
@@ -81,36 +81,37 @@ class Estimated:
         return np.array(rows, dtype=np.float64)
 
 
-def model1(table: Table, predicted: Sequence[str], given: Sequence[str]) -> float:
-    """Return log p(predicted|given) without the probability of the length."""
-    rows = [table.get(word, {}) for word in (NULL, *given)]
+def model1(table: Table, predicted: Sequence[str], condition: Sequence[str]) -> float:
+    """Return log p(predicted|condition) without the probability of the length."""
+    rows = [table.get(word, {}) for word in (NULL, *condition)]
     means = (sum(row.get(word, 0.0) for row in rows) / len(rows) for word in predicted)
     return sum(math.log(max(mean, SMALLEST)) for mean in means)
 
 
 def estimate(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Table:
     """Estimate p(target word|source word) from pairs of sentences by EM, all links of the corpus as one array."""
-    words: tuple[dict[str, int], dict[str, int]] = ({NULL: 0}, {})
+    known: tuple[dict[str, int], dict[str, int]] = ({NULL: 0}, {})
     numbered = [
         tuple(
             np.array([side.setdefault(word, len(side)) for word in text])
-            for side, text in zip(words, pair, strict=True)
+            for side, text in zip(known, pair, strict=True)
         )
         for pair in (((NULL, *left), right) for left, right in pairs)
     ]
-    size = len(words[1])
+    size = len(known[1])
+    # One key for each (source word, target word) of each pair, target by target; `places` numbers the distinct keys.
     keys = np.concatenate([np.add.outer(left * size, right).T.ravel() for left, right in numbered if len(right)])
     links, places = np.unique(keys, return_inverse=True)
-    lengths = np.concatenate([np.full(len(right), len(left)) for left, right in numbered if len(right)])
+    lengths = np.concatenate([np.full(len(right), len(left)) for left, right in numbered if len(right)])  # (targets,)
     starts, probability = np.concatenate([[0], np.cumsum(lengths)[:-1]]), np.ones(len(links))
     with progress_bar("IBM model 1", ITERATIONS) as bar:
         for _ in range(ITERATIONS):
-            share = probability[places]
+            share = probability[places]  # (keys,)
             share /= np.repeat(np.add.reduceat(share, starts), lengths)
-            counts = np.bincount(places, weights=share, minlength=len(links))
+            counts = np.bincount(places, weights=share, minlength=len(links))  # (links,)
             probability = counts / np.bincount(links // size, weights=counts)[links // size]
             bar.advance(1, "")
-    names = [list(side) for side in words]
+    names = [list(side) for side in known]
     table: Table = collections.defaultdict(dict)
     for link, value in zip(links.tolist(), probability.tolist(), strict=True):
         table[names[0][link // size]][names[1][link % size]] = value

@@ -4,53 +4,49 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import VALUES, Array, Candidates, Resources
-from features.reader import find_reader
+from features.feature import Array, ModelFeature, Need, Reading, Sentence
+from features.models.tables import VALUES
+from features.reader import Reader
 from features.request import split_values
 from moses_io.errors import InputError, nearest
 
 
-class Neural:
+class Neural(ModelFeature):
     """Values of a model, by default one: the sum of log p over the words of the model's target with `</s>`, in nats.
 
-    A forward model gives p(hypothesis|source), a backward model p(source|hypothesis). Candidates that are the same
-    words are scored once.
+    A forward model gives p(hypothesis|source), a backward model p(source|hypothesis).
 
     Raises:
-        InputError: an unknown value, or a folder that is no model.
+        InputError: an unknown value, or one that the model cannot give.
     """
 
-    def __init__(self, argument: str, resources: Resources) -> None:
+    def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
+        (reader,) = readers
+        (need,) = self.needs(argument)
+        if "fertility" in need.values and "fertility" not in reader.config.architecture.objectives:
+            raise InputError(f"{need.folders[0]}: a model without global fertility, which the value fertility needs")
+        self._names = need.values
+        _, named = split_values(argument)
+        parts = [type(self).__name__.lower(), reader.signature, f"values:{','.join(named)}" if named else ""]
+        self.signature = "|".join(part for part in (*parts, reader.precision) if part)
+
+    @classmethod
+    def needs(cls, argument: str) -> list[Need]:
+        """Return one need, of one model."""
         folders, names = split_values(argument)
         for name in names:
             if name not in VALUES:
                 raise InputError(f"feature 'neural:{argument}': unknown value {name!r}{nearest(name, list(VALUES))}")
-        self._names = names or ("logprob",)
-        split = self._split(folders)
-        self._reader = find_reader(split, resources)
-        if "fertility" in self._names and "fertility" not in self._reader.config.architecture.objectives:
-            raise InputError(f"{split[0]}: a model without global fertility, which the value fertility needs")
-        self._reader.ask(self._names)
-        values = f"values:{','.join(names)}" if names else ""
-        told = [type(self).__name__.lower(), self._reader.signature, values, self._reader.precision]
-        self.signature = "|".join(part for part in told if part)
+        return [Need(cls._folders(folders), names or ("logprob",))]
 
-    def _split(self, argument: str) -> list[str]:
-        return [argument]
+    @classmethod
+    def _folders(cls, argument: str) -> tuple[str, ...]:
+        return (argument,)
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
         """(N, values)."""
-        reading = self._reader(sentences)
-        return np.stack([reading.values[name] for name in self._names], axis=1)
-
-    def alone(self, sentences: Sequence[Candidates]) -> Array:
-        """(N, values) in float32 by the models as they were trained, each candidate from its first word."""
-        return self._reader.alone(sentences, self._names)
-
-    @property
-    def steps(self) -> tuple[int, int]:
-        """Steps that decoders took over prefix trees, and those of all candidates one by one."""
-        return self._reader.steps
+        (reading,) = readings
+        return np.stack([reading.values[name] for name in self._names], axis=1)  # (N, values)
 
 
 class Ensemble(Neural):
@@ -63,8 +59,9 @@ class Ensemble(Neural):
         InputError: a single model, or models that do not say the same words in the same order.
     """
 
-    def _split(self, argument: str) -> list[str]:
-        folders = argument.split(",")
+    @classmethod
+    def _folders(cls, argument: str) -> tuple[str, ...]:
+        folders = tuple(argument.split(","))
         if len(folders) < 2:
             raise InputError(f"feature 'ensemble:{argument}': expected several models, separated by commas")
         return folders

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
-from moses_io.errors import InputError
+from features.feature import Array, Resources, Sentence
+from moses_io.errors import Fault, InputError
 from moses_io.streams import digest
-from moses_io.weights import read_weights
+from moses_io.weights import read_weights, weighted
 
 ROUNDING = 0.01
 """A smaller rest is what printing with six digits leaves."""
@@ -27,25 +27,18 @@ class Rest:
         self._weights = read_weights(argument)
         self.signature = f"rest|sha256:{digest(Path(argument))}"
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 1)."""
-        return np.array(
-            [[self._rest(candidates, row)] for candidates in sentences for row in range(len(candidates.lines))]
-        )
+        return np.array([[self._rest(each, row)] for each in sentences for row in range(len(each.lines))])
 
-    def _rest(self, candidates: Candidates, row: int) -> float:
-        line = candidates.lines[row]
+    def _rest(self, sentence: Sentence, row: int) -> float:
+        line = sentence.lines[row]
         if line.total is None:
-            raise InputError(f"feature 'rest', sentence {candidates.sentence}: hypothesis {row + 1} has no total")
+            raise InputError(f"feature 'rest', sentence {sentence.sentence}: hypothesis {row + 1} has no total")
         if not any(name in self._weights for name, _ in line.dense):
             raise InputError("feature 'rest': no feature of the list has a weight in this file; is it the decoder's?")
-        printed = 0.0
-        for name, values in (*line.dense, *((name, (value,)) for name, value in line.sparse.items())):
-            weights = self._weights.get(name, (0.0,) * len(values))
-            if len(weights) != len(values):
-                raise InputError(
-                    f"feature 'rest': {name!r} has {len(values)} values in the list, {len(weights)} weights"
-                )
-            printed += sum(weight * value for weight, value in zip(weights, values, strict=True))
-        rest = line.total - printed
+        try:
+            rest = line.total - sum(weighted(line, self._weights).values())
+        except Fault as fault:
+            raise InputError(f"feature 'rest': {fault}") from None
         return rest if abs(rest) >= ROUNDING else 0.0

@@ -98,13 +98,13 @@ def _good(row: list[float | None]) -> bool:
 
 def _ordered(lines: list[str], path: str) -> Array:
     """Put hypotheses of fairseq into the order of their numbers, of which none may be missing."""
-    found: dict[int, float] = {}
+    by_number: dict[int, float] = {}
     for line in lines:
         match = _FAIRSEQ.fullmatch(line)
         value = number(match.group(2)) if match else None
-        if match is None or value is None or int(match.group(1)) in found:
+        if match is None or value is None or int(match.group(1)) in by_number:
             raise InputError(f"{name_of(path)}: {line[:40]!r} is no number, or stands there twice")
-        found[int(match.group(1))] = value
-    if sorted(found) != list(range(len(found))):
-        raise InputError(f"{name_of(path)}: scores of {len(found)} candidates, not numbered from 0 without gaps")
-    return np.array([[found[place]] for place in range(len(found))])
+        by_number[int(match.group(1))] = value
+    if sorted(by_number) != list(range(len(by_number))):
+        raise InputError(f"{name_of(path)}: scores of {len(by_number)} candidates, not numbered from 0 without gaps")
+    return np.array([[by_number[place]] for place in range(len(by_number))])

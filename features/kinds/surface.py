@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import Array, Candidates, Resources
+from features.feature import Array, Resources, Sentence
 
 Tokens = tuple[str, ...]
 
@@ -20,7 +20,7 @@ class _Surface:
     def __init__(self, argument: str, resources: Resources) -> None:
         self.signature = type(self).__name__.lower()
 
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 1)."""
         return np.array(
             [[self.value(each.source, hypothesis)] for each in sentences for hypothesis in each.hypotheses],

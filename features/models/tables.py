@@ -1,6 +1,7 @@
 """The tables that models are made of: name → "module:attribute". A new idea is one class and a line here."""
 
 import importlib
+from dataclasses import dataclass
 from typing import Any
 
 TABLES: dict[str, dict[str, str]] = {
@@ -53,7 +54,38 @@ TABLES: dict[str, dict[str, str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Value:
+    """What a model can say of a candidate, by a function of `features.models.scoring.values`."""
+
+    target: str
+    description: str
+
+
+_VALUES = "features.models.scoring.values"
+VALUES = {
+    "logprob": Value(f"{_VALUES}:logprob", "log-probability, </s> included"),
+    "known": Value(f"{_VALUES}:known", "the same without tokens that the model does not know"),
+    "unknown": Value(f"{_VALUES}:unknown", "number of tokens that the model does not know"),
+    "worst": Value(f"{_VALUES}:worst", "log-probability of the worst token"),
+    "worst3": Value(f"{_VALUES}:worst3", "mean log-probability of the three worst tokens"),
+    "entropy": Value(f"{_VALUES}:entropy", "entropy of the attention, summed over the tokens"),
+    "coverage": Value(f"{_VALUES}:coverage", "sum over source words of log min(1, attention) (Wu et al. 2016)"),
+    "deviation": Value(f"{_VALUES}:deviation", "minus the sum over source words of (1 - attention)² (Xu et al. 2015)"),
+    "fertility": Value(
+        f"{_VALUES}:fertility",
+        "log-density of the attention of source words, by a model with global fertility (Cohn et al. 2016)",
+    ),
+}
+"""Named in brackets behind a model's folder."""
+
+
 def find(table: str, name: str) -> Any:
-    """Return what stands behind a row."""
-    module, attribute = TABLES[table][name].split(":")
+    """Return what stands behind a row of `TABLES`."""
+    return load(TABLES[table][name])
+
+
+def load(target: str) -> Any:
+    """Return what `module:attribute` names."""
+    module, attribute = target.split(":")
     return getattr(importlib.import_module(module), attribute)

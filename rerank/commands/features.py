@@ -12,12 +12,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List."""
-    from features.feature import FEATURES, VALUES
+    from features.kinds.table import FEATURES
+    from features.models.tables import VALUES
     from features.request import packaged, usage
 
     for name, row in (FEATURES | packaged()).items():
         print(f"{usage(name, row):<30}{row.description}")
     print("\nBehind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):")
-    for name, description in VALUES.items():
-        print(f"{name:<30}{description}")
+    for name, value in VALUES.items():
+        print(f"{name:<30}{value.description}")
     return 0

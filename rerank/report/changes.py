@@ -7,7 +7,7 @@ import numpy as np
 
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
-from moses_io.weights import Weights
+from moses_io.weights import Weights, weighted
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 
@@ -73,10 +73,6 @@ def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: 
 
 def _parts(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
     """Weighted value of each feature; all sparse ones together under one name."""
-    parts = {
-        name: sum(weight * value for weight, value in zip(weights[name], values, strict=True))
-        for name, values in hypothesis.dense
-    }
-    if hypothesis.sparse:
-        parts["sparse"] = sum(weights.get(name, (0.0,))[0] * value for name, value in hypothesis.sparse.items())
-    return parts
+    parts = weighted(hypothesis, weights)
+    sparse = [parts.pop(name) for name in hypothesis.sparse]
+    return parts | ({"sparse": sum(sparse)} if sparse else {})

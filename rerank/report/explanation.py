@@ -1,6 +1,6 @@
 """Why one candidate of a sentence beats another, feature by feature."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ from moses_io.errors import InputError
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.weights import Weights, read_weights
-from rerank.selection import Scorer
+from rerank.selection import LinearModel
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,21 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     Raises:
         InputError: no such sentence, or no such candidate.
     """
-    found = read_weights(weights)
+    by_name = read_weights(weights)
     sentence_list = _find(nbest, question.sentence)
-    scores = Scorer(found, weights)(sentence_list)
+    scores = LinearModel(by_name, weights).scores(sentence_list)
     chosen, against = (_place(number, sentence_list) for number in (question.chosen, question.against))
-    order = np.argsort(-scores, kind="stable")
-    chosen = int(order[0]) if chosen is None else chosen
+    order = np.argsort(-scores, kind="stable").tolist()
+    chosen = order[0] if chosen is None else chosen
     if against is None:
-        first = _decoded(sentence_list)
-        against = (
-            first if first != chosen else int(order[1]) if len(order) > 1 and order[0] == chosen else int(order[0])
-        )
+        others = (sentence_list.decoded, *order[:2])
+        against = next((place for place in others if place != chosen), chosen)
     lines = [f"sentence {question.sentence}, {len(scores)} candidates"]
     lines += [f"  {name:<10} {text}" for name, text in texts]
     for name, place in (("chosen", chosen), ("against", against)):
         text = sentence_list.hypotheses[place].text
         lines.append(f"  {name:<10} {text}   (place {place + 1} in the list, score {scores[place]:.4f})")
-    return lines + _rows(sentence_list.hypotheses[chosen], sentence_list.hypotheses[against], found)
+    return lines + _rows(sentence_list.hypotheses[chosen], sentence_list.hypotheses[against], by_name)
 
 
 def _find(nbest: str, sentence: int) -> SentenceList:
@@ -72,23 +70,13 @@ def _place(number: int, sentence_list: SentenceList) -> int | None:
     return number - 1 if number else None
 
 
-def _decoded(sentence_list: SentenceList) -> int:
-    """Return the candidate with the highest total, the first one of equals."""
-    totals = [-np.inf if each.total is None else each.total for each in sentence_list.hypotheses]
-    return int(np.argmax(totals))
-
-
 def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str]:
     """Return a line a value: what the candidates have, its weight, and what it adds; the largest part first."""
-    ours, theirs = _values(chosen), _values(against)
-    known = {
-        (f"{name}.{place}" if len(values) > 1 else name): value
-        for name, values in weights.items()
-        for place, value in enumerate(values)
-    }
+    ours, theirs = (dict(_values(each.dense)) | each.sparse for each in (chosen, against))
+    by_value = dict(_values(weights.items()))
     parts = []
     for name in dict.fromkeys([*ours, *theirs]):
-        mine, other, weight = ours.get(name, 0.0), theirs.get(name, 0.0), known.get(name, 0.0)
+        mine, other, weight = ours.get(name, 0.0), theirs.get(name, 0.0), by_value.get(name, 0.0)
         parts.append((name, mine, other, weight, weight * (mine - other)))
     parts.sort(key=lambda part: -part[4])
     width = max([len("feature"), *(len(part[0]) for part in parts)])
@@ -97,11 +85,8 @@ def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str
     return [head, *rows, f"  {'all':<{width}} {'':>36} {sum(part[4] for part in parts):>+9.4f}"]
 
 
-def _values(hypothesis: Hypothesis) -> dict[str, float]:
-    """Return each value under the feature's name, with its number where there are several, and sparse ones."""
-    dense = {
-        (f"{name}.{place}" if len(values) > 1 else name): value
-        for name, values in hypothesis.dense
-        for place, value in enumerate(values)
-    }
-    return dense | hypothesis.sparse
+def _values(features: Iterable[tuple[str, Sequence[float]]]) -> Iterator[tuple[str, float]]:
+    """Yield each value under the feature's name, with its number where there are several."""
+    for name, values in features:
+        for place, value in enumerate(values):
+            yield (f"{name}.{place}" if len(values) > 1 else name), value

@@ -1,73 +1,37 @@
 """Scores that were kept."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from features.cache import FILE, Cached
-from features.feature import Array, Candidates
+from features.cache import AT_ONCE, FILE, Cache
 from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.streams import open_output
 
 Command = Callable[..., tuple[int, bytes, str]]
-SENTENCES = [
-    Candidates(0, ("a", "b"), (("x",), ("x", "y"), ("x",))),
-    Candidates(1, ("a",), (("x",), (), ("\udce4", "z"))),
-]
 
 
-class Counting:
-    """A stand-in for a model: two values a candidate, and what it was asked for."""
-
-    def __init__(self, signature: str = "counting") -> None:
-        self.signature, self.steps, self.asked = signature, (0, 0), 0
-
-    def __call__(self, sentences: Sequence[Candidates]) -> Array:
-        pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        self.asked += len(pairs)
-        return np.array([[len(source) / 3, -len(text) / 7] for source, text in pairs])
-
-    alone = __call__
-
-
-def cached(folder: Path, signature: str = "counting") -> tuple[Cached, Counting]:
-    feature = Counting(signature)
-    return Cached(feature, str(folder)), feature  # type: ignore[arg-type]
-
-
-def test_only_what_is_new_is_scored(tmp_path: Path) -> None:
-    feature, inner = cached(tmp_path / "new" / "cache")
-    wanted = Counting()(SENTENCES)
-    for _ in range(2):
-        assert np.array_equal(feature(SENTENCES), wanted)
-        assert inner.asked == 6
-    later, other = cached(tmp_path / "new" / "cache")
-    more = [replace(SENTENCES[0], hypotheses=(("new",), *SENTENCES[0].hypotheses)), *SENTENCES]
-    assert np.array_equal(later(more), Counting()(more))
-    assert other.asked == 1
-
-
-def test_content_and_settings_and_source_keep_scores_apart(tmp_path: Path) -> None:
-    cached(tmp_path)[0](SENTENCES)
-    feature, inner = cached(tmp_path, "counting|precision:bf16")
-    feature(SENTENCES)
-    assert inner.asked == 6
-    feature([replace(SENTENCES[0], source=("a", "c"))])
-    assert inner.asked == 9
+def test_values_come_back_bit_for_bit(tmp_path: Path) -> None:
+    cache = Cache(str(tmp_path / "new" / "cache"))
+    values = {number.to_bytes(16, "big"): bytes(range(number % 7, 8)) for number in range(2 * AT_ONCE + 1)}
+    assert cache.look_up(list(values)) == {}
+    cache.keep(values)
+    again = Cache(str(tmp_path / "new" / "cache"))
+    assert again.look_up([*values, b"another"]) == values
+    again.keep({b"another": b"1"})
+    assert cache.look_up([b"another"]) == {b"another": b"1"}
 
 
 def test_what_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("some text, which is longer than the head of a database" * 9)
     with pytest.raises(InputError, match=f"{FILE}: not a usable cache of scores"):
-        cached(tmp_path)
+        Cache(str(tmp_path))
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
-        cached(tmp_path / "file")
+        Cache(str(tmp_path / "file"))
 
 
 def test_the_command_keeps_scores(command: Command, sample: Path, models: dict[str, Path], tmp_path: Path) -> None:

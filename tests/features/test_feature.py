@@ -3,12 +3,16 @@ import itertools
 import math
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from features.feature import FEATURES, VALUES, Candidates, Resources
+from features.feature import Array, Resources, Sentence
+from features.feature_set import FeatureSet
+from features.kinds.table import FEATURES
+from features.models.tables import VALUES
 from features.request import FeatureRequest, parse_requests, together
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
@@ -26,7 +30,7 @@ TEXTS = [
     ("im Wald gibt es eine schöne Lampe .", ["there is a beautiful lamp in the forest ."]),
 ]
 SENTENCES = [
-    Candidates(
+    Sentence(
         number,
         tuple(tokens(source)),
         tuple(tuple(tokens(text)) for text in hypotheses),
@@ -37,6 +41,14 @@ SENTENCES = [
     )
     for number, (source, hypotheses) in enumerate(TEXTS)
 ]
+
+
+def load(kind: str, argument: str = "") -> FeatureSet:
+    return FeatureSet([FeatureRequest("X", kind, argument)], Resources("cpu"))
+
+
+def values_of(features: FeatureSet, sentences: Sequence[Sentence] = SENTENCES) -> Array:
+    return features.score(sentences).columns[0].values
 
 
 def arguments(sample: Path, models: dict[str, Path], folder: Path, transformer: Path) -> dict[str, str]:
@@ -70,20 +82,18 @@ def test_contract(
     """A row a candidate, finite, whatever the batch and the order; but a file of scores has the order of the list."""
     if kind.startswith("kenlm") and importlib.util.find_spec("kenlm") is None:
         pytest.skip("kenlm is not installed")
-    feature = FeatureRequest("X", kind, arguments(sample, models, tmp_path, transformer).get(kind, "")).load(
-        Resources("cpu")
-    )
-    values = feature(SENTENCES)
+    feature = load(kind, arguments(sample, models, tmp_path, transformer).get(kind, ""))
+    values, signature = values_of(feature), feature.signatures["X"]
     assert values.shape[0] == 4
     assert np.isfinite(values).all()
-    assert "|" in feature.signature or feature.signature == kind
-    apart = np.concatenate([feature([sentence]) for sentence in SENTENCES])
+    assert "|" in signature or signature == kind
+    apart = np.concatenate([values_of(feature, [sentence]) for sentence in SENTENCES])
     if kind == "scores":
         assert apart.tolist() == values.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
         return
     np.testing.assert_allclose(apart, values, atol=1e-5)
-    turned = [Candidates(s.sentence, s.source, s.hypotheses[::-1], s.lines[::-1]) for s in SENTENCES]
-    np.testing.assert_allclose(feature(turned)[[2, 1, 0, 3]], values, atol=1e-5)
+    turned = [Sentence(s.sentence, s.source, s.hypotheses[::-1], s.lines[::-1]) for s in SENTENCES]
+    np.testing.assert_allclose(values_of(feature, turned)[[2, 1, 0, 3]], values, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", FEATURES)
@@ -97,13 +107,13 @@ def test_on_the_sample_no_feature_is_constant(
     given = []
     for each in itertools.islice(read_nbest(str(sample / "dev.nbest.gz")), 40):
         texts = tuple(tuple(tokens(line.text)) for line in each.hypotheses)
-        given.append(Candidates(each.sentence, tuple(tokens(sources[each.sentence])), texts, each.hypotheses))
+        given.append(Sentence(each.sentence, tuple(tokens(sources[each.sentence])), texts, each.hypotheses))
     named = arguments(sample, models, tmp_path, transformer)
     count = sum(len(each.hypotheses) for each in given)
     Path(named["scores"]).write_text("".join(f"{place % 7}\n" for place in range(count)))
     if kind == "neural":
         named["neural"] += f"[{','.join(name for name in VALUES if name != 'fertility')}]"
-    values = FeatureRequest("X", kind, named.get(kind, "")).load(Resources("cpu"))(given)
+    values = values_of(load(kind, named.get(kind, "")), given)
     ends = np.cumsum([len(each.hypotheses) for each in given])[:-1]
     apart = np.any([part.std(axis=0) > 1e-9 for part in np.split(values, ends)], axis=0)
     wanted = {"numbers": [False], "kenlm": [True, False]}
@@ -111,15 +121,14 @@ def test_on_the_sample_no_feature_is_constant(
 
 
 def test_length_counts_tokens() -> None:
-    assert FeatureRequest("L", "length", "").load(Resources("cpu"))(SENTENCES).tolist() == [[6], [2], [0], [9]]
+    assert values_of(load("length")).tolist() == [[6], [2], [0], [9]]
 
 
 @needs_kenlm
 def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
     arpa = tmp_path / "tiny.arpa"
     arpa.write_text(ARPA)
-    feature = FeatureRequest("L", "kenlm", str(arpa)).load(Resources("cpu"))
-    values = feature([Candidates(0, (), (("a",), ("b",), (), ("a", "a\u00a0b")))])
+    values = values_of(load("kenlm", str(arpa)), [Sentence(0, (), (("a",), ("b",), (), ("a", "a\u00a0b")))])
     log10 = [-0.1 - 0.2, -0.5 - 2 - 1, -0.5 - 1, -0.1 - 0.25 - 2 - 1]
     np.testing.assert_allclose(values[:, 0], np.array(log10) * math.log(10), atol=1e-5)
     assert values[:, 1].tolist() == [0, 1, 0, 1]
@@ -129,15 +138,15 @@ def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
 def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no model\n")
     with pytest.raises(InputError, match="nowhere: no such language model"):
-        FeatureRequest("L", "kenlm", "nowhere").load(Resources("cpu"))
+        load("kenlm", "nowhere")
     with pytest.raises(InputError, match="text: not a language model that KenLM reads"):
-        FeatureRequest("L", "kenlm", str(tmp_path / "text")).load(Resources("cpu"))
+        load("kenlm", str(tmp_path / "text"))
 
 
 def test_without_kenlm_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
     with pytest.raises(InputError, match="feature 'kenlm' needs the package kenlm"):
-        FeatureRequest("L", "kenlm", "x").load(Resources("cpu"))
+        load("kenlm", "x")
 
 
 def test_requests() -> None:

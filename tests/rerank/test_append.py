@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import FEATURES, Array, Candidates, Kind, Resources
+from features.feature import Array, Resources, Sentence
+from features.feature_set import FeatureSet
+from features.kinds.table import FEATURES, Kind
+from features.request import parse_requests
 from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.text import read_lines, tokens
@@ -45,12 +48,12 @@ def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Pa
     """Its score is that of its network read with the two sides exchanged."""
     import torch
 
-    from features.kinds.neural import Neural
     from features.models.batches import pad
     from features.models.folder import load_model
 
     source, hypothesis = tokens(read_lines(str(sample / "test.de"))[0]), ("the", "doctors", "sing", ".")
-    (value,) = Neural(str(models["backward"]), Resources("cpu"))([Candidates(0, tuple(source), (hypothesis,))]).ravel()
+    features = FeatureSet(parse_requests([f"neural:{models['backward']}"]), Resources("cpu"))
+    (value,) = features.score([Sentence(0, tuple(source), (hypothesis,))]).columns[0].values.ravel()
     model = load_model(models["backward"], torch.device("cpu"))
     with torch.inference_mode():
         encoded = model.network.encode(pad([model.source.encode(hypothesis)], model.device))
@@ -89,7 +92,7 @@ class Infinite:
     def __init__(self, argument: str, device: str) -> None:
         pass
 
-    def __call__(self, sentences: list[Candidates]) -> Array:
+    def __call__(self, sentences: list[Sentence]) -> Array:
         rows = sum(len(candidates.hypotheses) for candidates in sentences)
         return np.array([[0.0]] * (rows - 1) + [[-np.inf]])
 
@@ -97,7 +100,7 @@ class Infinite:
 def test_a_value_that_is_not_finite_is_an_error(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(FEATURES, "infinite", Kind(f"{__name__}:Infinite", "Inf", "", ""))
+    monkeypatch.setitem(FEATURES, "infinite", Kind(f"{__name__}:Infinite", "Inf", ""))
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or sys.modules[Infinite.__module__])
     nbest = write("list", "0 ||| a ||| L= 1\n7 ||| a ||| L= 1\n7 ||| b ||| L= 1\n")
     source = write("source", "x\n" * 9)

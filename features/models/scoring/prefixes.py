@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from features.models.vocabulary import BEGIN, END
 
-Numbers = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Level:
         ends: the edge by which each of them does.
     """
 
-    sources: Numbers
-    words: Numbers
-    edge_in: Numbers
-    parents: Numbers
-    nodes: Numbers
-    next_words: Numbers
-    ended: Numbers
-    ends: Numbers
+    sources: Integers
+    words: Integers
+    edge_in: Integers
+    parents: Integers
+    nodes: Integers
+    next_words: Integers
+    ended: Integers
+    ends: Integers
 
     def split(self, size: int) -> "Iterator[Level]":
         """Yield stretches of `size` nodes with their edges, whose nodes count from the first of the stretch."""
@@ -62,18 +62,29 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
         targets: its tokens, without `</s>`.
     """
     longest = max(len(target) for target in targets)
-    tokens = np.array([[*target, END] + [END] * (longest - len(target)) for target in targets])
+    rows = [[*target, END] + [END] * (longest - len(target)) for target in targets]
+    tokens = np.array(rows)  # (candidates, longest + 1)
     lengths = np.array([len(target) for target in targets])
-    place, living = np.array(sources), np.arange(len(targets))  # node of each living candidate
-    of_source = np.arange(place.max() + 1)
+    living, nodes_of = np.arange(len(targets)), np.array(sources)  # candidates that go on, and the node of each
+    of_source = np.arange(nodes_of.max() + 1)  # (N,)
     words, edge_in, parents = np.full_like(of_source, BEGIN), of_source, of_source
     stride = int(tokens.max()) + 1
     for depth in range(longest + 1):
-        edges, taken = np.unique(place * stride + tokens[living, depth], return_inverse=True)
-        nodes, next_words = np.divmod(edges, stride)
+        pairs = nodes_of * stride + tokens[living, depth]  # (living,) node and next token as one number
+        edges, edge_of = np.unique(pairs, return_inverse=True)  # (M,), (living,)
+        nodes, next_words = np.divmod(edges, stride)  # (M,) each
         ends = lengths[living] == depth
-        yield Level(of_source, words, edge_in, parents, nodes, next_words, living[ends], taken[ends])
-        edge_in = np.flatnonzero(next_words != END)
+        yield Level(
+            sources=of_source,
+            words=words,
+            edge_in=edge_in,
+            parents=parents,
+            nodes=nodes,
+            next_words=next_words,
+            ended=living[ends],
+            ends=edge_of[ends],
+        )
+        edge_in = np.flatnonzero(next_words != END)  # (N,) of the next level
         parents, words = nodes[edge_in], next_words[edge_in]
         of_source = of_source[parents]
-        place, living = np.searchsorted(edge_in, taken[~ends]), living[~ends]
+        nodes_of, living = np.searchsorted(edge_in, edge_of[~ends]), living[~ends]

@@ -1,12 +1,14 @@
 """What a model says of a candidate, each value a sum over its tokens or made of such sums."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from features.feature import Array, AttentionRows, Steps
 from features.models.network.objectives import log_density
+from features.models.tables import VALUES, load
 
 FLOOR = 0.01
 """Least attention that the coverage penalty takes a source word to have: windows may never come to a word."""
@@ -36,67 +38,107 @@ class Sums(NamedTuple):
     def plus(self, other: "Sums") -> "Sums":
         """Add single tokens row by row."""
         added = [mine + theirs for mine, theirs in zip(self[:-1], other[:-1], strict=True)]
-        token, worst = other.log_probs, []
-        for column in self.worst.unbind(-1):
-            worst.append(torch.minimum(column, token))
+        token, lowest = other.log_probs, []
+        for column in self.worst.unbind(-1):  # (N,) each
+            lowest.append(torch.minimum(column, token))
             token = torch.maximum(column, token)
-        return Sums._make([*added, torch.stack(worst, dim=-1)])
+        return Sums._make([*added, torch.stack(lowest, dim=-1)])  # (N, WORST)
 
 
-class Words(NamedTuple):
+class SourceWords(NamedTuple):
     """The source words of N candidates.
 
     Attributes:
-        real: (N, S) true on words.
-        fertility: mean and variance, (N, S) each, of how much attention a word should get; empty if not asked for.
+        mask: (N, S) true on words.
+        fertility: mean and variance, (N, S) each, of how much attention a word should get; empty if not needed.
     """
 
-    real: Tensor
+    mask: Tensor
     fertility: tuple[Tensor, ...] = ()
+
+
+class CandidateScores(NamedTuple):
+    """What models say of N candidates.
+
+    Attributes:
+        values: (N, names) by their names, in float64.
+        attention: of each candidate, if it was needed.
+        steps: what it took.
+    """
+
+    values: Array
+    attention: list[AttentionRows]
+    steps: Steps = Steps()
 
 
 def of_tokens(log_probs: Tensor, unknown: Tensor, attention: Tensor) -> Sums:
     """Return the sums of single tokens (…), of which `attention` is (…, S), in float64."""
     log_probs, rows = log_probs.double(), attention.double()
-    entropy = torch.special.entr(rows).sum(dim=-1)
-    worst = torch.cat([log_probs.unsqueeze(-1), *[torch.zeros_like(log_probs).unsqueeze(-1)] * (WORST - 1)], dim=-1)
-    return Sums(log_probs, log_probs * ~unknown, unknown.double(), entropy, rows, worst)
+    nothing = torch.zeros_like(log_probs).unsqueeze(-1)  # (…, 1)
+    return Sums(
+        log_probs=log_probs,
+        known=log_probs * ~unknown,
+        unknown=unknown.double(),
+        entropy=torch.special.entr(rows).sum(dim=-1),  # (…)
+        attention=rows,
+        worst=torch.cat([log_probs.unsqueeze(-1), *[nothing] * (WORST - 1)], dim=-1),  # (…, WORST)
+    )
 
 
 def total(tokens: Sums) -> Sums:
     """Add single tokens (N, J) up to (N,)."""
-    lowest = tokens.log_probs.sort(dim=1).values[:, :WORST]
-    worst = torch.nn.functional.pad(lowest, (0, WORST - lowest.shape[1]))
-    return Sums._make([*(part.sum(dim=1) for part in tokens[:-1]), worst])
+    lowest = tokens.log_probs.sort(dim=1).values[:, :WORST]  # (N, at most WORST)
+    padded = torch.nn.functional.pad(lowest, (0, WORST - lowest.shape[1]))  # (N, WORST)
+    return Sums._make([*(part.sum(dim=1) for part in tokens[:-1]), padded])
 
 
-def _coverage(sums: Sums, words: Words) -> Tensor:
-    return (sums.attention.clamp(FLOOR, 1).log() * words.real).sum(dim=1)
+def logprob(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) log p of all tokens."""
+    return sums.log_probs
 
 
-def _deviation(sums: Sums, words: Words) -> Tensor:
-    return -((1 - sums.attention).square() * words.real).sum(dim=1)
+def known(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) log p of the tokens of the vocabulary."""
+    return sums.known
 
 
-def _fertility(sums: Sums, words: Words) -> Tensor:
-    mean, variance = words.fertility
-    return log_density(sums.attention, mean, variance, words.real)
+def unknown(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) number of tokens outside the vocabulary."""
+    return sums.unknown
 
 
-_MAKERS: dict[str, Callable[[Sums, Words], Tensor]] = {
-    "logprob": lambda sums, _: sums.log_probs,
-    "known": lambda sums, _: sums.known,
-    "unknown": lambda sums, _: sums.unknown,
-    "worst": lambda sums, _: sums.worst[:, 0],
-    "worst3": lambda sums, _: sums.worst.mean(dim=1),
-    "entropy": lambda sums, _: sums.entropy,
-    "coverage": _coverage,
-    "deviation": _deviation,
-    "fertility": _fertility,
-}
+def worst(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) lowest log p of a token."""
+    return sums.worst[:, 0]
 
 
-def select(names: Sequence[str], sums: Sums, words: Words) -> Tensor:
-    """(N, names) values, of those in `features.feature.VALUES`."""
-    columns = [_MAKERS[name](sums, words).double() for name in names]
+def worst3(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) mean of the lowest log p of tokens."""
+    return sums.worst.mean(dim=1)  # (N,)
+
+
+def entropy(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) nats."""
+    return sums.entropy
+
+
+def coverage(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) sum_i log min(1, sum_j alpha[j, i]) (Wu et al. 2016)."""
+    return (sums.attention.clamp(FLOOR, 1).log() * source.mask).sum(dim=1)  # (N,)
+
+
+def deviation(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) -sum_i (1 - sum_j alpha[j, i])² (Xu et al. 2015)."""
+    return -((1 - sums.attention).square() * source.mask).sum(dim=1)  # (N,)
+
+
+def fertility(sums: Sums, source: SourceWords) -> Tensor:
+    """(N,) log-density of the fertilities by the model (Cohn et al. 2016, 3.3)."""
+    mean, variance = source.fertility
+    return log_density(sums.attention, mean, variance, source.mask)
+
+
+def select(names: Sequence[str], sums: Sums, source: SourceWords) -> Tensor:
+    """(N, names) values of rows of `features.models.tables.VALUES`, in float64."""
+    columns = [load(VALUES[name].target)(sums, source).double() for name in names]
     return torch.stack(columns, dim=1) if columns else sums.log_probs.new_empty(len(sums.log_probs), 0)

@@ -1,11 +1,13 @@
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import features.reader as features_reader
-from features.feature import Candidates, Resources
-from features.kinds.agreement import Agreement, Links
+from features.feature import Array, Resources, Sentence
+from features.feature_set import FeatureSet
 from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
 from features.models.training.request import Texts, TrainingRequest, train_model
@@ -15,7 +17,7 @@ from moses_io.hypothesis import parse_line
 
 TEXTS = [("die Zeitung", ["the newspaper .", "the", ""]), ("im Wald gibt es eine Lampe .", ["there is a lamp ."])]
 SENTENCES = [
-    Candidates(
+    Sentence(
         number,
         tuple(source.split(" ")),
         tuple(tuple(text.split()) for text in texts),
@@ -28,15 +30,23 @@ SENTENCES = [
 CPU = Resources("cpu")
 
 
+def load(text: str) -> FeatureSet:
+    return FeatureSet(parse_requests([text]), CPU)
+
+
+def values_of(features: FeatureSet, sentences: Sequence[Sentence] = SENTENCES) -> list[Array]:
+    return [column.values for column in features.score(sentences).columns]
+
+
 def rows(folder: Path, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> np.ndarray:
     import torch
 
-    (found,) = score_pairs([load_model(folder, torch.device("cpu"))], [(source, hypothesis)])
-    return found[1].attention[0].numpy()
+    (batch,) = score_pairs([load_model(folder, torch.device("cpu"))], [(source, hypothesis)])
+    return batch[1].attention[0].numpy()
 
 
 def test_traces_of_single_pairs(models: dict[str, Path]) -> None:
-    values = Agreement(f"{models['forward']},{models['backward']}", CPU)(SENTENCES)
+    values = values_of(load(f"agreement:{models['forward']},{models['backward']}"))[0]
     place = 0
     for each in SENTENCES:
         for hypothesis in each.hypotheses:
@@ -53,7 +63,7 @@ def test_traces_of_single_pairs(models: dict[str, Path]) -> None:
 
 
 def test_attention_on_links(models: dict[str, Path]) -> None:
-    values = Links(str(models["forward"]), CPU)(SENTENCES)
+    values = values_of(load(f"links:{models['forward']}"))[0]
     wanted = [rows(models["forward"], SENTENCES[0].source, text)[0, 1] for text in SENTENCES[0].hypotheses[:2]]
     np.testing.assert_allclose(values[:3, 0], [*wanted, 0], rtol=1e-4)
 
@@ -61,37 +71,50 @@ def test_attention_on_links(models: dict[str, Path]) -> None:
 def test_a_model_reads_a_list_once_for_all_features(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """What they give is what each gives that has the model for itself."""
     forward, backward = str(models["forward"]), str(models["backward"])
-    asked = [f"neural:{forward}[worst,logprob]", f"neural:{backward}", f"agreement:{forward},{backward}"]
-    requests = parse_requests([*asked, f"links:{forward}", f"neural:{forward}[entropy]"])
-    alone = [request.load(Resources("cpu"))(SENTENCES) for request in requests]
-    shared, read = Resources("cpu"), []
-    features = [request.load(shared) for request in requests]
+    texts = [f"neural:{forward}[worst,logprob]", f"neural:{backward}", f"agreement:{forward},{backward}"]
+    requests = parse_requests([*texts, f"links:{forward}", f"neural:{forward}[entropy]"])
+    apart = [values_of(FeatureSet([request], CPU))[0] for request in requests]
+    together, calls = FeatureSet(requests, CPU), list[str]()
     for name in ("score_tree", "score_alone"):
         score = getattr(features_reader, name)
         monkeypatch.setattr(
-            features_reader, name, lambda *given, name=name, score=score: read.append(name) or score(*given)
+            features_reader, name, lambda *needs, name=name, score=score: calls.append(name) or score(*needs)
         )
-    for feature, wanted in zip(features, alone, strict=True):
-        np.testing.assert_allclose(feature(SENTENCES), wanted, atol=1e-6)
-    assert read == ["score_tree", "score_alone"]
-    np.testing.assert_allclose(features[0](SENTENCES[:1]), alone[0][:3], atol=1e-5)
-    assert read == ["score_tree", "score_alone", "score_tree"]
-    features[0](SENTENCES)
-    assert parse_requests([f"neural:{forward}[known]"])[0].load(shared)(SENTENCES).shape == (4, 1)
+    for values, own in zip(values_of(together), apart, strict=True):
+        np.testing.assert_allclose(values, own, atol=1e-6)
+    assert calls == ["score_tree", "score_alone"]
+    np.testing.assert_allclose(values_of(together, SENTENCES[:1])[0], apart[0][:3], atol=1e-5)
+    assert calls == ["score_tree", "score_alone"] * 2
 
 
 def test_what_a_cache_does_not_know_is_read_once(
     models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shared, read = Resources("cpu", cache=str(tmp_path / "cache")), []
-    requests = parse_requests([f"neural:{models['forward']}", f"neural:{models['forward']}[worst]"])
-    features = [request.load(shared) for request in [*requests, *parse_requests([f"links:{models['forward']}"])]]
+    """A value that is new costs the candidates again, and one that is known costs nothing."""
+    resources, read = Resources("cpu", cache=str(tmp_path / "cache")), list[int]()
     score = features_reader.score_tree
-    monkeypatch.setattr(features_reader, "score_tree", lambda *given: read.append(given) or score(*given))
-    for times in (1, 2):
-        for feature in features:
-            feature(SENTENCES)
-        assert len(read) == 1, times
+
+    def count(models: object, sentences: Sequence[Sentence], *needs: object) -> object:
+        read.append(sum(len(each.hypotheses) for each in sentences))
+        return score(models, sentences, *needs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(features_reader, "score_tree", count)
+    both = parse_requests([f"neural:{models['forward']}", f"neural:{models['forward']}[worst]"])
+    results = []
+    for requests, new in ((both[:1], [4]), (both, [4]), (both, []), (both[1:], [])):
+        results.append(values_of(FeatureSet(requests, resources)))
+        assert read == new
+        read.clear()
+    assert np.array_equal(results[1][0], results[2][0]) and np.array_equal(results[2][1], results[3][0])
+    more = [replace(SENTENCES[0], hypotheses=(("new",), *SENTENCES[0].hypotheses)), *SENTENCES]
+    longer = values_of(FeatureSet(both, resources), more)
+    assert read == [1]
+    assert np.array_equal(longer[0][[1, 2, 3, 4, 5, 6, 7]], results[1][0][[0, 1, 2, 0, 1, 2, 3]])
+    values_of(FeatureSet(both, replace(resources, precision="bf16")))
+    values_of(FeatureSet(both, resources), [replace(SENTENCES[0], source=("other",))])
+    assert read == [1, 4, 3]
+    attending = [*both, *parse_requests([f"links:{models['forward']}"])]
+    np.testing.assert_allclose(values_of(FeatureSet(attending, resources))[0], results[0][0], atol=1e-5)
 
 
 def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None:
@@ -101,9 +124,9 @@ def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None
         (f"{backward},{forward}", "expected a forward model, this is a backward one"),
     ):
         with pytest.raises(InputError, match=message):
-            Agreement(argument, CPU)
+            load(f"agreement:{argument}")
     with pytest.raises(InputError, match="expected a forward model"):
-        Links(backward, CPU)
+        load(f"links:{backward}")
     small = {"embedding": 4, "hidden": 4, "attention": 4, "updates": 1}
     files = [str(tmp_path / side) for side in ("s", "t")]
     for path in files:
@@ -113,7 +136,7 @@ def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None
     with pytest.raises(
         InputError, match="after: expected a model on words, from left to right, with wiring 'attend-fi"
     ):
-        Links(str(tmp_path / "after"), CPU)
-    bare = [Candidates(0, ("x",), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
+        load(f"links:{tmp_path / 'after'}")
+    bare = [Sentence(0, ("x",), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
     with pytest.raises(InputError, match="the list has no word alignment"):
-        Links(forward, CPU)(bare)
+        values_of(load(f"links:{forward}"), bare)

@@ -1,6 +1,7 @@
 """Scores of other tools, programs, and features of other people."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -10,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import Candidates, Resources
+from features.feature import Resources, Sentence
+from features.feature_set import FeatureSet
 from features.kinds.huggingface import HuggingFace
 from features.kinds.score_files import read_scores
 from features.request import packaged, parse_requests
@@ -121,6 +123,37 @@ def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.M
     assert "unknown feature 'letters_here:Nothing'" in score(command, write, "X=letters_here:Nothing")[2]
 
 
+READS_A_MODEL = """
+from features.feature import ModelFeature, Need
+
+
+class Twice(ModelFeature):
+    def __init__(self, argument, readers):
+        self.signature = "twice|" + readers[0].signature
+
+    @classmethod
+    def needs(cls, argument):
+        return [Need((argument,), ("logprob",))]
+
+    def __call__(self, sentences, readings):
+        return 2 * readings[0].values["logprob"][:, None]
+"""
+
+
+def test_a_class_that_looks_at_what_a_model_says(
+    command: Command, write: Write, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write("reads_a_model.py", READS_A_MODEL).parent)
+    arguments = ["--source", write("src", "x y\nz\n"), "--feature", f"A=neural:{models['forward']}"]
+    mine = f"B=reads_a_model:Twice:{models['forward']}"
+    status, out, err = command("score", write("list", LIST), *arguments, "--feature", mine, "--verify", 3)
+    assert status == 0, err
+    for line in out.decode().splitlines():
+        once, twice = re.findall("(?:A|B)= ([-0-9.]+)", line)
+        assert float(twice) == pytest.approx(2 * float(once))
+    assert "B = twice|preset:cohn-align|" in err and "B: 3 candidates scored one by one" in err
+
+
 def test_a_package_brings_features(tmp_path: Path) -> None:
     """A second package, installed by pip, is found by the name of its entry point."""
     wheel, site = tmp_path / "letters-1.0-py3-none-any.whl", tmp_path / "site"
@@ -157,7 +190,7 @@ def test_hugging_face_sums_over_the_pieces(transformer: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM
 
     feature = HuggingFace(str(transformer), Resources("cpu"))
-    given = [Candidates(0, ("die", "Zeitung"), (("the", "newspaper"), ("the",), ("the", "newspaper")))]
+    given = [Sentence(0, ("die", "Zeitung"), (("the", "newspaper"), ("the",), ("the", "newspaper")))]
     values = feature(given)
     assert values[0] == values[2] and values.shape == (3, 1)
     known = feature._scorer._tokenizer.get_vocab()
@@ -173,4 +206,4 @@ def test_hugging_face_sums_over_the_pieces(transformer: Path) -> None:
 def test_without_transformers_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match="feature 'hf' needs transformers"):
-        parse_requests(["hf:x"])[0].load(Resources("cpu"))
+        FeatureSet(parse_requests(["hf:x"]), Resources("cpu"))

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 import torch
 
-from features.feature import Candidates, Resources
-from features.kinds.neural import Ensemble, Neural
+from features.feature import Array, Resources, Sentence
+from features.feature_set import FeatureSet
 from features.models.batches import pad
 from features.models.folder import Model, ModelConfig, load_model
 from features.models.scoring.alone import score_pairs
-from features.models.scoring.tree import Sentence
 from features.models.settings import Architecture, Training
 from features.models.training.loop import train
 from features.models.training.preparation import Task
+from features.request import parse_requests
 from moses_io.errors import InputError
 
 CPU = torch.device("cpu")
 SOURCE = ("das", "neue", "Haus")
-SENTENCE = Candidates(0, SOURCE, (("the", "new", "house"), ("the", "newest", "house", "house"), ()))
+SENTENCE = Sentence(0, SOURCE, (("the", "new", "house"), ("the", "newest", "house", "house"), ()))
 TEXT = [
     (["das", "neue", "Haus"], ["the", "new", "house"]),
     (["die", "neueren", "Häuser"], ["the", "newer", "houses"]),
@@ -39,6 +39,14 @@ def make(folder: Path, direction: str = "forward", right_to_left: bool = False, 
     return folder
 
 
+def load(text: str, precision: str = "fp32") -> FeatureSet:
+    return FeatureSet(parse_requests([f"X={text}"]), Resources("cpu", precision))
+
+
+def values_of(text: str, sentences: Sequence[Sentence] = (SENTENCE,)) -> Array:
+    return load(text).score(sentences).columns[0].values
+
+
 def log_probs(folder: Path, target: list[int]) -> torch.Tensor:
     """(J,) of a target in the model's own numbers and order."""
     model = load_model(folder, CPU)
@@ -48,14 +56,14 @@ def log_probs(folder: Path, target: list[int]) -> torch.Tensor:
 
 def test_an_ensemble_is_the_mean_of_the_distributions_word_by_word(tmp_path: Path) -> None:
     folders = [make(tmp_path / f"{seed}", seed=seed, epochs=seed) for seed in (1, 2, 3)]
-    values = Ensemble(",".join(map(str, folders)), Resources("cpu"))([SENTENCE])
+    values = values_of(f"ensemble:{','.join(map(str, folders))}")
     for row, hypothesis in enumerate(SENTENCE.hypotheses):
         target = load_model(folders[0], CPU).target.encode(hypothesis)
         probabilities = [log_probs(folder, target).exp() for folder in folders]
         wanted = sum(math.log(float(sum(at)) / 3) for at in zip(*probabilities, strict=True))
         assert values[row, 0] == pytest.approx(wanted, abs=1e-5)
-    twice = Ensemble(f"{folders[0]},{folders[0]}", Resources("cpu"))([SENTENCE])
-    np.testing.assert_allclose(twice, Neural(str(folders[0]), Resources("cpu"))([SENTENCE]), atol=1e-5)
+    twice = values_of(f"ensemble:{folders[0]},{folders[0]}")
+    np.testing.assert_allclose(twice, values_of(f"neural:{folders[0]}"), atol=1e-5)
 
 
 def test_models_that_make_no_ensemble(tmp_path: Path) -> None:
@@ -66,9 +74,9 @@ def test_models_that_make_no_ensemble(tmp_path: Path) -> None:
         (make(tmp_path / "words", frequency=9), "another target vocabulary"),
     ):
         with pytest.raises(InputError, match=f"{other.name}: {reason} than .*first; use one feature 'neural' a model"):
-            Ensemble(f"{first},{other}", Resources("cpu"))
+            load(f"ensemble:{first},{other}")
     with pytest.raises(InputError, match="expected several models, separated by commas"):
-        Ensemble(str(first), Resources("cpu"))
+        load(f"ensemble:{first}")
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -80,18 +88,16 @@ def test_a_right_to_left_model_reads_the_target_from_its_end(tmp_path: Path, dir
     source, target = sides if direction == "forward" else sides[::-1]
     encoded = model.network.encode(pad([model.source.encode(source)], CPU))
     found = model.network.score(encoded, pad([model.target.encode(target)[::-1]], CPU)).log_probs.sum()
-    assert Neural(str(folder), Resources("cpu"))([SENTENCE])[0, 0] == pytest.approx(float(found), abs=1e-5)
+    assert values_of(f"neural:{folder}")[0, 0] == pytest.approx(float(found), abs=1e-5)
 
 
 @pytest.mark.parametrize("right_to_left", [False, True])
-def test_the_score_of_a_model_on_pieces_sums_them_all(tmp_path: Path, right_to_left: bool) -> None:
+def test_the_value_is_that_of_all_pieces(tmp_path: Path, right_to_left: bool) -> None:
     folder = make(tmp_path / "model", bpe=30, right_to_left=right_to_left)
-    model = load_model(folder, CPU)
-    hypothesis = SENTENCE.hypotheses[1]
-    numbers = model.target.encode(hypothesis)
-    assert len(numbers) > len(hypothesis)
-    values = log_probs(folder, numbers[::-1] if right_to_left else numbers)
-    assert Neural(str(folder), Resources("cpu"))([SENTENCE])[1, 0] == pytest.approx(float(values.sum()), abs=1e-5)
+    numbers = load_model(folder, CPU).target.encode(SENTENCE.hypotheses[1])
+    assert len(numbers) > len(SENTENCE.hypotheses[1])
+    total = log_probs(folder, numbers[::-1] if right_to_left else numbers).sum()
+    assert values_of(f"neural:{folder}")[1, 0] == pytest.approx(float(total), abs=1e-5)
 
 
 def test_perplexity_is_per_word_whatever_the_pieces(tmp_path: Path) -> None:
@@ -107,24 +113,24 @@ def test_perplexity_is_per_word_whatever_the_pieces(tmp_path: Path) -> None:
 
 def test_values_are_named_in_brackets(tmp_path: Path) -> None:
     folder = make(tmp_path / "model")
-    values = Neural(f"{folder}[unknown,logprob,known]", Resources("cpu"))([SENTENCE])
+    values = values_of(f"neural:{folder}[unknown,logprob,known]")
     assert values.shape == (3, 3)
     assert values[:, 0].tolist() == [0, 1, 0]
-    np.testing.assert_allclose(values[:, 1:2], Neural(str(folder), Resources("cpu"))([SENTENCE]), atol=1e-6)
+    np.testing.assert_allclose(values[:, 1:2], values_of(f"neural:{folder}"), atol=1e-6)
     assert values[1, 2] > values[1, 1] and values[0, 2] == values[0, 1]
     for wrong in ("logprobs", "logprob,", ""):
         with pytest.raises(InputError, match=r"unknown value .*did you mean|unknown value ''"):
-            Neural(f"{folder}[{wrong}]", Resources("cpu"))
+            load(f"neural:{folder}[{wrong}]")
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_lower_precision_is_close_and_said(tmp_path: Path, direction: str) -> None:
     folder = str(make(tmp_path / "model", direction))
-    exact, lowered = Neural(folder, Resources("cpu")), Neural(folder, Resources("cpu", "bf16"))
-    assert lowered.signature == exact.signature + "|precision:bf16"
-    difference = np.abs(exact([SENTENCE]) - lowered([SENTENCE]))
-    assert 0 < difference.max() < 0.1
-    np.testing.assert_allclose(lowered.alone([SENTENCE]), exact([SENTENCE]), atol=1e-5)
+    exact, lowered = load(f"neural:{folder}"), load(f"neural:{folder}", "bf16")
+    assert lowered.signatures["X"] == exact.signatures["X"] + "|precision:bf16"
+    exact_values, lowered_values = (each.score([SENTENCE]).columns[0].values for each in (exact, lowered))
+    assert 0 < np.abs(exact_values - lowered_values).max() < 0.1
+    np.testing.assert_allclose(lowered.alone("X", SENTENCE), exact_values, atol=1e-5)
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -138,24 +144,24 @@ def test_out_of_memory_halves_what_is_scored_together(
 ) -> None:
     import features.reader
 
-    feature = Neural(str(make(tmp_path / "model", direction)), Resources("cpu"))
+    feature = load(f"neural:{make(tmp_path / 'model', direction)}")
     sentences = [SENTENCE, replace(SENTENCE, source=("die",)), SENTENCE]
-    wanted, limit = feature(sentences), [4]
+    whole, limit = feature.score(sentences).columns[0].values, [4]
     name = "score_tree" if direction == "forward" else "score_alone"
-    score, size = getattr(features.reader, name), len if direction == "backward" else _candidates
+    score = getattr(features.reader, name)
 
-    def scarce(models: list[Model], held: Any, *asked: Any) -> Any:
-        if size(held) > limit[0]:
+    def scarce(models: list[Model], held: Sequence[Sentence], *needs: Any) -> Any:
+        if sum(len(each.hypotheses) for each in held) > limit[0]:
             raise error
-        return score(models, held, *asked)
+        return score(models, held, *needs)
 
     monkeypatch.setattr(features.reader, name, scarce)
     for limit[0] in (4, 1):
-        np.testing.assert_allclose(feature(sentences), wanted, atol=1e-5)
+        np.testing.assert_allclose(feature.score(sentences).columns[0].values, whole, atol=1e-5)
         assert "warning: out of memory; 9 candidates are scored in two parts" in capsys.readouterr().err
     limit[0] = 0
     with pytest.raises(InputError, match="out of memory for a single candidate of 3 words"):
-        feature([replace(SENTENCE, hypotheses=SENTENCE.hypotheses[:1])])
+        feature.score([replace(SENTENCE, hypotheses=SENTENCE.hypotheses[:1])])
 
 
 def test_other_errors_are_not_taken_for_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +170,7 @@ def test_other_errors_are_not_taken_for_lack_of_memory(tmp_path: Path, monkeypat
     def broken(*_: object) -> None:
         raise RuntimeError("shapes do not fit")
 
-    feature = Neural(str(make(tmp_path / "model")), Resources("cpu"))
+    feature = load(f"neural:{make(tmp_path / 'model')}")
     monkeypatch.setattr(features.reader, "score_tree", broken)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
-        feature([SENTENCE])
-
-
-def _candidates(sentences: Sequence[Sentence]) -> int:
-    return sum(len(candidates) for _, candidates in sentences)
+        feature.score([SENTENCE])

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from features.feature import Array, Candidates, Resources
+from features.feature import Array, Resources, Sentence
+from features.feature_set import FeatureSet
 from features.kinds.lexical import SMALLEST, estimate, model1
 from features.request import FeatureRequest
 from moses_io.errors import InputError
@@ -18,19 +19,19 @@ LINES = [
 SOURCES = ["das Haus 1.2 ,", "x y"]
 
 
-def sentences() -> list[Candidates]:
+def sentences() -> list[Sentence]:
     found = []
     for number, (source, lines) in enumerate(zip(SOURCES, LINES, strict=True)):
         parsed = tuple(parse_line(line.encode(), 1) for line in lines)
         found.append(
-            Candidates(number, tuple(source.split(" ")), tuple(tuple(p.text.split(" ")) for p in parsed), parsed)
+            Sentence(number, tuple(source.split(" ")), tuple(tuple(p.text.split(" ")) for p in parsed), parsed)
         )
     return found
 
 
-def values(kind: str, argument: str = "", given: list[Candidates] | None = None) -> list[list[float]]:
-    feature = FeatureRequest("X", kind, argument).load(Resources("cpu"))
-    found: Array = feature(given or sentences())
+def values(kind: str, argument: str = "", given: list[Sentence] | None = None) -> list[list[float]]:
+    features = FeatureSet([FeatureRequest("X", kind, argument)], Resources("cpu"))
+    found: Array = features.score(given or sentences()).columns[0].values
     rows: list[list[float]] = found.tolist()
     return rows
 
@@ -51,12 +52,12 @@ def test_counts(kind: str, wanted: list[float]) -> None:
 
 def test_repetition_counts_pairs_and_triples_too() -> None:
     texts = ("a b a b", "a b c a b c", "a a a", "a b b a")
-    given = [Candidates(0, (), tuple(tuple(text.split(" ")) for text in texts))]
+    given = [Sentence(0, (), tuple(tuple(text.split(" ")) for text in texts))]
     assert values("repetition", "", given) == [[-1], [-1], [-2], [-1]]
 
 
 def test_numbers_that_differ() -> None:
-    given = [Candidates(0, ("3", "1,000", "x"), (("3", "1.000"), ("4",), ()))]
+    given = [Sentence(0, ("3", "1,000", "x"), (("3", "1.000"), ("4",), ()))]
     assert values("numbers", "", given) == [[0], [-3], [-2]]
 
 
@@ -114,7 +115,7 @@ def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
     assert model1(table, ["the"], ["das"]) > model1(table, ["the"], ["Buch"])
     (tmp_path / "s").write_text("das\n")
     (tmp_path / "t").write_text("the\n")
-    given = [Candidates(0, ("das",), (("the",), ("x",)))]
+    given = [Sentence(0, ("das",), (("the",), ("x",)))]
     both = values("ibm1", f"{tmp_path / 's'},{tmp_path / 't'}", given)
     assert both[0] == pytest.approx([0, 0], abs=1e-9)
     assert both[1] == pytest.approx([math.log(SMALLEST), math.log(0.5)])
@@ -137,7 +138,7 @@ def test_posteriors_by_hand() -> None:
     first, second = values("posteriors")[2:]
     assert first == pytest.approx([4 * 2 / 3 + 1, 4 * 2 / 3, 3 * 2 / 3, 2 * 2 / 3])
     assert second == pytest.approx([1, 0, 0, 0])
-    no_total = [Candidates(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1", 1),))]
+    no_total = [Sentence(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1", 1),))]
     with pytest.raises(InputError, match="a candidate has no total"):
         values("posteriors", "", no_total)
 
@@ -148,7 +149,7 @@ def test_phrases_by_hand() -> None:
     assert found[0] == pytest.approx([2, 2.5, -2, -3, 1])
     assert found[1] == pytest.approx([0, 0, -4, -4, 1])
     assert found[2] == pytest.approx([2, 2.5, 0, 0, 1])
-    nothing = [Candidates(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
+    nothing = [Sentence(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
     with pytest.raises(InputError, match="the list has no alignment; decode with"):
         values("phrases", "", nothing)
 
@@ -157,8 +158,8 @@ def test_links_of_chart_decoders_count_the_marks() -> None:
     """`0-0 1-1 2-2 3-3` of a sentence of two words: <s> and </s> are links 0-0 and 3-3."""
     line = parse_line(b"0 ||| a b  |||  L= 1.000 ||| -1.000 ||| 0-0 1-1 2-2 3-3 ||| [S]", 1)
     swapped = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0=1 1=0 ||| 0-1 1-0 ", 1)
-    found = values("phrases", "", [Candidates(0, ("x", "y"), (("a", "b"),) * 2, (line, swapped))])
+    found = values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),) * 2, (line, swapped))])
     assert found == [[2, 1, 0, 0, 1], [2, 1, 0, 0, 0]]
     beyond = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0-0 7-9", 1)
     with pytest.raises(InputError, match="sentence 0: links beyond its 2 and 2 words"):
-        values("phrases", "", [Candidates(0, ("x", "y"), (("a", "b"),), (beyond,))])
+        values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),), (beyond,))])

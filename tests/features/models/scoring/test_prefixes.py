@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +11,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from features.feature import VALUES
+from features.feature import Sentence
 from features.models.folder import Model, ModelConfig
 from features.models.network.model import EncoderDecoder
 from features.models.scoring import tree
 from features.models.scoring.alone import score_alone
 from features.models.scoring.inference import fold, lower
 from features.models.scoring.prefixes import prefix_tree
-from features.models.scoring.tree import Sentence, score_tree
-from features.models.scoring.values import FLOOR, Words, of_tokens, select, total
+from features.models.scoring.tree import score_tree
+from features.models.scoring.values import FLOOR, SourceWords, of_tokens, select, total
 from features.models.settings import Architecture, Training
+from features.models.tables import VALUES
 from features.models.vocabulary import END, Vocabulary
 
 CPU = torch.device("cpu")
@@ -67,7 +69,10 @@ def sentences(seed: int) -> list[Sentence]:
         return tuple(rng.choice(WORDS) for _ in range(rng.randint(0, longest)))
 
     stems = [words(4) for _ in range(3)]
-    return [(words(6), [rng.choice(stems) + words(4) for _ in range(rng.randint(1, 12))]) for _ in range(5)]
+    return [
+        Sentence(number, words(6), tuple(rng.choice(stems) + words(4) for _ in range(rng.randint(1, 12))))
+        for number in range(5)
+    ]
 
 
 @pytest.mark.parametrize("right_to_left", [False, True])
@@ -77,21 +82,21 @@ def test_values_are_those_of_candidates_one_by_one(
     for seeds in ((1,), (1, 2)):
         models = [model(architecture, seed, right_to_left) for seed in seeds]
         lists = sentences(3)
-        pairs = [(source, candidate) for source, candidates in lists for candidate in candidates]
+        apart = [replace(each, hypotheses=(hypothesis,)) for each in lists for hypothesis in each.hypotheses]
         names = [name for name in VALUES if name != "fertility" or "fertility" in architecture.objectives]
-        alone = np.concatenate([score_alone(models, [pair], names)[0] for pair in pairs])
+        alone = np.concatenate([score_alone(models, [one], names).values for one in apart])
         for each in models:
             fold(each.network)
-        values, _, steps, steps_alone = score_tree(models, lists, names)
-        np.testing.assert_allclose(values, alone, atol=1e-4)
-        assert steps < steps_alone == sum(len(candidate) + 1 for _, candidate in pairs)
-        turned = [(source, candidates[::-1]) for source, candidates in lists[::-1]]
+        scores = score_tree(models, lists, names)
+        np.testing.assert_allclose(scores.values, alone, atol=1e-4)
+        assert scores.steps.taken < scores.steps.alone == sum(len(one.hypotheses[0]) + 1 for one in apart)
+        turned = [replace(each, hypotheses=each.hypotheses[::-1]) for each in lists[::-1]]
         monkeypatch.setattr(tree, "MEMORY", {"cpu": 1})  # a node at a time
-        np.testing.assert_allclose(score_tree(models, turned, names)[0].flip(0), alone, atol=1e-4)
+        np.testing.assert_allclose(score_tree(models, turned, names).values[::-1], alone, atol=1e-4)
         monkeypatch.undo()
         for each in models:
             lower(each.network, stepwise=True)
-        lowered = score_tree(models, lists, ["logprob"])[0].numpy()
+        lowered = score_tree(models, lists, ["logprob"]).values
         assert 1e-6 < np.abs(lowered - alone[:, :1]).max() < 0.5
 
 
@@ -100,7 +105,7 @@ def test_values_by_hand() -> None:
     attention = torch.tensor([[[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.2, 0.0, 0.8]]])
     sums = total(of_tokens(log_probs, unknown, attention))
     expected = (torch.tensor([[1.0, 1.0, 9.0]]), torch.tensor([[0.5, 2.0, 1.0]]))
-    words = Words(torch.tensor([[True, True, False]]), expected)
+    words = SourceWords(torch.tensor([[True, True, False]]), expected)
     found = dict(zip(VALUES, select(list(VALUES), sums, words)[0].tolist(), strict=True))
     entropy = math.log(2) - 0.2 * math.log(0.2) - 0.8 * math.log(0.8)
     density = [-0.5 * (error**2 / v + math.log(2 * math.pi * v)) for error, v in ((0.7, 0.5), (-0.5, 2.0))]

@@ -1,0 +1,78 @@
+"""What Moses prints about how it translated: segmentation and word alignment, in the fields behind the total."""
+
+import re
+from typing import NamedTuple
+
+from moses_io.errors import Fault
+from moses_io.hypothesis import Hypothesis
+from moses_io.text import decode, tokens, without_line_end
+
+Alignment = frozenset[tuple[int, int]]
+"""Links (source word, target word) from 0."""
+
+_SEGMENT = re.compile("([0-9]+)(?:-([0-9]+))?=([0-9]+)(?:-([0-9]+))?")
+_LINK = re.compile("([0-9]+)-([0-9]+)")
+
+
+class Phrase(NamedTuple):
+    """First and last source word, first and last target word of a phrase, from 0."""
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+
+
+def segmentation(line: Hypothesis) -> list[Phrase] | None:
+    """Return the phrases in target order, or None where the list has none."""
+    for field in line.fields[4:6]:
+        matches = [_SEGMENT.fullmatch(part) for part in _parts(field)]
+        groups = [match.groups() for match in matches if match]
+        if matches and len(groups) == len(matches):
+            phrases = [
+                Phrase(int(first), int(last or first), int(start), int(end or start))
+                for first, last, start, end in groups
+            ]
+            return sorted(phrases, key=lambda phrase: phrase.target_start)
+    return None
+
+
+def word_alignment(line: Hypothesis, source_length: int, target_length: int) -> Alignment | None:
+    """Return the links between words, or None where the list has none.
+
+    Chart decoders count `<s>` and `</s>`: where a link is beyond the sentence, as that of `</s>` is, all are moved back
+    by one and those of the marks are dropped.
+
+    Raises:
+        Fault: links that fit neither way.
+    """
+    for field in line.fields[4:6]:
+        links = printed_links(field)
+        if links is None or not (links or field is not line.fields[4] or len(line.fields) == 5):
+            continue
+        if any(i >= source_length or j >= target_length for i, j in links):
+            links = {(i - 1, j - 1) for i, j in links}
+            if any(not (-1 <= i <= source_length and -1 <= j <= target_length) for i, j in links):
+                raise Fault(f"links beyond its {source_length} and {target_length} words")
+            links = {(i, j) for i, j in links if 0 <= i < source_length and 0 <= j < target_length}
+        return frozenset(links)
+    return None
+
+
+def printed_links(field: bytes) -> set[tuple[int, int]] | None:
+    """Return the links of a word alignment as they are printed, or None for a field that holds something else."""
+    matches = [_LINK.fullmatch(part) for part in _parts(field)]
+    links = {(int(match.group(1)), int(match.group(2))) for match in matches if match}
+    return links if all(matches) else None
+
+
+def describe_field(field: bytes) -> str:
+    """Name what a field behind the total holds: `segmentation`, `alignment` or `other`."""
+    parts = _parts(field)
+    if parts and "=" in parts[0]:
+        return "segmentation"
+    return "other" if printed_links(field) is None else "alignment"
+
+
+def _parts(field: bytes) -> list[str]:
+    return tokens(decode(without_line_end(field)))
