@@ -14,7 +14,7 @@ from moses_io.errors import InputError
 class Agreement(ModelFeature):
     """Two values: tr(A_{s→t} A_{t→s}) of both directions' attention (Cohn et al. 2016, 3.4), and it over min(I, J).
 
-    Rows and columns of `</s>` count, as in training. An empty side counts as one word.
+    `</s>` counts as in training, in the trace and in I and J, so that the second value is 1 at most.
 
     Raises:
         InputError: not a forward and a backward model, or models that do not speak of words from left to right.
@@ -23,7 +23,7 @@ class Agreement(ModelFeature):
     def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
         for reader, direction in zip(readers, ("forward", "backward"), strict=True):
             _check(reader, direction)
-        self.signature = "|".join(["agreement", *(_signature(reader) for reader in readers)])
+        self.signature = "|".join(["agreement|lengths:with-end", *(_signature(reader) for reader in readers)])
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
@@ -35,9 +35,8 @@ class Agreement(ModelFeature):
 
     def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
         """(N, 2)."""
-        lengths = [(len(each.source), len(hypothesis)) for each in sentences for hypothesis in each.hypotheses]
         forward, backward = (reading.attention for reading in readings)
-        rows = [_trace(*each) for each in zip(lengths, forward, backward, strict=True)]
+        rows = [_trace(*each) for each in zip(forward, backward, strict=True)]
         return np.array(rows, dtype=np.float64).reshape(-1, 2)  # (N, 2)
 
 
@@ -72,9 +71,9 @@ class Links(ModelFeature):
         return np.array(values, dtype=np.float64)
 
 
-def _trace(lengths: tuple[int, int], forward: AttentionRows, backward: AttentionRows) -> tuple[float, float]:
-    trace = float(np.vdot(forward[:, 1:], backward[:, 1:].T))  # (J+1, I+1) both
-    return trace, trace / max(1, min(lengths))
+def _trace(forward: AttentionRows, backward: AttentionRows) -> tuple[float, float]:
+    trace = float(np.vdot(forward[:, 1:], backward[:, 1:].T))  # (J, I) both, `</s>` counted
+    return trace, trace / min(len(forward), len(backward))
 
 
 def _check(reader: Reader, direction: str) -> None:

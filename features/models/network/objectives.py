@@ -64,6 +64,6 @@ def trace(forward: Tensor, backward: Tensor) -> Tensor:
         backward: (I, B, J+1) rows of the model target → source of the same pairs, I counts the source's `</s>`.
 
     Returns:
-        (B,) sum_ij forward[j, i] · backward[i, j], the columns of `<s>` left out; at most min(I, J).
+        (B,) sum_ij forward[j, i] · backward[i, j], the columns of `<s>` left out; at most min(I, J), `</s>` counted.
     """
     return torch.einsum("jbi,ibj->b", forward[:, :, 1:], backward[:, :, 1:])  # (B,)

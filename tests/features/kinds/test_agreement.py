@@ -8,6 +8,7 @@ import pytest
 import features.reader as features_reader
 from features.feature import Array, Resources, Sentence
 from features.feature_set import FeatureSet
+from features.kinds.agreement import _trace
 from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
 from features.models.training.request import Texts, TrainingRequest, train_model
@@ -57,9 +58,16 @@ def test_traces_of_single_pairs(models: dict[str, Path]) -> None:
                 for j in range(len(hypothesis) + 1)
                 for i in range(len(each.source) + 1)
             )
-            least = max(1, min(len(hypothesis), len(each.source)))
-            np.testing.assert_allclose(values[place], [wanted, wanted / least], rtol=1e-4)
+            length = min(len(hypothesis), len(each.source)) + 1
+            np.testing.assert_allclose(values[place], [wanted, wanted / length], rtol=1e-4)
             place += 1
+
+
+@pytest.mark.parametrize("words", [0, 1, 3])
+def test_a_pair_in_full_agreement_has_the_highest_trace(words: int) -> None:
+    """min(I, J) with `</s>`, and 1 of it."""
+    rows = np.eye(words + 1, words + 2, k=1, dtype=np.float32)  # each word on its own, `</s>` on `</s>`
+    assert _trace(rows, rows) == (words + 1, 1)
 
 
 def test_attention_on_links(models: dict[str, Path]) -> None:
