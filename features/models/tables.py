@@ -23,7 +23,7 @@ TABLES: dict[str, dict[str, str]] = {
         "additive": "features.models.network.scores:Additive",
         "dot": "features.models.network.scores:Dot",
         "general": "features.models.network.scores:General",
-        "concat": "features.models.network.scores:Concat",
+        "concat": "features.models.network.scores:Additive",
         "location": "features.models.network.scores:Location",
     },
     "window": {

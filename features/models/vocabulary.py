@@ -28,8 +28,6 @@ class Vocabulary:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and (self.words, self._model) == (other.words, other._model)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Return the numbers of the tokens or of their pieces, `UNKNOWN` for those that are not known."""
         units = _pieces(tokens, self._subwords) if self._subwords else tokens

@@ -11,6 +11,9 @@ class Additive(nn.Module):
 
     Reckoned as v' (2 sigmoid(2x) - 1), which is the same and on a CPU three times as fast as torch's tanh. With
     granularity `fine`, v is a matrix with a row for each dimension of the annotation (Choi et al. 2018, AttY2D).
+
+    Without terms it is the score `concat` of Luong et al. 2015 (eq. 7), v' tanh(W [q; e_i]) with W cut in two. They
+    held the half of W on e_i at the identity (footnote 15), which did badly; here it is learned.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -33,13 +36,6 @@ class Additive(nn.Module):
         halves = torch.sigmoid_((keys + hidden).mul_(2))  # (B, S, A)
         scores: Tensor = 2 * self.out(halves) - self.out.weight.sum(dim=1)  # (B, S, K) or (B, S, 1)
         return scores if self.fine else scores.squeeze(-1)  # (B, S, K) or (B, S)
-
-
-class Concat(Additive):
-    """f = v' tanh(W [q; e_i]) (Luong et al. 2015, eq. 7): the additive score, W cut in two, without terms.
-
-    Luong held the half of W on e_i at the identity (footnote 15), which did badly; here it is learned.
-    """
 
 
 class Dot(nn.Module):

@@ -24,8 +24,9 @@ from features.progress import note
 from moses_io.errors import InputError
 from moses_io.text import encode as encode_text
 
-_SHARED_WITH_START = ("direction", "right_to_left", "bpe", "words", "frequency")
-"""What a model shares with the one that it starts from, beside the architecture."""
+_PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
+_SHARED_WITH_START = ("direction", "right_to_left", "bpe", "words", "frequency", *_PARTS)
+"""Settings that a model shares with the one that it starts from."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,7 @@ class Task:
     @property
     def folders(self) -> list[Path]:
         """Folder of each model."""
-        models, folder = self.models, self.folder
-        return [folder / model.direction for model in models] if len(models) > 1 else [folder]
+        return [self.folder / model.direction for model in self.models] if len(self.models) > 1 else [self.folder]
 
 
 def begin_run(task: Task, start: Path | None, resume: bool) -> Run:
@@ -173,11 +173,8 @@ def _start_models(task: Task, start: Path | None) -> list[Model]:
         return []
     folders = dataclasses.replace(task, folder=start).folders
     models = [load_model(folder, task.device) for folder in folders]
-    for config, model, folder in zip(task.configs, models, folders, strict=True):
-        actual, expected = _flat(model.config), _flat(config)
-        for name in (*_SHARED_WITH_START, *(field.name for field in dataclasses.fields(Architecture))):
-            if name != "objectives":
-                _check_equal(folder, name, actual[name], expected[name])
+    for config, folder in zip(task.configs, folders, strict=True):
+        _check_settings(folder, config, _SHARED_WITH_START)
     if len(models) > 1 and (models[0].source, models[0].target) != (models[1].target, models[1].source):
         raise InputError(f"{start}: the two models have different vocabularies")
     return models
@@ -186,9 +183,14 @@ def _start_models(task: Task, start: Path | None) -> list[Model]:
 def _check_same(task: Task) -> None:
     """Refuse to go on with a training of other settings."""
     for config, folder in zip(task.configs, task.folders, strict=True):
-        actual = _flat(read_config(folder))
-        for name, value in _flat(config).items():
-            _check_equal(folder, name, actual[name], value)
+        _check_settings(folder, config, list(_flat(config)))
+
+
+def _check_settings(folder: Path, config: ModelConfig, names: Sequence[str]) -> None:
+    actual, expected = _flat(read_config(folder)), _flat(config)
+    for name in names:
+        if actual[name] != expected[name]:
+            raise InputError(f"{folder}: this model has {name} {actual[name]!r}, asked for is {expected[name]!r}")
 
 
 def _flat(config: ModelConfig) -> dict[str, Any]:
@@ -196,11 +198,6 @@ def _flat(config: ModelConfig) -> dict[str, Any]:
     values = dataclasses.asdict(config)
     parts: dict[str, Any] = values.pop("architecture") | values.pop("training")
     return parts | values
-
-
-def _check_equal(folder: Path, name: str, actual: object, expected: object) -> None:
-    if actual != expected:
-        raise InputError(f"{folder}: this model has {name} {actual!r}, asked for is {expected!r}")
 
 
 def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
