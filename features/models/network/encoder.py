@@ -26,7 +26,7 @@ class Annotations(NamedTuple):
 class FirstStates(nn.Module):
     """First states of an encoder's layers: zeros, or a learned vector for each layer, direction and kept tensor.
 
-    Cohn et al. 2016 learn them (eq. 1, footnote 1); the other papers do not say.
+    Cohn et al. 2016 learn them (eq. 1, footnote 1); the other presets take zeros.
     """
 
     def __init__(self, architecture: Architecture, directions: int) -> None:
