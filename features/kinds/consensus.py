@@ -1,12 +1,12 @@
 """What the candidates of a sentence say together: each weighs exp(scale · Moses' total), normalized over the list."""
 
 import collections
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from features.feature import Array, Resources, Sentence
+from features.formulas import bleu, chrf
 from features.ngrams import ORDER, count_ngrams
 from moses_io.errors import InputError
 from moses_io.text import number
@@ -38,22 +38,31 @@ class Consensus:
         return np.array([[value] for sentence in sentences for value in self._values(sentence)])
 
     def _values(self, sentence: Sentence) -> list[float]:
-        texts = [
-            hypothesis if self._metric == "bleu" else tuple("".join(hypothesis)) for hypothesis in sentence.hypotheses
-        ]
-        order = ORDER if self._metric == "bleu" else LETTERS
+        letters = self._metric == "chrf"
+        order = LETTERS if letters else ORDER
+        texts = [tuple("".join(hypothesis)) if letters else hypothesis for hypothesis in sentence.hypotheses]
         counts = [count_ngrams(text, order) for text in texts]
         weights = posterior(sentence, self._scale)
         expected: dict[tuple[str, ...], float] = collections.defaultdict(float)
         for weight, own in zip(weights, counts, strict=True):
             for ngram, count in own.items():
                 expected[ngram] += weight * count
-        totals = [0.0] * order
+        totals = np.zeros(order)
         for ngram, value in expected.items():
             totals[len(ngram) - 1] += value
-        score = _bleu if self._metric == "bleu" else _chrf
         length = float(np.dot(weights, [len(text) for text in texts]))
-        return [score(own, expected, totals, len(text), length) for own, text in zip(counts, texts, strict=True)]
+        values = []
+        for own, text in zip(counts, texts, strict=True):
+            matches = np.zeros(order)
+            for ngram, count in own.items():
+                matches[len(ngram) - 1] += min(count, expected[ngram])
+            sizes = np.maximum(len(text) - np.arange(order), 0)  # (order,) n-grams of the candidate
+            if letters:
+                row = np.stack([sizes, totals, matches], axis=1).ravel()  # (3 order,)
+            else:
+                row = np.append(np.stack([matches, sizes], axis=1), length)  # (2 order + 1,)
+            values.append((chrf(row) if letters else bleu(row, True)) if text else 0.0)
+        return values
 
 
 class Posteriors:
@@ -106,42 +115,3 @@ def posterior(sentence: Sentence, scale: float) -> list[float]:
     weighed = np.exp(scale * (np.array(known) - max(known)))
     shares: list[float] = (weighed / weighed.sum()).tolist()
     return shares
-
-
-def _matches(own: dict[tuple[str, ...], int], expected: dict[tuple[str, ...], float], order: int) -> list[float]:
-    """Return the n-grams of each order that a candidate shares with what is expected, clipped at its counts."""
-    matches = [0.0] * order
-    for ngram, count in own.items():
-        matches[len(ngram) - 1] += min(count, expected[ngram])
-    return matches
-
-
-def _bleu(
-    own: dict[tuple[str, ...], int],
-    expected: dict[tuple[str, ...], float],
-    _: Iterable[float],
-    size: int,
-    length: float,
-) -> float:
-    matches = _matches(own, expected, ORDER)
-    logs = (math.log((match + 1) / (max(0, size - place) + 1)) for place, match in enumerate(matches))
-    return math.exp(sum(logs) / ORDER + min(0.0, 1 - length / size)) if size else 0.0
-
-
-def _chrf(
-    own: dict[tuple[str, ...], int],
-    expected: dict[tuple[str, ...], float],
-    totals: Sequence[float],
-    size: int,
-    _: float,
-) -> float:
-    matches = _matches(own, expected, LETTERS)
-    rates = [
-        (match / (size - place), match / total)
-        for place, (match, total) in enumerate(zip(matches, totals, strict=True))
-        if size > place and total > 0
-    ]
-    if not rates:
-        return 0.0
-    precision, recall = (sum(part) / len(rates) for part in zip(*rates, strict=True))
-    return 5 * precision * recall / (4 * precision + recall) if precision + recall else 0.0

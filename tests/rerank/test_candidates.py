@@ -5,7 +5,8 @@ import pytest
 
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
-from rerank.candidates import Candidates, FeatureSpace, collect
+from rerank.candidates import Candidates, FeatureSpace
+from rerank.collecting import collect
 
 LIST = """\
 2 ||| a ||| A= 1 2 B= 3 s_x= 1 ||| 0

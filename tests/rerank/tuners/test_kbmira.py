@@ -18,7 +18,7 @@ def test_a_good_feature_is_found(problem: Make, seed: int) -> None:
     assert tuned.start < tuned.metric == given.measure(tuned.weights)
     best = given.candidates.best(given.statistics[:, 0:-1:2].sum(axis=1))
     assert tuned.metric > tuned.start + 0.9 * (
-        float(given.metric.score(given.statistics[best].sum(axis=0))) - tuned.start
+        float(given.formula.score(given.statistics[best].sum(axis=0))) - tuned.start
     )
 
 
@@ -27,7 +27,7 @@ def test_one_step_is_the_closed_form(problem: Make) -> None:
     given = replace(problem(0, sentences=1), start=start)
     tuned = tune(given, KbmiraSettings(iterations=1, step=1e9))
     background = given.statistics + 1
-    value = given.metric.score(background) * background[:, -1]
+    value = given.formula.score(background) * background[:, -1]
     score = given.candidates.dense @ start
     hope, fear = np.argmax(score + value), np.argmax(score - value)
     difference = given.candidates.dense[hope] - given.candidates.dense[fear]

@@ -18,10 +18,10 @@ def test_the_line_search_finds_the_best_of_a_fine_grid(problem: Make, seed: int)
     rng = np.random.default_rng(seed)
     weights, direction = rng.normal(size=3), rng.normal(size=3)
     search = LineSearch(given)
-    metric, distance = search.along(weights, given.candidates.scores(weights), search.line(direction))
-    assert metric == pytest.approx(given.measure(weights + distance * direction), abs=1e-12)
+    step = search.along(weights, given.candidates.scores(weights), search.line(direction))
+    assert step.worth == pytest.approx(given.measure(weights + step.distance * direction), abs=1e-12)
     grid = [given.measure(weights + x * direction) for x in np.linspace(-50, 50, 20001)]
-    assert metric >= max(grid) - 1e-12
+    assert step.worth >= max(grid) - 1e-12
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -31,10 +31,10 @@ def test_the_line_search_within_bounds_and_with_a_ridge(problem: Make, seed: int
     bounds = np.sort(np.c_[weights - 0.3, weights + rng.random(3)], axis=1)
     given = replace(problem(seed, sentences=4, candidates=6), lower=bounds[:, 0], upper=bounds[:, 1])
     search = LineSearch(given, ridge=0.01)
-    worth, distance = search.along(weights, given.candidates.scores(weights), search.line(direction))
-    found = weights + distance * direction
-    assert (found == given.clip(found)).all()
-    assert worth == pytest.approx(search.worth(found), abs=1e-12)
+    step = search.along(weights, given.candidates.scores(weights), search.line(direction))
+    end = weights + step.distance * direction
+    assert (end == given.clip(end)).all()
+    assert step.worth == pytest.approx(search.worth(end), abs=1e-12)
     grid = [weights + x * direction for x in np.linspace(-5, 5, 4001)]
     allowed = [given.measure(point) for point in grid if (point == given.clip(point)).all()]
     assert given.measure(best_on(given, weights, direction)) >= max(allowed) - 1e-12
@@ -42,14 +42,16 @@ def test_the_line_search_within_bounds_and_with_a_ridge(problem: Make, seed: int
 
 def best_on(given: Problem, weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
     search = LineSearch(given)
-    return weights + search.along(weights, given.candidates.scores(weights), search.line(direction))[1] * direction
+    step = search.along(weights, given.candidates.scores(weights), search.line(direction))
+    return weights + step.distance * direction
 
 
 def test_nothing_better_is_no_step(problem: Make) -> None:
     given = problem(1)
     given.statistics[:] = given.statistics[0]
     search = LineSearch(given)
-    assert search.along(np.zeros(3), np.zeros(len(given.statistics)), search.line(np.array([1.0, 0, 0])))[1] == 0
+    line = search.line(np.array([1.0, 0, 0]))
+    assert search.along(np.zeros(3), np.zeros(len(given.statistics)), line).distance == 0
     tuned = tune(given, MertSettings(restarts=1))
     assert tuned.weights.tolist() == given.start.tolist()
 
@@ -59,7 +61,7 @@ def test_mert_reaches_the_best_that_can_be(problem: Make) -> None:
     tuned = tune(given, MertSettings(restarts=3))
     best = given.candidates.best(given.statistics[:, 0:-1:2].sum(axis=1))
     assert tuned.metric == given.measure(tuned.weights)
-    assert tuned.metric >= 0.99 * float(given.metric.score(given.statistics[best].sum(axis=0)))
+    assert tuned.metric >= 0.99 * float(given.formula.score(given.statistics[best].sum(axis=0)))
     again = tune(given, MertSettings(restarts=3))
     assert (again.weights == tuned.weights).all()
 

@@ -12,7 +12,8 @@ from rerank.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro
 from rerank.tuners.problem import Problem
-from rerank.tuners.table import TUNERS, run, settle
+from rerank.tuners.table import TUNERS, run
+from rerank.tuning.settings import settle
 
 Make = Callable[..., Problem]
 QUICK = {"kbmira": {"iterations": 5}, "mert": {"restarts": 1}, "pro": {}, "expected": {"steps": 20}}
@@ -31,7 +32,7 @@ def textual(metric: str, sparse: bool = False) -> Problem:
     values = Sparse(np.arange(25) * size, np.zeros(24 * size, dtype=np.int64), rng.normal(size=24 * size))
     space = FeatureSpace((("A", 2), ("B", 1)), ("s_x",) * size)
     candidates = Candidates(space, np.arange(6), np.arange(0, 25, 4), dense, values)
-    return Problem(candidates, statistics, counted, np.array([0.5, -0.5, 0.0] + [0.3] * size))
+    return Problem(candidates, statistics, counted.formula, np.array([0.5, -0.5, 0.0] + [0.3] * size))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -49,10 +50,6 @@ def test_every_tuner_raises_every_metric(tuner: str, metric: str, sparse: bool) 
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_degenerate_problems(problem: Make, tuner: str) -> None:
     tuning = settle({"tuner": tuner} | QUICK[tuner])
-    zero = problem(4)
-    zero.statistics[:, 6] = 0
-    with pytest.raises(InputError, match=r"BLEU on the tuning set is 0 whatever the weights|differ"):
-        run(zero, tuning)
     equal = problem(5)
     equal.candidates.dense[:, 1] = equal.candidates.dense[:, 0]
     constant = problem(6)
@@ -80,7 +77,7 @@ def test_pro_needs_candidates_that_differ_in_the_metric(problem: Make) -> None:
 
 def test_pro_learns_from_the_pairs_with_the_largest_difference(problem: Make) -> None:
     given = problem(1, sentences=1, candidates=3)
-    values = given.metric.smoothed(given.statistics)
+    values = given.formula.smoothed(given.statistics)
     given = replace(given, start=np.zeros(3))
     tuned = pro.tune(given, pro.ProSettings(pairs=2000, kept=1))
     best, worst = int(np.argmax(values)), int(np.argmin(values))
@@ -108,14 +105,14 @@ def test_the_expected_metric_of_sure_weights_is_that_of_the_best_candidates(prob
     assert -expected.loss(given, weights, 0, 0)[0] == pytest.approx(given.measure(weights), abs=1e-6)
 
 
-def test_several_runs_are_averaged(problem: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_runs_are_averaged(problem: Make) -> None:
     given = problem(9)
     few = {"tuner": "kbmira", "iterations": 3}
-    apart = [run(given, settle({**few, "seed": seed, "runs": 1})).weights for seed in (5, 6, 7)]
-    together = run(given, settle({**few, "seed": 5, "runs": 3})).weights
-    mean = np.mean(apart, axis=0)
-    np.testing.assert_allclose(together, mean / np.abs(mean).sum(), atol=1e-12)
-    assert "3 runs of kbmira: " in capsys.readouterr().err
+    apart = [run(given, settle({**few, "seed": seed, "runs": 1})) for seed in (5, 6, 7)]
+    together = run(given, settle({**few, "seed": 5, "runs": 3}))
+    mean = np.mean([tuned.weights for tuned in apart], axis=0)
+    np.testing.assert_allclose(together.weights, mean / np.abs(mean).sum(), atol=1e-12)
+    assert together.runs == tuple(tuned.metric for tuned in apart)
 
 
 @pytest.mark.parametrize(

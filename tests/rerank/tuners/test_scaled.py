@@ -9,7 +9,8 @@ import pytest
 from rerank.candidates import FeatureSpace, Sparse
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import Inside
-from rerank.tuners.table import TUNERS, run, settle
+from rerank.tuners.table import TUNERS, run
+from rerank.tuning.settings import settle
 
 Make = Callable[..., Problem]
 START = np.array([0.3, -0.5, 0.2])
@@ -78,7 +79,7 @@ def test_sparse_features_alone(problem: Make, tuner: str) -> None:
     )
     dense = np.ones((len(rows), 1))
     candidates = replace(whole.candidates, space=FeatureSpace((("C", 1),), ("s_x",)), dense=dense, sparse=sparse)
-    only = Problem(candidates, whole.statistics, whole.metric, np.array([1.0, 0.1]))
+    only = Problem(candidates, whole.statistics, whole.formula, np.array([1.0, 0.1]))
     tuned = run(only, settle({"tuner": tuner, **FEW[tuner]}))
     assert tuned.weights[1] > 0 and tuned.metric >= tuned.start
 
