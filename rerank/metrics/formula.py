@@ -14,12 +14,7 @@ BLEU, CHRF, TER = range(3)
 
 
 class Parts(NamedTuple):
-    """The metrics whose weighted sum a score is, as compiled code reads them.
-
-    Attributes:
-        places: (metrics, 3) code of the formula, first statistic and number of statistics of each.
-        weights: (metrics,) of each, which sum to 1.
-    """
+    """What a score sums: (metrics, 3) code, first statistic, number of statistics; (metrics,) weights, 1 in all."""
 
     places: Integers
     weights: Array
@@ -27,13 +22,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A metric of statistics.
-
-    Attributes:
-        name: what it is called in messages.
-        size: number of statistics.
-        parts: what it sums.
-    """
+    """A metric of statistics: its name in messages, the number of statistics, and what it sums."""
 
     name: str
     size: int

@@ -11,9 +11,7 @@ import numpy as np
 
 from moses_io.errors import InputError, nearest
 from moses_io.text import tokens
-from rerank.metrics.bleu import SIGNATURE as BLEU_SIGNATURE
-from rerank.metrics.bleu import STATISTICS as BLEU_STATISTICS
-from rerank.metrics.bleu import SentenceReferences
+from rerank.metrics import bleu
 from rerank.metrics.formula import BLEU, CHRF, TER, Formula, Parts
 
 Counter = Callable[[str], list[float]]
@@ -32,7 +30,7 @@ class MetricKind:
 
 def _bleu(length: str) -> Callable[[Sequence[str]], Counter]:
     def counter(references: Sequence[str]) -> Counter:
-        counted = SentenceReferences([tokens(reference) for reference in references], length)
+        counted = bleu.SentenceReferences([tokens(reference) for reference in references], length)
         return lambda text: [float(value) for value in counted.statistics(tokens(text))]
 
     return counter
@@ -58,9 +56,9 @@ def _ter(references: Sequence[str]) -> Counter:
 
 
 METRICS = {
-    "bleu": MetricKind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("closest"), _bleu("closest")),
-    "bleu-shortest": MetricKind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("shortest"), _bleu("shortest")),
-    "bleu-average": MetricKind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("average"), _bleu("average")),
+    "bleu": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("closest"), _bleu("closest")),
+    "bleu-shortest": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("shortest"), _bleu("shortest")),
+    "bleu-average": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("average"), _bleu("average")),
     "chrf": MetricKind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", _chrf(0)),
     "chrf++": MetricKind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", _chrf(2)),
     "ter": MetricKind(TER, 2, "1-TER|tok:none|case:lc", _ter),

@@ -12,7 +12,7 @@ from scipy.optimize import Bounds, minimize
 
 from moses_io.errors import InputError
 from rerank.candidates import Array
-from rerank.tuners.problem import Problem, Tuned, check_from_zero, check_whole
+from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class ExpectedSettings:
             isinstance(stages, (list, tuple)) and stages and all(isinstance(each, (int, float)) for each in stages)
         ):
             raise InputError(f"entropies: expected a list of numbers, found {stages!r}")
-        check_whole(1, steps=self.steps)
-        check_from_zero(ridge=self.ridge)
+        check_numbers(1, whole=True, steps=self.steps)
+        check_numbers(0, ridge=self.ridge)
 
     @property
     def signature(self) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from moses_io.errors import InputError
 from rerank.candidates import Array, Integers, Sparse
 from rerank.metrics.formula import Parts, length, value
-from rerank.tuners.problem import Problem, Tuned, check_above_zero, check_from_zero, check_whole
+from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class KbmiraSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_whole(1, iterations=self.iterations)
-        check_whole(0, seed=self.seed)
-        check_above_zero(step=self.step)
-        check_from_zero(ridge=self.ridge)
+        check_numbers(1, whole=True, iterations=self.iterations)
+        check_numbers(0, whole=True, seed=self.seed)
+        check_numbers(0, above=True, step=self.step)
+        check_numbers(0, ridge=self.ridge)
         if not (isinstance(self.decay, (int, float)) and 0 < self.decay <= 1):
             raise InputError(f"decay: expected a number above 0 and at most 1, found {self.decay!r}")
 
@@ -56,19 +56,7 @@ class KbmiraSettings:
 
 
 class Arrays(NamedTuple):
-    """A problem and settings in one precision, as compiled code reads them.
-
-    Attributes:
-        offsets: (n+1,) of the sentences' candidates.
-        dense: (N, D) features.
-        sparse: features.
-        statistics: (N, formula.size).
-        parts: of the formula.
-        start: (size,) weights.
-        lower: (size,) smallest weights.
-        upper: (size,) largest weights.
-        rates: (3,) step, decay and ridge.
-    """
+    """What stays: a `Problem` in one precision, its arrays as there, and step, decay and ridge, (3,)."""
 
     offsets: Integers
     dense: Array
@@ -82,7 +70,7 @@ class Arrays(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes from sentence to sentence.
+    """What changes.
 
     Attributes:
         weights: (size,) w.
@@ -169,27 +157,32 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
 @numba.njit(cache=True, nogil=True)
 def _epoch(arrays: Arrays, order: Integers, state: State) -> None:
     """Visit the sentences in this order; changes all of the state."""
+    background, decay = state.background, arrays.rates[1]
+    real = background.dtype.type
     difference = np.zeros_like(state.weights)
     for sentence in order:
         choice = _hope_and_fear(arrays, sentence, state)
         if choice.hope == choice.fear or choice.lead <= 0:
             continue
-        columns = _difference(arrays, choice, difference)
+        columns = _difference(arrays.dense, arrays.sparse, choice, difference)
         _update(arrays, choice.lead, columns, difference, state)
-        _decay(arrays, choice.hope, state)
+        for place in range(len(background)):
+            background[place] = real(real(decay * background[place]) + arrays.statistics[choice.hope, place])
 
 
 @numba.njit(cache=True)
 def _hope_and_fear(arrays: Arrays, sentence: int, state: State) -> Choice:
     """Choose; of several candidates that are as good the first."""
-    real = state.weights.dtype.type
+    weights, background = state.weights, state.background
+    dense, sparse, statistics, parts = arrays.dense, arrays.sparse, arrays.statistics, arrays.parts
+    real = weights.dtype.type
     start, end = arrays.offsets[sentence], arrays.offsets[sentence + 1]
     hope = fear = start
     highest = lowest = hoped = feared = real(0)
     for candidate in range(start, end):
-        score = _score(arrays, candidate, state.weights)
-        row = arrays.statistics[candidate] + state.background  # (formula.size,)
-        lead = real(value(row, arrays.parts, False) * length(row, arrays.parts))
+        score = _score(dense, sparse, candidate, weights)
+        row = statistics[candidate] + background  # (formula.size,)
+        lead = real(value(row, parts, False) * length(row, parts))
         if candidate == start or real(score + lead) > highest:
             hope, highest, hoped = candidate, real(score + lead), lead
         if candidate == start or real(score - lead) > lowest:
@@ -198,9 +191,8 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: State) -> Choice:
 
 
 @numba.njit(cache=True)
-def _score(arrays: Arrays, candidate: int, weights: Array) -> float:
+def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> float:
     """Return w·f, summed from left to right."""
-    dense, sparse = arrays.dense, arrays.sparse
     real = weights.dtype.type
     score = real(0)
     size = dense.shape[1]
@@ -212,31 +204,22 @@ def _score(arrays: Arrays, candidate: int, weights: Array) -> float:
 
 
 @numba.njit(cache=True)
-def _difference(arrays: Arrays, choice: Choice, difference: Array) -> Integers:
+def _difference(dense: Array, sparse: Sparse, choice: Choice, difference: Array) -> Integers:
     """Put f_hope - f_fear into (size,) `difference`, in the columns that it returns; the others stay as they are."""
-    offsets, columns = arrays.sparse.offsets, arrays.sparse.columns
+    offsets, size, real = sparse.offsets, dense.shape[1], difference.dtype.type
     hope, fear = choice.hope, choice.fear
-    sparse = np.concatenate((columns[offsets[hope] : offsets[hope + 1]], columns[offsets[fear] : offsets[fear + 1]]))
-    if len(sparse):
-        sparse = np.unique(sparse)
-    size = arrays.dense.shape[1]
-    touched = np.concatenate((np.arange(size), size + sparse))  # (touched,)
-    difference[touched] = 0
-    _add(arrays, hope, 1, difference)
-    _add(arrays, fear, -1, difference)
-    return touched
-
-
-@numba.njit(cache=True)
-def _add(arrays: Arrays, candidate: int, by: int, difference: Array) -> None:
-    """Add a candidate's features, times `by`, to (size,) `difference`."""
-    dense, sparse = arrays.dense, arrays.sparse
-    real = difference.dtype.type
-    size = dense.shape[1]
-    for column in range(size):
-        difference[column] = real(difference[column] + real(real(by) * dense[candidate, column]))
-    for place in range(sparse.offsets[candidate], sparse.offsets[candidate + 1]):
-        difference[size + sparse.columns[place]] += real(real(by) * sparse.values[place])
+    both = (sparse.columns[offsets[hope] : offsets[hope + 1]], sparse.columns[offsets[fear] : offsets[fear + 1]])
+    columns = np.concatenate(both)  # (sparse values of both,)
+    if len(columns):
+        columns = np.unique(columns)
+    columns = np.concatenate((np.arange(size), size + columns))  # (touched,)
+    difference[columns] = 0
+    for candidate, sign in ((hope, real(1)), (fear, real(-1))):
+        for column in range(size):
+            difference[column] = real(difference[column] + real(sign * dense[candidate, column]))
+        for place in range(offsets[candidate], offsets[candidate + 1]):
+            difference[size + sparse.columns[place]] += real(sign * sparse.values[place])
+    return columns
 
 
 @numba.njit(cache=True)
@@ -266,12 +249,3 @@ def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, s
         totals[column] = real(totals[column] + real(real(missed * weights[column]) + delta))
         weights[column] = real(weights[column] + delta)
         changed[column] = updates[0]
-
-
-@numba.njit(cache=True)
-def _decay(arrays: Arrays, hope: int, state: State) -> None:
-    """Add the statistics of hope to what is left of the background."""
-    background, decay = state.background, arrays.rates[1]
-    real = background.dtype.type
-    for place in range(len(background)):
-        background[place] = real(real(decay * background[place]) + arrays.statistics[hope, place])

@@ -16,7 +16,7 @@ import numpy as np
 
 from rerank.candidates import Array, Integers
 from rerank.metrics.formula import Parts, value
-from rerank.tuners.problem import Problem, Tuned, check_from_zero, check_whole
+from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 LEAST_GAIN = 1e-5
 NOISE = 1.0
@@ -44,8 +44,8 @@ class MertSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_whole(0, restarts=self.restarts, directions=self.directions, seed=self.seed)
-        check_from_zero(ridge=self.ridge)
+        check_numbers(0, whole=True, restarts=self.restarts, directions=self.directions, seed=self.seed)
+        check_numbers(0, ridge=self.ridge)
 
     @property
     def signature(self) -> str:
@@ -105,14 +105,7 @@ class Step(NamedTuple):
 
 
 class Envelopes(NamedTuple):
-    """The upper envelopes of all sentences, left to right.
-
-    Attributes:
-        first: (n,) the best candidate of each sentence far to the left.
-        corners: (corners,) x of each corner, those of a sentence together.
-        old: (corners,) the candidate that is best left of it.
-        new: (corners,) the candidate that is best right of it.
-    """
+    """Of each sentence the best candidate far to the left, (n,); x of each corner, who is best before it, and after."""
 
     first: Integers
     corners: Array

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from moses_io.errors import InputError
 from rerank.candidates import Array, Integers
-from rerank.tuners.problem import Problem, Tuned, check_above_zero, check_whole
+from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class ProSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_whole(1, pairs=self.pairs, kept=self.kept)
-        check_whole(0, seed=self.seed)
-        check_above_zero(least=self.least, ridge=self.ridge)
+        check_numbers(1, whole=True, pairs=self.pairs, kept=self.kept)
+        check_numbers(0, whole=True, seed=self.seed)
+        check_numbers(0, above=True, least=self.least, ridge=self.ridge)
 
     @property
     def signature(self) -> str:

@@ -76,26 +76,13 @@ class Tuned:
     runs: tuple[float, ...] = ()
 
 
-def check_whole(smallest: int, **settings: object) -> None:
-    """Refuse settings that are no whole numbers from `smallest`.
+def check_numbers(bound: int, whole: bool = False, above: bool = False, **settings: object) -> None:
+    """Refuse settings that are not numbers from a bound, or `above` it, or `whole` ones.
 
     Raises:
-        InputError: a setting is something else; so in the two below.
+        InputError: a setting is something else.
     """
+    expected = f"a {'whole ' if whole else ''}number {'above' if above else 'from'} {bound}"
     for name, value in settings.items():
-        if not isinstance(value, int) or value < smallest:
-            raise InputError(f"{name}: expected a whole number from {smallest}, found {value!r}")
-
-
-def check_above_zero(**settings: object) -> None:
-    """Refuse settings that are no numbers above 0."""
-    for name, value in settings.items():
-        if not (isinstance(value, (int, float)) and value > 0):
-            raise InputError(f"{name}: expected a number above 0, found {value!r}")
-
-
-def check_from_zero(**settings: object) -> None:
-    """Refuse settings that are no numbers from 0."""
-    for name, value in settings.items():
-        if not (isinstance(value, (int, float)) and value >= 0):
-            raise InputError(f"{name}: expected a number from 0, found {value!r}")
+        if not isinstance(value, int if whole else (int, float)) or not (value > bound if above else value >= bound):
+            raise InputError(f"{name}: expected {expected}, found {value!r}")

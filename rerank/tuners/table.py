@@ -14,13 +14,9 @@ from rerank.tuners.scaled import Inside
 
 @dataclass(frozen=True)
 class TunerKind:
-    """A row of the table.
+    """A tuner: the class of its settings, what it does, how many runs are averaged by default, whether runs differ.
 
-    Attributes:
-        settings: class of its settings.
-        tune: what it does.
-        runs: how many runs are averaged if nothing is said.
-        random: whether its settings have a seed, so that runs differ.
+    Those of a random one do, by the `seed` of the settings.
     """
 
     settings: type[Any]

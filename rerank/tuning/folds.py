@@ -45,15 +45,11 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], fo
     with progress_bar("folds", folds * (1 + len(columns))) as bar:
         new = out_of_fold(problem, tuning, folds, bar)
         others = [out_of_fold(without(problem, each), tuning, folds, bar) for each in columns]
-    metrics = [_metric(problem.formula, statistics) for statistics in (new, *others)]
+    new_metric, *metrics = (float(problem.formula.score(each.sum(axis=0))) for each in (new, *others))  # 1 + (columns,)
     return [
-        Trust(old=metric, new=metrics[0], p=p_value(problem.formula, old, new))
-        for metric, old in zip(metrics[1:], others, strict=True)
+        Trust(old=metric, new=new_metric, p=p_value(problem.formula, old, new))
+        for metric, old in zip(metrics, others, strict=True)
     ]
-
-
-def _metric(formula: Formula, statistics: Array) -> float:
-    return float(formula.score(statistics.sum(axis=0)))
 
 
 def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 from moses_io.errors import InputError, nearest
 from rerank.metrics.metric import Metric
 from rerank.tuners import moses
+from rerank.tuners.problem import check_numbers
 from rerank.tuners.table import TUNERS, Tuning
 
 
@@ -41,8 +42,7 @@ def settle(values: dict[str, Any]) -> Tuning:
 
 def _check(tuning: Tuning) -> None:
     Metric(tuning.metric)
-    if not isinstance(tuning.runs, int) or tuning.runs < 1:
-        raise InputError(f"runs: expected a whole number from 1, found {tuning.runs!r}")
+    check_numbers(1, whole=True, runs=tuning.runs)
     if tuning.parity not in ("", "moses"):
         raise InputError(f"parity: expected 'moses', found {tuning.parity!r}")
     plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze
