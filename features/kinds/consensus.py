@@ -7,7 +7,7 @@ import numpy as np
 
 from features.feature import Array, Resources, Sentence
 from features.formulas import bleu, chrf
-from features.ngrams import ORDER, count_ngrams
+from features.ngrams import ORDER, Ngram, by_length, count_ngrams
 from moses_io.errors import InputError
 from moses_io.text import number
 
@@ -43,25 +43,21 @@ class Consensus:
         texts = [tuple("".join(hypothesis)) if letters else hypothesis for hypothesis in sentence.hypotheses]
         counts = [count_ngrams(text, order) for text in texts]
         weights = posterior(sentence, self._scale)
-        expected: dict[tuple[str, ...], float] = collections.defaultdict(float)
+        expected: dict[Ngram, float] = collections.defaultdict(float)
         for weight, own in zip(weights, counts, strict=True):
             for ngram, count in own.items():
                 expected[ngram] += weight * count
-        totals = np.zeros(order)
-        for ngram, value in expected.items():
-            totals[len(ngram) - 1] += value
+        totals = by_length(expected.items(), order)
         length = float(np.dot(weights, [len(text) for text in texts]))
         values = []
         for own, text in zip(counts, texts, strict=True):
-            matches = np.zeros(order)
-            for ngram, count in own.items():
-                matches[len(ngram) - 1] += min(count, expected[ngram])
+            matches = by_length(((ngram, min(count, expected[ngram])) for ngram, count in own.items()), order)
             sizes = np.maximum(len(text) - np.arange(order), 0)  # (order,) n-grams of the candidate
             if letters:
-                row = np.stack([sizes, totals, matches], axis=1).ravel()  # (3 order,)
+                values.append(chrf(np.stack([sizes, totals, matches], axis=1).ravel()))  # (3 order,)
             else:
                 row = np.append(np.stack([matches, sizes], axis=1), length)  # (2 order + 1,)
-            values.append((chrf(row) if letters else bleu(row, True)) if text else 0.0)
+                values.append(bleu(row, True) if text else 0.0)
         return values
 
 
@@ -81,17 +77,11 @@ class Posteriors:
 
     def _rows(self, sentence: Sentence) -> list[list[float]]:
         counts = [count_ngrams(hypothesis) for hypothesis in sentence.hypotheses]
-        known: dict[tuple[str, ...], float] = collections.defaultdict(float)
+        known: dict[Ngram, float] = collections.defaultdict(float)
         for weight, own in zip(posterior(sentence, self._scale), counts, strict=True):
             for ngram in own:
                 known[ngram] += weight
-        rows = []
-        for own in counts:
-            row = [0.0] * ORDER
-            for ngram, count in own.items():
-                row[len(ngram) - 1] += count * known[ngram]
-            rows.append(row)
-        return rows
+        return [by_length((ngram, count * known[ngram]) for ngram, count in own.items()) for own in counts]
 
 
 def scale_of(text: str, feature: str) -> float:

@@ -31,7 +31,7 @@ class MetricKind:
 def _bleu(length: str) -> Callable[[Sequence[str]], Counter]:
     def counter(references: Sequence[str]) -> Counter:
         counted = bleu.SentenceReferences([tokens(reference) for reference in references], length)
-        return lambda text: [float(value) for value in counted.statistics(tokens(text))]
+        return lambda text: counted.statistics(tokens(text))
 
     return counter
 

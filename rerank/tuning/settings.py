@@ -21,9 +21,10 @@ def settle(values: dict[str, Any]) -> Tuning:
     others = {name: value for name, value in values.items() if name not in shared}
     tuner, parity = own.get("tuner", "kbmira"), own.get("parity", "")
     for name in ("sign", "freeze"):
-        names = own.get(name, ())
+        names = own.setdefault(name, ())
         if not (isinstance(names, (list, tuple)) and all(isinstance(each, str) for each in names)):
             raise InputError(f"{name}: expected a list of names, found {names!r}")
+        own[name] = tuple(names)
     if not isinstance(tuner, str) or tuner not in TUNERS:
         raise InputError(f"tuner: unknown tuner {tuner!r}{nearest(str(tuner), list(TUNERS))}")
     kind = TUNERS[tuner]
@@ -34,8 +35,7 @@ def settle(values: dict[str, Any]) -> Tuning:
         if name not in known:
             raise InputError(f"unknown key {name!r}{nearest(name, [*known, *shared])}")
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
-    lists = {name: tuple(own.get(name, ())) for name in ("sign", "freeze")}
-    tuning = Tuning(**(defaults | own | lists), settings=kind.settings(**others))
+    tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
     _check(tuning)
     return tuning
 

@@ -47,15 +47,12 @@ class Caution:
 def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
     """Read what is to be tuned, and the start weights by name."""
     metric = Metric(tuning.metric)
-    tuning_set = files.read(metric)
-    space = tuning_set.candidates.space
+    listed = files.read(metric)
+    space = listed.candidates.space
     weights, frozen = read_start(start, space)
     vector = space.vector(weights)
     lower, upper = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
-    problem = Problem(
-        tuning_set.candidates, tuning_set.statistics, metric.formula, start=vector, lower=lower, upper=upper
-    )
-    return problem, weights
+    return Problem(listed.candidates, listed.statistics, metric.formula, vector, lower=lower, upper=upper), weights
 
 
 def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
