@@ -49,16 +49,17 @@ class Consensus:
                 expected[ngram] += weight * count
         totals = by_length(expected.items(), order)
         length = float(np.dot(weights, [len(text) for text in texts]))
-        values = []
+        rows = []
         for own, text in zip(counts, texts, strict=True):
             matches = by_length(((ngram, min(count, expected[ngram])) for ngram, count in own.items()), order)
-            sizes = np.maximum(len(text) - np.arange(order), 0)  # (order,) n-grams of the candidate
-            if letters:
-                values.append(chrf(np.stack([sizes, totals, matches], axis=1).ravel()))  # (3 order,)
-            else:
-                row = np.append(np.stack([matches, sizes], axis=1), length)  # (2 order + 1,)
-                values.append(bleu(row, True) if text else 0.0)
-        return values
+            sizes = [max(0, len(text) - place) for place in range(order)]
+            orders = zip(sizes, totals, matches, strict=True) if letters else zip(matches, sizes, strict=True)
+            rows.append([value for statistics in orders for value in statistics] + ([] if letters else [length]))
+        statistics = np.array(rows)  # (candidates, 3 order) or (candidates, 2 order + 1)
+        return [
+            (chrf(row) if letters else bleu(row, True)) if text else 0.0
+            for row, text in zip(statistics, texts, strict=True)
+        ]
 
 
 class Posteriors:

@@ -26,8 +26,8 @@ class SentenceReferences:
     def statistics(self, hypothesis: Sequence[str]) -> list[float]:
         """Return the statistics of a hypothesis."""
         length = len(hypothesis)
-        counts = count_ngrams(hypothesis).items()
-        matches = by_length((ngram, min(count, self._most.get(ngram, 0))) for ngram, count in counts)
+        counts, most = count_ngrams(hypothesis), self._most
+        matches = by_length((ngram, min(counts[ngram], most[ngram])) for ngram in counts.keys() & most.keys())
         totals = [max(0, length - order) for order in range(ORDER)]
         closest = min(self._lengths, key=lambda reference: (abs(reference - length), reference))
         return [*(value for pair in zip(matches, totals, strict=True) for value in pair), closest]
