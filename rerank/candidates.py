@@ -121,16 +121,16 @@ class Candidates:
 
     def of(self, sentences: Integers) -> "Candidates":
         """Return some of the sentences, by their place in the list, with all columns."""
-        offsets = _offsets(np.diff(self.offsets)[sentences])
+        offsets = _offsets(np.diff(self.offsets)[sentences])  # (sentences + 1,)
         return self.rows(self.rows_of(sentences), self.sentences[sentences], offsets)
 
     def rows(self, rows: Integers, sentences: Integers, offsets: Integers) -> "Candidates":
         """Return some of the candidates, with all columns, as those of sentences with these ids and offsets."""
         places = _ranges(self.sparse.offsets, rows)
         sparse = Sparse(
-            offsets=_offsets(np.diff(self.sparse.offsets)[rows]),
-            columns=self.sparse.columns[places],
-            values=self.sparse.values[places],
+            offsets=_offsets(np.diff(self.sparse.offsets)[rows]),  # (rows + 1,)
+            columns=self.sparse.columns[places],  # (places,)
+            values=self.sparse.values[places],  # (places,)
         )
         return Candidates(self.space, sentences=sentences, offsets=offsets, dense=self.dense[rows], sparse=sparse)
 
@@ -153,7 +153,7 @@ def _offsets(sizes: Integers) -> Integers:
 
 def _ranges(offsets: Integers, places: Integers) -> Integers:
     """Return offsets[p] … offsets[p+1]-1 of one place p after the other."""
-    sizes = np.diff(offsets)[places]
+    sizes = np.diff(offsets)[places]  # (places,)
     starts = np.repeat(offsets[places] - np.cumsum(sizes) + sizes, sizes)  # (all of them,)
     ranges: Integers = starts + np.arange(len(starts))
     return ranges

@@ -65,7 +65,7 @@ def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
 def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tuple[float, Array]:
     """Return what is minimized, and its gradient (size,)."""
     candidates = problem.candidates
-    starts, counts = candidates.offsets[:-1], np.diff(candidates.offsets)
+    starts, counts = candidates.offsets[:-1], np.diff(candidates.offsets)  # (n,)
     scores = candidates.scores(weights)  # (N,)
     scores = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)  # (N,)
     weighted = np.exp(scores)

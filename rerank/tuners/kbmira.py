@@ -211,7 +211,7 @@ def _difference(dense: Array, sparse: Sparse, choice: Choice, difference: Array)
     both = (sparse.columns[offsets[hope] : offsets[hope + 1]], sparse.columns[offsets[fear] : offsets[fear + 1]])
     columns = np.concatenate(both)  # (sparse values of both,)
     if len(columns):
-        columns = np.unique(columns)
+        columns = np.unique(columns)  # (sparse columns of either,)
     columns = np.concatenate((np.arange(size), size + columns))  # (touched,)
     difference[columns] = 0
     for candidate, sign in ((hope, real(1)), (fear, real(-1))):

@@ -119,7 +119,7 @@ class LineSearch:
     def __init__(self, problem: Problem, ridge: float = 0.0) -> None:
         self.problem, self._ridge = problem, ridge
         dense = problem.candidates.space.dense_size
-        axes = list(np.eye(len(problem.start))[:dense])
+        axes = list(np.eye(len(problem.start))[:dense])  # (size,) each
         if problem.start[dense:].any() or not dense:
             axes.append(np.concatenate([np.zeros(dense), problem.start[dense:]]))  # (size,)
         self._axes = [self.line(axis) for axis in axes]
@@ -187,7 +187,7 @@ def _points(corners: Array, lowest: float, highest: float) -> Array:
     """(corners + 1,) a point in each interval: its middle, or near the outermost corners; nan for one out of reach."""
     starts, ends = np.append(-np.inf, corners), np.append(corners, np.inf)  # (corners + 1,)
     starts[0], ends[-1] = (corners[0] - 2 * BEYOND, corners[-1] + 2 * BEYOND) if len(corners) else (-BEYOND, BEYOND)
-    starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)
+    starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)  # (corners + 1,)
     return np.where(starts < ends, (starts + ends) / 2, np.nan)  # (corners + 1,)
 
 

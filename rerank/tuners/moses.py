@@ -56,7 +56,7 @@ def seen_by_kbmira(candidates: Candidates) -> Integers:
 def _part(problem: Problem, rows: Integers) -> Problem:
     """Return the problem of some candidates, in their order."""
     candidates = problem.candidates
-    part = candidates.rows(rows, candidates.sentences, np.searchsorted(rows, candidates.offsets))
+    part = candidates.rows(rows, candidates.sentences, np.searchsorted(rows, candidates.offsets))  # N = seen
     return replace(problem, candidates=part, statistics=problem.statistics[rows])  # (seen, formula.size)
 
 

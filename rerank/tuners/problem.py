@@ -40,13 +40,17 @@ class Problem:
 
     def measure(self, weights: Array) -> float:
         """Return the metric, 0 … 1, of the candidates that the weights choose."""
-        chosen = self.candidates.best(self.candidates.scores(weights))
-        return float(self.formula.score(self.statistics[chosen].sum(axis=0)))  # (size,) to one number
+        return float(self.formula.score(self.chosen(weights).sum(axis=0)))  # ()
+
+    def chosen(self, weights: Array) -> Array:
+        """(n, formula.size) statistics of the candidates that the weights choose."""
+        best = self.candidates.best(self.candidates.scores(weights))
+        return self.statistics[best]  # (n, formula.size)
 
     def spread(self) -> Array:
         """(dense,) standard deviation of each dense feature within sentences, pooled; 0 if constant there."""
         dense, starts = self.candidates.dense, self.candidates.offsets[:-1]
-        counts = np.diff(self.candidates.offsets)
+        counts = np.diff(self.candidates.offsets)  # (n,)
         varies = (np.maximum.reduceat(dense, starts) > np.minimum.reduceat(dense, starts)).any(axis=0)  # (dense,)
         means = np.add.reduceat(dense, starts) / counts[:, None]  # (n, dense)
         within = dense - np.repeat(means, counts, axis=0)  # (N, dense)
@@ -55,8 +59,8 @@ class Problem:
 
     def of(self, sentences: Integers) -> "Problem":
         """Return the problem of some of the sentences, by their place in the list."""
-        rows = self.candidates.rows_of(sentences)
-        return replace(self, candidates=self.candidates.of(sentences), statistics=self.statistics[rows])
+        statistics = self.statistics[self.candidates.rows_of(sentences)]  # (N, formula.size)
+        return replace(self, candidates=self.candidates.of(sentences), statistics=statistics)
 
 
 @dataclass(frozen=True)

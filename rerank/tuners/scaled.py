@@ -34,8 +34,8 @@ class Inside:
         self._start, self._space = problem.clip(problem.start), space
         lower, upper = problem.bounds()
         spread = problem.spread()
-        fixed = (lower == upper)[: space.dense_size]
-        tuned = (spread > 0) & ~fixed
+        fixed = (lower == upper)[: space.dense_size]  # (dense,)
+        tuned = (spread > 0) & ~fixed  # (dense,)
         every_sparse = np.ones(len(space.sparse))
         self._chosen = np.concatenate([tuned, every_sparse.astype(bool)])  # (size,)
         self._scale = _scale(problem, self._start)

@@ -72,7 +72,7 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     """Tune a problem; weights are divided by the absolute sum of the dense ones, unless some are frozen.
 
     Raises:
-        InputError: parity on a problem that Moses does not have, or nothing to learn from.
+        InputError: parity where a weight is frozen, or candidates that a tuner learns nothing from.
     """
     if tuning.parity:
         if (problem.lower == problem.upper).any():

@@ -59,7 +59,7 @@ def ablate(dev: Problem, test: Problem, tuning: Tuning, groups: dict[str, Intege
             held = out_of_fold(given, once, folds, bar)
             weights = run(given, once).weights
             by_name = test.candidates.space.vector(dev.candidates.space.weights(weights))
-            found[name] = held, test.statistics[test.candidates.best(test.candidates.scores(by_name))]
+            found[name] = held, test.chosen(by_name)
             bar.advance(1, "")
     return [_row(name, found, dev) for name in left_out]
 

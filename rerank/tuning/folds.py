@@ -45,7 +45,7 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], fo
     with progress_bar("folds", folds * (1 + len(columns))) as bar:
         new = out_of_fold(problem, tuning, folds, bar)
         others = [out_of_fold(without(problem, each), tuning, folds, bar) for each in columns]
-    new_metric, *metrics = (float(problem.formula.score(each.sum(axis=0))) for each in (new, *others))  # 1 + (columns,)
+    new_metric, *metrics = (float(problem.formula.score(each.sum(axis=0))) for each in (new, *others))  # ()
     return [
         Trust(old=metric, new=new_metric, p=p_value(problem.formula, old, new))
         for metric, old in zip(metrics, others, strict=True)
@@ -58,9 +58,7 @@ def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> Array
     statistics = np.zeros((len(order), problem.formula.size))
     for held in np.array_split(order, folds):
         weights = run(problem.of(np.setdiff1d(order, held)), tuning).weights
-        rest = problem.of(held)
-        best = rest.candidates.best(rest.candidates.scores(weights))
-        statistics[held] = rest.statistics[best]  # (held, formula.size)
+        statistics[held] = problem.of(held).chosen(weights)  # (held, formula.size)
         bar.advance(1, "")
     return statistics
 

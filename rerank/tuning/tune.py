@@ -126,7 +126,7 @@ def _warn_of_names(candidates: Candidates) -> None:
     for name, count in candidates.space.dense:
         if "_" in name:
             note(f"warning: feature {name!r} has {count} values and '_' in its name; Moses' tools tear it apart")
-    counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))
+    counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = candidates.space.sparse[column]
         note(f"warning: feature {name!r} is in every line, but Moses' tools take a name with '_' for a sparse feature")

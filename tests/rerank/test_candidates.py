@@ -43,6 +43,12 @@ def test_some_of_the_sentences(candidates: Candidates) -> None:
     assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[2, 0, 1]].tolist()
 
 
+def test_some_of_the_candidates(candidates: Candidates) -> None:
+    part = candidates.rows(np.array([1, 2]), candidates.sentences, np.array([0, 1, 2]))
+    assert part.sentences.tolist() == [2, 0] and part.offsets.tolist() == [0, 1, 2]
+    assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[1, 2]].tolist()
+
+
 def test_the_best_of_each_sentence_is_the_first_of_equals(candidates: Candidates) -> None:
     assert candidates.best(np.array([1.0, 1.0, -5.0])).tolist() == [0, 2]
     assert candidates.best(np.array([1.0, 1.5, -5.0])).tolist() == [1, 2]

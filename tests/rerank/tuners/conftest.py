@@ -26,6 +26,6 @@ def make_problem(seed: int, sentences: int = 20, candidates: int = 8, good: int 
     return Problem(listed, statistics, Metric("bleu").formula, np.array([0.0, 1.0, 0.0]))
 
 
-@pytest.fixture
-def problem() -> Callable[..., Problem]:
+@pytest.fixture(name="make_problem")
+def make_problem_fixture() -> Callable[..., Problem]:
     return make_problem
