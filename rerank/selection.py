@@ -16,7 +16,8 @@ from moses_io.streams import open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
-from rerank.candidates import Array, FeatureSpace, collect, dense_features
+from rerank.candidates import Array, FeatureSpace
+from rerank.collecting import collect, dense_features
 from rerank.weights import unused_weights
 
 

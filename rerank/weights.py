@@ -33,13 +33,6 @@ def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
     return dict.fromkeys(rest, (1.0,)) | weights, rest
 
 
-def normalized(weights: Array, dense: int) -> Array:
-    """Divide weights by the absolute sum of the dense ones, as Moses does; of all where there are no dense ones."""
-    total = np.abs(weights[:dense] if dense else weights).sum()
-    result: Array = weights / total if total else weights
-    return result
-
-
 def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
     """(size,) smallest and largest weights.
 
@@ -54,10 +47,10 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
     """
     lower, upper = np.full(space.size, -np.inf), np.full(space.size, np.inf)
     for text in sign:
-        name, _, found = text.rpartition(":")
-        if found not in ("+", "-"):
+        name, _, side = text.rpartition(":")
+        if side not in ("+", "-"):
             raise InputError(f"sign {text!r}: expected NAME:+ or NAME:-")
-        (lower if found == "+" else upper)[_places(space, name)] = 0
+        (lower if side == "+" else upper)[_places(space, name)] = 0
     for name in freeze:
         if name in space.sparse:
             raise InputError(f"freeze: {name!r} is a sparse feature; only dense ones can be frozen")

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -32,13 +33,32 @@ def test_imports_point_one_way(path: Path) -> None:
         assert "torch" not in roots
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["tuners/kbmira", "tuners/mert", "tuners/pro", "tuners/expected", "tuners/moses", "candidates", "metrics/kernels"],
-)
-def test_tuners_see_no_text_but_the_list_and_no_torch(name: str) -> None:
-    names = imported(ROOT / "rerank" / f"{name}.py")
-    assert not any(found.startswith(("moses_io.text", "moses_io.streams", "features.models")) for found in names)
+def closure(paths: Iterable[Path]) -> tuple[set[str], set[str]]:
+    """Follow imports: our own modules that are reached, packages on the way included, and the roots of all others."""
+    waiting, ours, others = list(paths), set(), set()
+    while waiting:
+        path = waiting.pop()
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if module in ours:
+            continue
+        ours.add(module)
+        for name in imported(path) | {module}:
+            parts = name.split(".")
+            if parts[0] not in PACKAGES:
+                others.add(parts[0])
+            for size in range(1, len(parts) + 1) if parts[0] in PACKAGES else ():
+                place = ROOT.joinpath(*parts[:size])
+                waiting += [file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()]
+    return ours, others
+
+
+def test_tuners_see_arrays_only() -> None:
+    """Whatever they import, and whatever that imports: no text, no list, no progress, no torch."""
+    ours, others = closure((ROOT / "rerank" / "tuners").glob("*.py"))
+    arrays = {"rerank.candidates", "rerank.metrics.formula", "features.formulas", "moses_io.errors"}
+    packages = {"rerank", "rerank.metrics", "features", "moses_io"}
+    assert {name for name in ours if not f"{name}.".startswith("rerank.tuners.")} == arrays | packages
+    assert others <= sys.stdlib_module_names | {"numpy", "numba", "scipy", "sklearn"}
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """What the candidates of a sentence say together: each weighs exp(scale · Moses' total), normalized over the list."""
 
 import collections
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from features.feature import Array, Resources, Sentence
-from features.ngrams import ORDER, count_ngrams
+from features.formulas import bleu, chrf
+from features.ngrams import ORDER, Ngram, by_length, count_ngrams
 from moses_io.errors import InputError
 from moses_io.text import number
 
@@ -38,22 +38,28 @@ class Consensus:
         return np.array([[value] for sentence in sentences for value in self._values(sentence)])
 
     def _values(self, sentence: Sentence) -> list[float]:
-        texts = [
-            hypothesis if self._metric == "bleu" else tuple("".join(hypothesis)) for hypothesis in sentence.hypotheses
-        ]
-        order = ORDER if self._metric == "bleu" else LETTERS
+        letters = self._metric == "chrf"
+        order = LETTERS if letters else ORDER
+        texts = [tuple("".join(hypothesis)) if letters else hypothesis for hypothesis in sentence.hypotheses]
         counts = [count_ngrams(text, order) for text in texts]
         weights = posterior(sentence, self._scale)
-        expected: dict[tuple[str, ...], float] = collections.defaultdict(float)
+        expected: dict[Ngram, float] = collections.defaultdict(float)
         for weight, own in zip(weights, counts, strict=True):
             for ngram, count in own.items():
                 expected[ngram] += weight * count
-        totals = [0.0] * order
-        for ngram, value in expected.items():
-            totals[len(ngram) - 1] += value
-        score = _bleu if self._metric == "bleu" else _chrf
+        totals = by_length(expected.items(), order)
         length = float(np.dot(weights, [len(text) for text in texts]))
-        return [score(own, expected, totals, len(text), length) for own, text in zip(counts, texts, strict=True)]
+        rows = []
+        for own, text in zip(counts, texts, strict=True):
+            matches = by_length(((ngram, min(count, expected[ngram])) for ngram, count in own.items()), order)
+            sizes = [max(0, len(text) - place) for place in range(order)]
+            orders = zip(sizes, totals, matches, strict=True) if letters else zip(matches, sizes, strict=True)
+            rows.append([value for statistics in orders for value in statistics] + ([] if letters else [length]))
+        statistics = np.array(rows)  # (candidates, 3 order) or (candidates, 2 order + 1)
+        return [
+            (chrf(row) if letters else bleu(row, True)) if text else 0.0
+            for row, text in zip(statistics, texts, strict=True)
+        ]
 
 
 class Posteriors:
@@ -72,17 +78,11 @@ class Posteriors:
 
     def _rows(self, sentence: Sentence) -> list[list[float]]:
         counts = [count_ngrams(hypothesis) for hypothesis in sentence.hypotheses]
-        known: dict[tuple[str, ...], float] = collections.defaultdict(float)
+        known: dict[Ngram, float] = collections.defaultdict(float)
         for weight, own in zip(posterior(sentence, self._scale), counts, strict=True):
             for ngram in own:
                 known[ngram] += weight
-        rows = []
-        for own in counts:
-            row = [0.0] * ORDER
-            for ngram, count in own.items():
-                row[len(ngram) - 1] += count * known[ngram]
-            rows.append(row)
-        return rows
+        return [by_length((ngram, count * known[ngram]) for ngram, count in own.items()) for own in counts]
 
 
 def scale_of(text: str, feature: str) -> float:
@@ -106,42 +106,3 @@ def posterior(sentence: Sentence, scale: float) -> list[float]:
     weighed = np.exp(scale * (np.array(known) - max(known)))
     shares: list[float] = (weighed / weighed.sum()).tolist()
     return shares
-
-
-def _matches(own: dict[tuple[str, ...], int], expected: dict[tuple[str, ...], float], order: int) -> list[float]:
-    """Return the n-grams of each order that a candidate shares with what is expected, clipped at its counts."""
-    matches = [0.0] * order
-    for ngram, count in own.items():
-        matches[len(ngram) - 1] += min(count, expected[ngram])
-    return matches
-
-
-def _bleu(
-    own: dict[tuple[str, ...], int],
-    expected: dict[tuple[str, ...], float],
-    _: Iterable[float],
-    size: int,
-    length: float,
-) -> float:
-    matches = _matches(own, expected, ORDER)
-    logs = (math.log((match + 1) / (max(0, size - place) + 1)) for place, match in enumerate(matches))
-    return math.exp(sum(logs) / ORDER + min(0.0, 1 - length / size)) if size else 0.0
-
-
-def _chrf(
-    own: dict[tuple[str, ...], int],
-    expected: dict[tuple[str, ...], float],
-    totals: Sequence[float],
-    size: int,
-    _: float,
-) -> float:
-    matches = _matches(own, expected, LETTERS)
-    rates = [
-        (match / (size - place), match / total)
-        for place, (match, total) in enumerate(zip(matches, totals, strict=True))
-        if size > place and total > 0
-    ]
-    if not rates:
-        return 0.0
-    precision, recall = (sum(part) / len(rates) for part in zip(*rates, strict=True))
-    return 5 * precision * recall / (4 * precision + recall) if precision + recall else 0.0

@@ -64,7 +64,7 @@ def settings(items: list[str]) -> dict[str, Any]:
 def run(arguments: argparse.Namespace) -> int:
     """Tune."""
     from rerank.metrics.filters import Filters
-    from rerank.tuners.table import settle
+    from rerank.tuning.settings import settle
     from rerank.tuning.tune import Caution, tune
     from rerank.tuning.tuning_set import Extracted, Lists
 

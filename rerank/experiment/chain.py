@@ -175,7 +175,7 @@ def _ablate(experiment: Experiment, dev: Path, test: Path) -> Stage:
         columns = groups(on_dev.candidates.space)
         folds = min(settings.caution.folds or FOLDS, len(on_dev.candidates.sentences))
         rows = ablate(on_dev, on_test, settings.tuning, {label: columns[label] for label in experiment.features}, folds)
-        told = ["\n".join(lines(rows, on_dev.metric.name, folds)), json.dumps(as_json(rows), indent=2)]
+        told = ["\n".join(lines(rows, on_dev.formula.name, folds)), json.dumps(as_json(rows), indent=2)]
         for path, content in zip(outputs, told, strict=True):
             with open_output(str(path)) as stream:
                 stream.write(encode(content + "\n"))

@@ -12,7 +12,8 @@ from features.request import FeatureRequest, parse_requests, split_values
 from moses_io.errors import InputError, nearest
 from rerank.experiment.groups import expand_feature, expand_models
 from rerank.metrics.filters import Filters
-from rerank.tuners.table import Tuning, settle
+from rerank.tuners.table import Tuning
+from rerank.tuning.settings import settle
 from rerank.tuning.tune import FOLDS, Caution
 
 if sys.version_info >= (3, 11):

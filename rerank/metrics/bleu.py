@@ -7,7 +7,7 @@ Statistics of a candidate are `match1 total1 … match4 total4 reflength`, as in
 
 from collections.abc import Sequence
 
-from features.ngrams import ORDER, Ngrams, count_ngrams
+from features.ngrams import ORDER, Ngrams, by_length, count_ngrams
 
 STATISTICS = 2 * ORDER + 1
 SIGNATURE = "BLEU|tok:none|smooth:none|reflen:{}"
@@ -23,12 +23,11 @@ class SentenceReferences:
         for reference in references:
             self._most |= count_ngrams(reference)
 
-    def statistics(self, hypothesis: Sequence[str]) -> list[int]:
+    def statistics(self, hypothesis: Sequence[str]) -> list[float]:
         """Return the statistics of a hypothesis."""
         length = len(hypothesis)
-        matches = [0] * ORDER
-        for ngram, count in count_ngrams(hypothesis).items():
-            matches[len(ngram) - 1] += min(count, self._most.get(ngram, 0))
+        counts, most = count_ngrams(hypothesis), self._most
+        matches = by_length((ngram, min(counts[ngram], most[ngram])) for ngram in counts.keys() & most.keys())
         totals = [max(0, length - order) for order in range(ORDER)]
         closest = min(self._lengths, key=lambda reference: (abs(reference - length), reference))
         return [*(value for pair in zip(matches, totals, strict=True) for value in pair), closest]

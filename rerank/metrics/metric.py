@@ -1,4 +1,4 @@
-"""Metrics as statistics that add: of a candidate → summed over a corpus → a score, higher is better, 0 … 1.
+"""Metrics: a candidate is counted → statistics are summed over a corpus → a formula makes a score of the sum.
 
 BLEU counts as Moses' BleuScorer does (see `rerank.metrics.bleu`); the statistics of chrF, chrF++ and TER are
 sacreBLEU's own. A sum of metrics such as `bleu+chrf:0.7,0.3` has the statistics of both, one after the other.
@@ -11,21 +11,18 @@ import numpy as np
 
 from moses_io.errors import InputError, nearest
 from moses_io.text import tokens
-from rerank.candidates import Array, Integers
-from rerank.metrics.bleu import SIGNATURE as BLEU_SIGNATURE
-from rerank.metrics.bleu import STATISTICS as BLEU_STATISTICS
-from rerank.metrics.bleu import SentenceReferences
-from rerank.metrics.kernels import BLEU, CHRF, TER, values
+from rerank.metrics import bleu
+from rerank.metrics.formula import BLEU, CHRF, TER, Formula, Parts
 
 Counter = Callable[[str], list[float]]
 """From the text of a candidate to its statistics."""
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """A row of the table: which formula, how many statistics, their signature, and how references are counted."""
+class MetricKind:
+    """A row of the table: the formula's code, how many statistics, their signature, and how references are counted."""
 
-    formula: int
+    code: int
     size: int
     signature: str
     counter: Callable[[Sequence[str]], Counter]
@@ -33,8 +30,8 @@ class _Kind:
 
 def _bleu(length: str) -> Callable[[Sequence[str]], Counter]:
     def counter(references: Sequence[str]) -> Counter:
-        counted = SentenceReferences([tokens(reference) for reference in references], length)
-        return lambda text: [float(value) for value in counted.statistics(tokens(text))]
+        counted = bleu.SentenceReferences([tokens(reference) for reference in references], length)
+        return lambda text: counted.statistics(tokens(text))
 
     return counter
 
@@ -59,12 +56,12 @@ def _ter(references: Sequence[str]) -> Counter:
 
 
 METRICS = {
-    "bleu": _Kind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("closest"), _bleu("closest")),
-    "bleu-shortest": _Kind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("shortest"), _bleu("shortest")),
-    "bleu-average": _Kind(BLEU, BLEU_STATISTICS, BLEU_SIGNATURE.format("average"), _bleu("average")),
-    "chrf": _Kind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", _chrf(0)),
-    "chrf++": _Kind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", _chrf(2)),
-    "ter": _Kind(TER, 2, "1-TER|tok:none|case:lc", _ter),
+    "bleu": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("closest"), _bleu("closest")),
+    "bleu-shortest": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("shortest"), _bleu("shortest")),
+    "bleu-average": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("average"), _bleu("average")),
+    "chrf": MetricKind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", _chrf(0)),
+    "chrf++": MetricKind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", _chrf(2)),
+    "ter": MetricKind(TER, 2, "1-TER|tok:none|case:lc", _ter),
 }
 
 
@@ -72,10 +69,7 @@ class Metric:
     """A metric, or a weighted sum of several: `bleu`, `chrf`, `chrf++`, `ter`, `bleu+chrf:0.7,0.3`.
 
     Attributes:
-        name: what it is called in messages.
-        size: number of statistics.
-        parts: (metrics, 3) formula, first statistic and number of statistics of each.
-        weights: (metrics,) of each, which sum to 1.
+        formula: from statistics to a score.
         signature: what was counted.
 
     Raises:
@@ -91,33 +85,18 @@ class Metric:
         if len(weights) != len(names):
             raise InputError(f"metric {text!r}: expected {len(names)} weights, found {len(weights)}")
         kinds = [METRICS[name] for name in names]
-        starts = np.cumsum([0, *(kind.size for kind in kinds)])
-        self.name = "BLEU" if text == "bleu" else text
-        self.size = int(starts[-1])
-        rows = [[kind.formula, start, kind.size] for kind, start in zip(kinds, starts, strict=False)]
-        self.parts: Integers = np.array(rows, dtype=np.int64)
-        self.weights: Array = np.array(weights) / sum(weights)
+        starts = np.cumsum([0, *(kind.size for kind in kinds)])  # (metrics + 1,)
+        places = [[kind.code, start, kind.size] for kind, start in zip(kinds, starts, strict=False)]
+        parts = Parts(places=np.array(places, dtype=np.int64), weights=np.array(weights) / sum(weights))
+        self.formula = Formula("BLEU" if text == "bleu" else text, int(starts[-1]), parts)
         self._kinds = kinds
-        told = [kind.signature for kind in kinds]
-        self.signature = told[0] if len(told) == 1 else f"{text}({' + '.join(told)})"
+        signatures = [kind.signature for kind in kinds]
+        self.signature = signatures[0] if len(kinds) == 1 else f"{text}({' + '.join(signatures)})"
 
     def counter(self, references: Sequence[str]) -> Counter:
         """Count the references of a sentence once for all its candidates."""
         counters = [kind.counter(references) for kind in self._kinds]
         return lambda text: [value for counter in counters for value in counter(text)]
-
-    def score(self, statistics: Array) -> Array:
-        """Return the scores (…) of summed statistics (…, size)."""
-        return self._values(statistics, False)
-
-    def smoothed(self, statistics: Array) -> Array:
-        """Return the scores (…) of the statistics (…, size) of single sentences; BLEU is Moses' BLEU+1."""
-        return self._values(statistics, True)
-
-    def _values(self, statistics: Array, smooth: bool) -> Array:
-        rows = np.ascontiguousarray(statistics, dtype=np.float64).reshape(-1, self.size)
-        result: Array = values(rows, self.parts, self.weights, smooth).reshape(statistics.shape[:-1])
-        return result
 
 
 def _split(named: str) -> list[str]:

@@ -54,7 +54,7 @@ def find_changes(
         if before[number] == after[number]:
             continue
         count = bleu.counter([lines[number] for lines in references])
-        new, old = bleu.smoothed(np.array([count(filters(text[number])) for text in (after, before)])).tolist()
+        new, old = bleu.formula.smoothed(np.array([count(filters(text[number])) for text in (after, before)])).tolist()
         reasons = _reasons(sentence_list, weights, before[number], after[number])
         changes.append(
             Change(number, source[number], references[0][number], before[number], after[number], new - old, reasons)

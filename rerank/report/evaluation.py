@@ -138,7 +138,7 @@ def look_up(
         check_id(sentence_list, len(best), "reference")
         count = bleu.counter([lines[sentence_list.sentence] for lines in references])
         texts = [filters(hypothesis.text) for hypothesis in sentence_list.hypotheses]
-        scores = bleu.smoothed(np.array([count(text) for text in texts]))
+        scores = bleu.formula.smoothed(np.array([count(text) for text in texts]))
         best[sentence_list.sentence] = texts[int(np.argmax(scores))]
         for name, lines in systems:
             line = " ".join(tokens(lines[sentence_list.sentence]))

@@ -35,7 +35,8 @@ class ExpectedSettings:
             isinstance(stages, (list, tuple)) and stages and all(isinstance(each, (int, float)) for each in stages)
         ):
             raise InputError(f"entropies: expected a list of numbers, found {stages!r}")
-        check_numbers(self, {"steps": 1}, [], ["ridge"])
+        check_numbers(1, whole=True, steps=self.steps)
+        check_numbers(0, ridge=self.ridge)
 
     @property
     def signature(self) -> str:
@@ -48,7 +49,7 @@ def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
     """Tune weights; of the stages' results and the start, the best on the list is returned."""
     before = best = problem.measure(problem.start)
     weights, result = problem.start, problem.start
-    bounds = Bounds(*(np.broadcast_to(bound, weights.shape) for bound in (problem.lower, problem.upper)))
+    bounds = Bounds(*problem.bounds())
     for entropy in settings.entropies:
         options = {"maxiter": settings.steps}
         weights = minimize(
@@ -58,30 +59,30 @@ def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
         metric = problem.measure(weights)
         if metric > best:
             best, result = metric, weights
-    return Tuned(result, best, before)
+    return Tuned(result, metric=best, start=before)
 
 
 def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tuple[float, Array]:
     """Return what is minimized, and its gradient (size,)."""
     candidates = problem.candidates
-    starts, counts = candidates.offsets[:-1], np.diff(candidates.offsets)
-    scores = candidates.scores(weights)
-    scores = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)
+    starts, counts = candidates.offsets[:-1], np.diff(candidates.offsets)  # (n,)
+    scores = candidates.scores(weights)  # (N,)
+    scores = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)  # (N,)
     weighted = np.exp(scores)
-    norms = np.add.reduceat(weighted, starts)
-    shares = weighted / np.repeat(norms, counts)
-    log_shares = scores - np.repeat(np.log(norms), counts)
-    expected = shares @ problem.statistics
+    norms = np.add.reduceat(weighted, starts)  # (n,)
+    shares = weighted / np.repeat(norms, counts)  # (N,)
+    log_shares = scores - np.repeat(np.log(norms), counts)  # (N,)
+    expected = shares @ problem.statistics  # (formula.size,)
     away = weights - problem.start
-    disorder = -float(shares @ log_shares) / len(starts)
-    value = -float(problem.metric.score(expected)) - entropy * disorder + ridge * float(away @ away)
-    gains = problem.statistics @ _slope(problem, expected) - entropy * log_shares / len(starts)
-    pull = shares * (gains - np.repeat(np.add.reduceat(shares * gains, starts), counts))
-    return value, -candidates.sums(pull) + 2 * ridge * away
+    disorder = -float(shares @ log_shares) / len(starts)  # ()
+    minimized = -float(problem.formula.score(expected)) - entropy * disorder + ridge * float(away @ away)  # ()
+    gains = problem.statistics @ _slope(problem, expected) - entropy * log_shares / len(starts)  # (N,)
+    pull = shares * (gains - np.repeat(np.add.reduceat(shares * gains, starts), counts))  # (N,)
+    return minimized, -candidates.sums(pull) + 2 * ridge * away  # (), (size,)
 
 
 def _slope(problem: Problem, sums: Array) -> Array:
-    """(metric.size,) how the metric changes with each statistic, by central differences."""
-    steps = np.diag(np.maximum(1e-4 * np.abs(sums), 1e-6))
-    slope: Array = (problem.metric.score(sums + steps) - problem.metric.score(sums - steps)) / (2 * np.diag(steps))
+    """(formula.size,) how the metric changes with each statistic, by central differences."""
+    steps, score = np.diag(np.maximum(1e-4 * np.abs(sums), 1e-6)), problem.formula.score  # (formula.size, formula.size)
+    slope: Array = (score(sums + steps) - score(sums - steps)) / (2 * np.diag(steps))  # (formula.size,)
     return slope

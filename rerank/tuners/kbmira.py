@@ -8,14 +8,14 @@ average is kept.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from moses_io.errors import InputError
-from rerank.candidates import Array, Integers
-from rerank.metrics.kernels import length, value
+from rerank.candidates import Array, Integers, Sparse
+from rerank.metrics.formula import Parts, length, value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 
@@ -41,7 +41,10 @@ class KbmiraSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"iterations": 1, "seed": 0}, ["step"], ["ridge"])
+        check_numbers(1, whole=True, iterations=self.iterations)
+        check_numbers(0, whole=True, seed=self.seed)
+        check_numbers(0, above=True, step=self.step)
+        check_numbers(0, ridge=self.ridge)
         if not (isinstance(self.decay, (int, float)) and 0 < self.decay <= 1):
             raise InputError(f"decay: expected a number above 0 and at most 1, found {self.decay!r}")
 
@@ -52,163 +55,197 @@ class KbmiraSettings:
         return f"kbmira|iterations:{self.iterations}|C:{self.step:g}|decay:{self.decay:g}{ridge}|seed:{self.seed}"
 
 
-class Learner:
-    """Weights under way, in the precision of the arrays.
+class Arrays(NamedTuple):
+    """What stays: a `Problem` in one precision, its arrays as there, and step, decay and ridge, (3,)."""
+
+    offsets: Integers
+    dense: Array
+    sparse: Sparse
+    statistics: Array
+    parts: Parts
+    start: Array
+    lower: Array
+    upper: Array
+    rates: Array
+
+
+class State(NamedTuple):
+    """What changes.
 
     Attributes:
         weights: (size,) w.
         totals: (size,) sum of w after each update, and of the start; of a sparse weight up to when it last changed.
         changed: (size,) number of the update in which a weight last changed.
-        background: (metric.size,) b.
-        updates: how many there were.
+        updates: (1,) how many there were.
+        background: (formula.size,) b.
     """
 
+    weights: Array
+    totals: Array
+    changed: Integers
+    updates: Integers
+    background: Array
+
+
+class Choice(NamedTuple):
+    """The candidates hope and fear of a sentence, and how far B(hope) is above B(fear)."""
+
+    hope: int
+    fear: int
+    lead: float
+
+
+class Mira:
+    """Weights under way, in the precision `real`."""
+
     def __init__(self, problem: Problem, settings: KbmiraSettings, real: Any = np.float64) -> None:
-        candidates = problem.candidates
-        sparse = candidates.sparse
-        dense: Array = candidates.dense.astype(real)
-        values: Array = sparse.values.astype(real)
-        self._list = (candidates.offsets, dense, sparse.offsets, sparse.columns, values)
-        self._statistics: Array = problem.statistics.astype(real)
-        self._metric = problem.metric
-        self._limits: Array = np.array([settings.step, settings.decay, settings.ridge], dtype=real)
-        around = (problem.start, problem.lower, problem.upper)
-        self._around = [np.broadcast_to(each, problem.start.shape).astype(real) for each in around]
-        self.weights: Array = problem.start.astype(real)
-        self.totals: Array = problem.start.astype(real)
-        self.changed = np.zeros(len(self.weights), dtype=np.int64)
-        self.background: Array = np.ones(self._statistics.shape[1], dtype=real)
-        self.updates = 0
+        candidates, size = problem.candidates, len(problem.start)
+        start, lower, upper = (each.astype(real) for each in (problem.start, *problem.bounds()))
+        self._arrays = Arrays(
+            offsets=candidates.offsets,
+            dense=candidates.dense.astype(real),
+            sparse=candidates.sparse._replace(values=candidates.sparse.values.astype(real)),
+            statistics=problem.statistics.astype(real),
+            parts=problem.formula.parts,
+            start=start,
+            lower=lower,
+            upper=upper,
+            rates=np.array([settings.step, settings.decay, settings.ridge], dtype=real),
+        )
+        self._state = State(
+            weights=start.copy(),
+            totals=start.copy(),
+            changed=np.zeros(size, dtype=np.int64),
+            updates=np.zeros(1, dtype=np.int64),
+            background=np.ones(problem.formula.size, dtype=real),
+        )
 
     def epoch(self, order: Integers) -> Array:
         """Visit the sentences and return the average of all weights so far.
 
         The start counts in the sum and not in the number of updates, as in Moses.
         """
-        state = (self.weights, self.totals, self.changed, self.background)
-        metric = (self._metric.parts, self._metric.weights)
-        self.updates = _epoch(  # type: ignore[call-arg]
-            order, *self._list, self._statistics, *metric, *self._limits, *self._around, *state, self.updates
-        )
-        behind = (self.updates - self.changed).astype(self.totals.dtype)
-        self.totals += behind * self.weights
-        self.changed[:] = self.updates
-        average: Array = self.totals / self.totals.dtype.type(max(1, self.updates))
+        state = self._state
+        _epoch(self._arrays, order, state)
+        real = state.totals.dtype.type
+        state.totals[:] += (state.updates - state.changed).astype(real) * state.weights  # (size,)
+        state.changed[:] = state.updates
+        average: Array = state.totals / real(max(1, state.updates[0]))
         return average
 
 
-def tune(problem: Problem, settings: KbmiraSettings, shuffle: bool = True) -> Tuned:
+def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
     """Tune weights.
 
     Returns:
         The average weights of the best epoch, or the start where no epoch was better.
     """
     rng = np.random.default_rng(settings.seed)
-    learner = Learner(problem, settings)
+    mira = Mira(problem, settings)
     before = best = problem.measure(problem.start)
     weights = problem.start
     order: Integers = np.arange(len(problem.candidates.sentences))
     for _ in range(settings.iterations):
-        if shuffle:
-            rng.shuffle(order)
-        average = learner.epoch(order)
+        rng.shuffle(order)
+        average = mira.epoch(order)
         metric = problem.measure(average)
         if metric > best:
             best, weights = metric, average
-    return Tuned(weights, best, before)
+    return Tuned(weights, metric=best, start=before)
+
+
+@numba.njit(cache=True, nogil=True)
+def _epoch(arrays: Arrays, order: Integers, state: State) -> None:
+    """Visit the sentences in this order; changes all of the state."""
+    background, decay = state.background, arrays.rates[1]
+    real = background.dtype.type
+    difference = np.zeros_like(state.weights)
+    for sentence in order:
+        choice = _hope_and_fear(arrays, sentence, state)
+        if choice.hope == choice.fear or choice.lead <= 0:
+            continue
+        columns = _difference(arrays.dense, arrays.sparse, choice, difference)
+        _update(arrays, choice.lead, columns, difference, state)
+        for place in range(len(background)):
+            background[place] = real(real(decay * background[place]) + arrays.statistics[choice.hope, place])
 
 
 @numba.njit(cache=True)
-def _score(candidate: int, dense: Array, offsets: Integers, columns: Integers, values: Array, weights: Array) -> float:
+def _hope_and_fear(arrays: Arrays, sentence: int, state: State) -> Choice:
+    """Choose; of several candidates that are as good the first."""
+    weights, background = state.weights, state.background
+    dense, sparse, statistics, parts = arrays.dense, arrays.sparse, arrays.statistics, arrays.parts
+    real = weights.dtype.type
+    start, end = arrays.offsets[sentence], arrays.offsets[sentence + 1]
+    hope = fear = start
+    highest = lowest = hoped = feared = real(0)
+    for candidate in range(start, end):
+        score = _score(dense, sparse, candidate, weights)
+        row = statistics[candidate] + background  # (formula.size,)
+        lead = real(value(row, parts, False) * length(row, parts))
+        if candidate == start or real(score + lead) > highest:
+            hope, highest, hoped = candidate, real(score + lead), lead
+        if candidate == start or real(score - lead) > lowest:
+            fear, lowest, feared = candidate, real(score - lead), lead
+    return Choice(hope, fear, real(hoped - feared))
+
+
+@numba.njit(cache=True)
+def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> float:
+    """Return w·f, summed from left to right."""
     real = weights.dtype.type
     score = real(0)
     size = dense.shape[1]
     for column in range(size):
         score = real(score + real(weights[column] * dense[candidate, column]))
-    for place in range(offsets[candidate], offsets[candidate + 1]):
-        score = real(score + real(weights[size + columns[place]] * values[place]))
+    for place in range(sparse.offsets[candidate], sparse.offsets[candidate + 1]):
+        score = real(score + real(weights[size + sparse.columns[place]] * sparse.values[place]))
     return score
 
 
 @numba.njit(cache=True)
-def _add(
-    candidate: int, by: float, dense: Array, offsets: Integers, columns: Integers, values: Array, into: Array
-) -> None:
-    real = into.dtype.type
-    size = dense.shape[1]
-    for column in range(size):
-        into[column] = real(into[column] + real(by * dense[candidate, column]))
-    for place in range(offsets[candidate], offsets[candidate + 1]):
-        into[size + columns[place]] += real(by * values[place])
+def _difference(dense: Array, sparse: Sparse, choice: Choice, difference: Array) -> Integers:
+    """Put f_hope - f_fear into (size,) `difference`, in the columns that it returns; the others stay as they are."""
+    offsets, size, real = sparse.offsets, dense.shape[1], difference.dtype.type
+    hope, fear = choice.hope, choice.fear
+    both = (sparse.columns[offsets[hope] : offsets[hope + 1]], sparse.columns[offsets[fear] : offsets[fear + 1]])
+    columns = np.concatenate(both)  # (sparse values of both,)
+    if len(columns):
+        columns = np.unique(columns)  # (sparse columns of either,)
+    columns = np.concatenate((np.arange(size), size + columns))  # (touched,)
+    difference[columns] = 0
+    for candidate, sign in ((hope, real(1)), (fear, real(-1))):
+        for column in range(size):
+            difference[column] = real(difference[column] + real(sign * dense[candidate, column]))
+        for place in range(offsets[candidate], offsets[candidate + 1]):
+            difference[size + sparse.columns[place]] += real(sign * sparse.values[place])
+    return columns
 
 
 @numba.njit(cache=True)
-def _hope_and_fear(
-    start: int, end: int, dense: Array, offsets: Integers, columns: Integers, values: Array,
-    statistics: Array, parts: Integers, metric_weights: Array, weights: Array, background: Array,
-) -> tuple[int, int, float, float]:  # fmt: skip
-    """Return hope, fear and B of each; of several that are as good the first."""
+def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, state: State) -> None:
+    """Move along the difference where its margin is below its lead; changes all of the state but the background."""
+    weights, totals, changed, updates = state.weights, state.totals, state.changed, state.updates
+    step, _, ridge = arrays.rates
     real = weights.dtype.type
-    hope = fear = start
-    highest = lowest = hoped = feared = real(0)
-    for candidate in range(start, end):
-        score = _score(candidate, dense, offsets, columns, values, weights)
-        row = statistics[candidate] + background
-        lead = real(value(row, parts, metric_weights, False) * length(row, parts))
-        if candidate == start or real(score + lead) > highest:
-            hope, highest, hoped = candidate, real(score + lead), lead
-        if candidate == start or real(score - lead) > lowest:
-            fear, lowest, feared = candidate, real(score - lead), lead
-    return hope, fear, hoped, feared
-
-
-@numba.njit(cache=True, nogil=True)
-def _epoch(
-    order: Integers, sentences: Integers, dense: Array, offsets: Integers, columns: Integers, values: Array,
-    statistics: Array, parts: Integers, metric_weights: Array, step: float, decay: float, ridge: float,
-    start: Array, lower: Array, upper: Array,
-    weights: Array, totals: Array, changed: Integers, background: Array, updates: int,
-) -> int:  # fmt: skip
-    """Visit the sentences in this order; return the number of updates so far."""
-    real = weights.dtype.type
-    size = dense.shape[1]
-    difference = np.zeros(len(weights), dtype=weights.dtype)
-    for sentence in order:
-        hope, fear, hoped, feared = _hope_and_fear(
-            sentences[sentence], sentences[sentence + 1], dense, offsets, columns, values,
-            statistics, parts, metric_weights, weights, background,
-        )  # fmt: skip
-        if hope == fear or hoped <= feared:
-            continue
-        sparse = np.concatenate(
-            (columns[offsets[hope] : offsets[hope + 1]], columns[offsets[fear] : offsets[fear + 1]])
-        )
-        if len(sparse):
-            sparse = np.unique(sparse)
-        touched = np.concatenate((np.arange(size), size + sparse))
-        difference[touched] = real(0)
-        _add(hope, real(1), dense, offsets, columns, values, difference)
-        _add(fear, real(-1), dense, offsets, columns, values, difference)
-        norm = margin = real(0)
-        for column in touched:
-            norm = real(norm + real(difference[column] * difference[column]))
-            margin = real(margin + real(weights[column] * difference[column]))
-        loss = real(real(hoped - feared) - margin)
-        if loss > 0 and norm > 0:
-            updates += 1
-            by = min(step, real(loss / norm))
-            for column in touched:
-                delta = real(difference[column] * by)
-                if ridge > 0:
-                    delta = real((delta + ridge * (start[column] - weights[column])) / (1 + ridge))
-                if weights[column] + delta < lower[column]:
-                    delta = real(lower[column] - weights[column])
-                elif weights[column] + delta > upper[column]:
-                    delta = real(upper[column] - weights[column])
-                missed = real(updates - changed[column])
-                totals[column] = real(totals[column] + real(real(missed * weights[column]) + delta))
-                weights[column] = real(weights[column] + delta)
-                changed[column] = updates
-        for place in range(len(background)):
-            background[place] = real(real(decay * background[place]) + statistics[hope, place])
-    return updates
+    norm = margin = real(0)
+    for column in columns:
+        norm = real(norm + real(difference[column] * difference[column]))
+        margin = real(margin + real(weights[column] * difference[column]))
+    loss = real(lead - margin)
+    if not (loss > 0 and norm > 0):
+        return
+    updates[0] += 1
+    by = min(step, real(loss / norm))
+    for column in columns:
+        delta = real(difference[column] * by)
+        if ridge > 0:
+            delta = real((delta + ridge * (arrays.start[column] - weights[column])) / (1 + ridge))
+        if weights[column] + delta < arrays.lower[column]:
+            delta = real(arrays.lower[column] - weights[column])
+        elif weights[column] + delta > arrays.upper[column]:
+            delta = real(arrays.upper[column] - weights[column])
+        missed = real(updates[0] - changed[column])
+        totals[column] = real(totals[column] + real(real(missed * weights[column]) + delta))
+        weights[column] = real(weights[column] + delta)
+        changed[column] = updates[0]

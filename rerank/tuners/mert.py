@@ -9,12 +9,13 @@ with `restarts` a run begins at the start and climbs again from near the best so
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from rerank.candidates import Array, Integers
-from rerank.metrics.kernels import value
+from rerank.metrics.formula import Parts, value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 LEAST_GAIN = 1e-5
@@ -43,7 +44,8 @@ class MertSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"restarts": 0, "directions": 0, "seed": 0}, [], ["ridge"])
+        check_numbers(0, whole=True, restarts=self.restarts, directions=self.directions, seed=self.seed)
+        check_numbers(0, ridge=self.ridge)
 
     @property
     def signature(self) -> str:
@@ -58,13 +60,12 @@ def tune(problem: Problem, settings: MertSettings) -> Tuned:
     rngs = [np.random.default_rng([settings.seed, number]) for number in range(1 + len(NOISES))]
     near = problem.start if settings.restarts else _near(problem, problem.start, NOISE, rngs[0])
     begin = search.climb(near, rngs[0], settings.directions)
-    found = [problem.start, begin]
+    ends = [problem.start, begin]
     if settings.restarts:
         with ThreadPoolExecutor(len(NOISES)) as pool:
-            chains = pool.map(lambda noise, rng: _chain(search, begin, settings, noise, rng), NOISES, rngs[1:])
-            found += chains
-    best = max(found, key=search.worth)
-    return Tuned(best, problem.measure(best), problem.measure(problem.start))
+            ends += pool.map(lambda noise, rng: _chain(search, begin, settings, noise, rng), NOISES, rngs[1:])
+    best = max(ends, key=search.worth)
+    return Tuned(best, metric=problem.measure(best), start=problem.measure(problem.start))
 
 
 def _chain(search: "LineSearch", begin: Array, settings: MertSettings, noise: float, rng: np.random.Generator) -> Array:
@@ -95,20 +96,37 @@ class Line:
     order: Integers
 
 
+class Step(NamedTuple):
+    """The best point on a line through the weights: its worth, its x, and the direction, (size,)."""
+
+    worth: float
+    distance: float
+    direction: Array
+
+
+class Envelopes(NamedTuple):
+    """Of each sentence the best candidate far to the left, (n,); x of each corner, who is best before it, and after."""
+
+    first: Integers
+    corners: Array
+    old: Integers
+    new: Integers
+
+
 class LineSearch:
     """The best point on a line, exactly. The axes are sorted once for all."""
 
     def __init__(self, problem: Problem, ridge: float = 0.0) -> None:
         self.problem, self._ridge = problem, ridge
         dense = problem.candidates.space.dense_size
-        axes = list(np.eye(len(problem.start))[:dense])
+        axes = list(np.eye(len(problem.start))[:dense])  # (size,) each
         if problem.start[dense:].any() or not dense:
-            axes.append(np.concatenate([np.zeros(dense), problem.start[dense:]]))
+            axes.append(np.concatenate([np.zeros(dense), problem.start[dense:]]))  # (size,)
         self._axes = [self.line(axis) for axis in axes]
 
     def line(self, direction: Array) -> Line:
         """Sort candidates for a direction."""
-        slopes = self.problem.candidates.scores(direction)
+        slopes = self.problem.candidates.scores(direction)  # (N,)
         return Line(direction, slopes, _ascending(slopes, self.problem.candidates.offsets))
 
     def worth(self, weights: Array) -> float:
@@ -120,76 +138,87 @@ class LineSearch:
         """Take the best step again and again, until it gains too little."""
         worth = -np.inf
         while True:
-            gained, distance, direction = self._best_step(weights, rng, directions)
-            if not gained > worth + LEAST_GAIN:
+            step = self._best_step(weights, rng, directions)
+            if not step.worth > worth + LEAST_GAIN:
                 return weights
-            weights, worth = self.problem.clip(weights + distance * direction), gained
+            weights, worth = self.problem.clip(weights + step.distance * step.direction), step.worth
 
-    def _best_step(self, weights: Array, rng: np.random.Generator, directions: int) -> tuple[float, float, Array]:
-        """Return what the best point on the axes and some random directions is worth, how far away, and where."""
-        heights = self.problem.candidates.scores(weights)
-        others = [
-            sum(
-                part * axis.direction
-                for part, axis in zip(rng.standard_normal(len(self._axes)), self._axes, strict=True)
-            )
-            for _ in range(directions)
-        ]
+    def _best_step(self, weights: Array, rng: np.random.Generator, directions: int) -> Step:
+        """Return the best step along the axes and some random directions."""
+        heights = self.problem.candidates.scores(weights)  # (N,)
+        others = []
+        for _ in range(directions):
+            shares = rng.standard_normal(len(self._axes))  # (axes,)
+            parts = (share * axis.direction for share, axis in zip(shares, self._axes, strict=True))
+            others.append(sum(parts))  # (size,)
         lines = [*self._axes, *map(self.line, others)]
-        return max(((*self.along(weights, heights, line), line.direction) for line in lines), key=lambda step: step[0])
+        return max((self.along(weights, heights, line) for line in lines), key=lambda step: step.worth)
 
-    def along(self, weights: Array, heights: Array, line: Line) -> tuple[float, float]:
-        """Return the best worth on the line from the weights, under which candidates score heights, and how far it is.
+    def along(self, weights: Array, heights: Array, line: Line) -> Step:
+        """Return the best step on the line from the weights, under which candidates score heights, (N,).
 
-        That is the middle of the stretch where it holds. If nothing is better than the weights, 0 is the answer.
+        It goes to the middle of the stretch where the best worth holds. If nothing is better than the weights, it is 0.
         """
         problem, direction = self.problem, line.direction
-        first, corners, old, new = _envelopes(line.slopes, heights, line.order, problem.candidates.offsets)
-        by_place = np.argsort(corners)
-        metrics = _sweep(
-            problem.statistics[first].sum(axis=0), problem.statistics, corners, by_place, old, new,
-            problem.metric.parts, problem.metric.weights,
-        )  # fmt: skip
-        points = _points(corners[by_place], *self._reach(weights, direction))
-        here = int(np.searchsorted(corners[by_place], 0.0))
+        envelopes = _envelopes(line.slopes, heights, line.order, problem.candidates.offsets)
+        order = np.argsort(envelopes.corners)  # (corners,)
+        corners = envelopes.corners[order]  # (corners,)
+        sums = problem.statistics[envelopes.first].sum(axis=0)  # (formula.size,)
+        metrics = _sweep(envelopes, order, problem.statistics, sums, problem.formula.parts)  # (corners + 1,)
+        points = _points(corners, *self._reach(weights, direction))
+        here = int(np.searchsorted(corners, 0.0))
         points[here] = 0.0 if np.isnan(points[here]) else points[here]
         away = weights - problem.start
-        costs = (away @ away) + points * (2 * (away @ direction) + points * (direction @ direction))
-        worths = np.where(np.isnan(points), -np.inf, metrics - self._ridge * costs)
+        costs = (away @ away) + points * (2 * (away @ direction) + points * (direction @ direction))  # (corners + 1,)
+        worths = np.where(np.isnan(points), -np.inf, metrics - self._ridge * costs)  # (corners + 1,)
         best, stay = int(np.argmax(worths)), float(metrics[here] - self._ridge * (away @ away))
         if worths[best] <= stay:
-            return stay, 0.0
-        return float(worths[best]), float(points[best])
+            return Step(stay, 0.0, direction)
+        return Step(float(worths[best]), float(points[best]), direction)
 
     def _reach(self, weights: Array, direction: Array) -> tuple[float, float]:
         """Return the smallest and the largest x with weights that are allowed."""
         moving = direction != 0
-        bounds = (np.broadcast_to(bound, weights.shape) for bound in (self.problem.lower, self.problem.upper))
-        ends = [(bound[moving] - weights[moving]) / direction[moving] for bound in bounds]
+        ends = [(bound[moving] - weights[moving]) / direction[moving] for bound in self.problem.bounds()]  # (moving,)
         return float(np.minimum(*ends).max(initial=-np.inf)), float(np.maximum(*ends).min(initial=np.inf))
 
 
 def _points(corners: Array, lowest: float, highest: float) -> Array:
-    """Return a point in each interval: its middle, or near the outermost corners; nan for one out of reach."""
-    starts, ends = np.append(-np.inf, corners), np.append(corners, np.inf)
+    """(corners + 1,) a point in each interval: its middle, or near the outermost corners; nan for one out of reach."""
+    starts, ends = np.append(-np.inf, corners), np.append(corners, np.inf)  # (corners + 1,)
     starts[0], ends[-1] = (corners[0] - 2 * BEYOND, corners[-1] + 2 * BEYOND) if len(corners) else (-BEYOND, BEYOND)
-    starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)
-    return np.where(starts < ends, (starts + ends) / 2, np.nan)
+    starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)  # (corners + 1,)
+    return np.where(starts < ends, (starts + ends) / 2, np.nan)  # (corners + 1,)
 
 
 @numba.njit(cache=True, nogil=True)
-def _sweep(
-    sums: Array, statistics: Array, corners: Array, order: Integers, old: Integers, new: Integers,
-    parts: Integers, weights: Array,
-) -> Array:  # fmt: skip
-    """Return the metric left of each corner and right of the last; minus infinity where two corners meet."""
+def _ascending(slopes: Array, offsets: Integers) -> Integers:
+    """(N,) the candidates, those of each sentence by slope."""
+    order = np.empty(len(slopes), dtype=np.int64)
+    for sentence in range(len(offsets) - 1):
+        start, end = offsets[sentence], offsets[sentence + 1]
+        order[start:end] = start + np.argsort(slopes[start:end])  # (candidates,)
+    return order
+
+
+@numba.njit(cache=True, nogil=True)
+def _sweep(envelopes: Envelopes, order: Integers, statistics: Array, sums: Array, parts: Parts) -> Array:
+    """(corners + 1,) the metric left of each corner, in this order, and right of the last.
+
+    Minus infinity where two corners meet. Changes the sums, (formula.size,), which go along from left to right; at each
+    corner one candidate of a sentence takes the place of another:
+
+        ────── a ──────┬────── b ──────┬────── c ────── x
+             sums          + b - a         + c - b
+    """
+    corners, old, new = envelopes.corners, envelopes.old, envelopes.new
     metrics = np.empty(len(corners) + 1)
     for place in range(len(corners) + 1):
         last = place == len(corners)
         if not last and place and corners[order[place]] == corners[order[place - 1]]:
             metrics[place] = -np.inf
         else:
-            metrics[place] = value(sums, parts, weights, False)
+            metrics[place] = value(sums, parts, False)
         if not last:
             corner = order[place]
             for column in range(len(sums)):
@@ -198,20 +227,16 @@ def _sweep(
 
 
 @numba.njit(cache=True, nogil=True)
-def _ascending(slopes: Array, offsets: Integers) -> Integers:
-    """Sort the candidates of each sentence by slope."""
-    order = np.empty(len(slopes), dtype=np.int64)
-    for sentence in range(len(offsets) - 1):
-        start, end = offsets[sentence], offsets[sentence + 1]
-        order[start:end] = start + np.argsort(slopes[start:end])
-    return order
+def _envelopes(slopes: Array, heights: Array, order: Integers, offsets: Integers) -> Envelopes:
+    r"""Return the upper envelopes of the lines heights + x · slopes, (N,), taken in this order, which is by slope.
 
+    The lines on the stack are the envelope so far; `since` is where each begins. A new line c is the steepest. Where it
+    meets b before b begins, b is highest nowhere and taken off (right); else c begins there (left):
 
-@numba.njit(cache=True, nogil=True)
-def _envelopes(
-    slopes: Array, heights: Array, order: Integers, offsets: Integers
-) -> tuple[Integers, Array, Integers, Integers]:
-    """Return the best candidate of each sentence far to the left, and the corners: where, from which, to which."""
+        a \       / c       a \   / c
+           \_____/             \ /
+              b            b ___________
+    """
     sentences, count = len(offsets) - 1, 0
     first = np.empty(sentences, dtype=np.int64)
     corners = np.empty(len(slopes))
@@ -240,4 +265,4 @@ def _envelopes(
         for number in range(1, size):
             corners[count], old[count], new[count] = since[number], stack[number - 1], stack[number]
             count += 1
-    return first, corners[:count].copy(), old[:count].copy(), new[:count].copy()
+    return Envelopes(first, corners[:count].copy(), old[:count].copy(), new[:count].copy())

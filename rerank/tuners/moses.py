@@ -7,12 +7,14 @@ it the weights of `kbmira --no-shuffle` come out, and with no other rule that we
 not compare hashes before keys; a kbmira built with another one sees other candidates.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_io.errors import InputError
 from rerank.candidates import Array, Candidates, Integers
-from rerank.tuners.kbmira import KbmiraSettings, Learner
+from rerank.tuners.kbmira import KbmiraSettings, Mira
 from rerank.tuners.problem import Problem, Tuned
 
 Hashes = NDArray[np.uint64]
@@ -32,37 +34,36 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
     if problem.candidates.space.sparse:
         raise InputError("parity with Moses is for lists without sparse features")
     seen = _part(problem, seen_by_kbmira(problem.candidates))
-    learner = Learner(seen, settings, np.float32)
+    mira = Mira(seen, settings, np.float32)
     order: Integers = np.arange(len(seen.candidates.sentences))
     best, weights = 0.0, problem.start
     for _ in range(settings.iterations):
-        average = learner.epoch(order).astype(np.float64)
+        average = mira.epoch(order).astype(np.float64)
         metric = seen.measure(average)
         if metric > best:
             best, weights = metric, average
-    return Tuned(weights, problem.measure(weights), problem.measure(problem.start))
+    return Tuned(weights, metric=problem.measure(weights), start=problem.measure(problem.start))
 
 
 def seen_by_kbmira(candidates: Candidates) -> Integers:
     """Return the candidates that kbmira looks at: of each bucket of a sentence's hash set the first."""
     buckets = _mixed(_hashes(candidates.dense)) & _U(BUCKETS - 1)
-    owners = np.repeat(np.arange(len(candidates.sentences)), np.diff(candidates.offsets))
-    _, first = np.unique(owners * BUCKETS + buckets.astype(np.int64), return_index=True)
+    owners = np.repeat(np.arange(len(candidates.sentences)), np.diff(candidates.offsets))  # (N,)
+    _, first = np.unique(owners * BUCKETS + buckets.astype(np.int64), return_index=True)  # (seen,)
     return np.sort(first)
 
 
 def _part(problem: Problem, rows: Integers) -> Problem:
+    """Return the problem of some candidates, in their order."""
     candidates = problem.candidates
-    offsets = np.searchsorted(rows, candidates.offsets)
-    sparse = type(candidates.sparse)(np.zeros(len(rows) + 1, dtype=np.int64), candidates.sparse.columns, np.zeros(0))
-    part = Candidates(candidates.space, candidates.sentences, offsets, candidates.dense[rows], sparse)
-    return Problem(part, problem.statistics[rows], problem.metric, problem.start)
+    part = candidates.rows(rows, candidates.sentences, np.searchsorted(rows, candidates.offsets))  # N = seen
+    return replace(problem, candidates=part, statistics=problem.statistics[rows])  # (seen, formula.size)
 
 
 def _hashes(dense: Array) -> Hashes:
     """(N,) boost's hash of a row and of an empty sparse vector; a number hashes to its bits, both zeros to 0."""
     rows = dense.astype(np.float32)
-    bits = np.where(rows == 0, 0, rows.view(np.uint32)).astype(_U)
+    bits = np.where(rows == 0, 0, rows.view(np.uint32)).astype(_U)  # (N, dense)
     row = np.zeros(len(rows), dtype=_U)
     for column in bits.T:
         row = _combined(row, column)

@@ -1,5 +1,6 @@
 """Pairwise ranked optimization (Hopkins & May 2011): a classifier learns which of two candidates is better."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,9 @@ class ProSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"pairs": 1, "kept": 1, "seed": 0}, ["least", "ridge"])
+        check_numbers(1, whole=True, pairs=self.pairs, kept=self.kept)
+        check_numbers(0, whole=True, seed=self.seed)
+        check_numbers(0, above=True, least=self.least, ridge=self.ridge)
 
     @property
     def signature(self) -> str:
@@ -49,7 +52,7 @@ def tune(problem: Problem, settings: ProSettings) -> Tuned:
         raise InputError(f"no two candidates of a sentence differ by {settings.least:g} in the metric")
     rows = problem.candidates.matrix()
     weights = classify(problem, rows[better] - rows[worse], settings)
-    return Tuned(weights, problem.measure(weights), problem.measure(problem.start))
+    return Tuned(weights, metric=problem.measure(weights), start=problem.measure(problem.start))
 
 
 def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -> Array:
@@ -58,8 +61,8 @@ def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -
 
     kept = np.ones(len(problem.start), dtype=bool)
     while kept.any():
-        columns, weights = differences[:, kept], problem.clip(np.zeros(len(kept)))
-        both, answers = vstack([columns, -columns]), np.repeat([1, 0], columns.shape[0])
+        columns, weights = differences[:, kept], problem.clip(np.zeros(len(kept)))  # (P, kept), (size,)
+        both, answers = vstack([columns, -columns]), np.repeat([1, 0], columns.shape[0])  # (2 P, kept), (2 P,)
         classifier: Any = LogisticRegression(C=1 / settings.ridge, fit_intercept=False, max_iter=1000)
         weights[kept] = classifier.fit(both, answers).coef_[0]
         beyond = weights != problem.clip(weights)
@@ -70,17 +73,16 @@ def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -
 
 
 def _sample(problem: Problem, settings: ProSettings) -> tuple[Integers, Integers]:
-    """Return the better and the worse candidate of each pair, whatever the order of candidates in the list."""
+    """(P,) the better and the worse candidate of each pair, whatever the order of candidates in the list."""
     rng = np.random.default_rng(settings.seed)
-    values = problem.metric.smoothed(problem.statistics)
-    pairs = []
-    dense = problem.candidates.dense
-    for start, end in zip(problem.candidates.offsets[:-1], problem.candidates.offsets[1:], strict=True):
-        order = start + np.lexsort((*dense[start:end].T, values[start:end]))
-        drawn = order[rng.integers(0, end - start, size=(settings.pairs, 2))]
-        lead = values[drawn[:, 0]] - values[drawn[:, 1]]
-        enough = np.flatnonzero(np.abs(lead) >= settings.least)
-        best = enough[np.argsort(-np.abs(lead[enough]), kind="stable")[: settings.kept]]
-        pairs.append(np.where(lead[best, None] > 0, drawn[best], drawn[best, ::-1]))
-    found = np.concatenate(pairs)
-    return found[:, 0], found[:, 1]
+    metrics = problem.formula.smoothed(problem.statistics)  # (N,)
+    dense, pairs = problem.candidates.dense, []
+    for start, end in itertools.pairwise(problem.candidates.offsets):
+        order = start + np.lexsort((*dense[start:end].T, metrics[start:end]))  # (candidates,)
+        drawn = order[rng.integers(0, end - start, size=(settings.pairs, 2))]  # (pairs, 2)
+        lead = metrics[drawn[:, 0]] - metrics[drawn[:, 1]]  # (pairs,)
+        enough = np.flatnonzero(np.abs(lead) >= settings.least)  # (enough,)
+        most = enough[np.argsort(-np.abs(lead[enough]), kind="stable")[: settings.kept]]  # (kept,)
+        pairs.append(np.where(lead[most, None] > 0, drawn[most], drawn[most, ::-1]))  # (kept, 2)
+    better, worse = np.concatenate(pairs).T  # (P,), (P,)
+    return better, worse

@@ -12,7 +12,6 @@ import numpy as np
 
 from rerank.candidates import Array, FeatureSpace
 from rerank.tuners.problem import Problem
-from rerank.weights import normalized
 
 LEAST = 0.01
 """Smallest weight of the frozen column, in shares of its start."""
@@ -27,60 +26,61 @@ class Inside:
     stay as they are: they are counts, and a rare one would be blown up.
 
     Attributes:
-        problem: what a tuner is to be given.
+        problem: what a tuner gets.
     """
 
     def __init__(self, problem: Problem) -> None:
         candidates, space = problem.candidates, problem.candidates.space
-        self._start, self._dense = problem.clip(problem.start), space.dense_size
-        lower, upper = (np.broadcast_to(bound, self._start.shape) for bound in (problem.lower, problem.upper))
+        self._start, self._space = problem.clip(problem.start), space
+        lower, upper = problem.bounds()
         spread = problem.spread()
-        fixed = (lower == upper)[: self._dense]
-        tuned = (spread > 0) & ~fixed
-        self._chosen = np.concatenate([tuned, np.ones(len(space.sparse), dtype=bool)])
+        fixed = (lower == upper)[: space.dense_size]  # (dense,)
+        tuned = (spread > 0) & ~fixed  # (dense,)
+        every_sparse = np.ones(len(space.sparse))
+        self._chosen = np.concatenate([tuned, every_sparse.astype(bool)])  # (size,)
         self._scale = _scale(problem, self._start)
-        self._units = np.concatenate([spread[tuned], np.ones(len(space.sparse))]) * self._scale
-        columns = candidates.dense[:, tuned] / spread[tuned]
-        start, low, high = (each[self._chosen] * self._units for each in (self._start, lower, upper))
+        self._units = np.concatenate([spread[tuned], every_sparse]) * self._scale  # (chosen,)
+        columns = candidates.dense[:, tuned] / spread[tuned]  # (N, tuned)
+        start, low, high = (each[self._chosen] * self._units for each in (self._start, lower, upper))  # (chosen,)
         self._frozen, self._anchor = bool(fixed.any()), None
-        weighted = self._start[: self._dense][fixed]
+        weighted = self._start[: space.dense_size][fixed]  # (fixed,)
         if (spread[fixed] * weighted != 0).any():
             self._anchor = int(tuned.sum())
-            columns = np.column_stack([columns, candidates.dense[:, fixed] @ weighted])
+            columns = np.column_stack([columns, candidates.dense[:, fixed] @ weighted])  # (N, tuned + 1)
             added = np.array([1.0, LEAST, np.inf]) * self._scale
-            start, low, high = np.insert(np.stack([start, low, high]), self._anchor, added, axis=1)
+            start, low, high = np.insert(np.stack([start, low, high]), self._anchor, added, axis=1)  # (chosen + 1,)
         inner = FeatureSpace((("inside", columns.shape[1]),), space.sparse)
-        listed = replace(candidates, space=inner, dense=columns)
-        self.problem = replace(problem, candidates=listed, start=start, lower=low, upper=high)
+        scaled = replace(candidates, space=inner, dense=columns)
+        self.problem = replace(problem, candidates=scaled, start=start, lower=low, upper=high)
 
     @property
     def tunable(self) -> bool:
         """Whether there is anything to tune."""
         return bool(self._chosen.any())
 
-    def mean(self, found: Sequence[Array]) -> Array:
-        """(size,) weights of the whole problem: the mean of those that a tuner found, each divided by its sum.
+    def mean(self, tuned: Sequence[Array]) -> Array:
+        """(size,) weights of the whole problem: the mean of those that a tuner gave back, each divided by its sum.
 
         What is constant or frozen keeps its start weight. Where something is frozen nothing is divided.
         """
-        outside = [self._outside(each) for each in found]
+        outside = [self._outside(weights) for weights in tuned]
         if self._frozen:
-            together: Array = np.mean(outside, axis=0)
-            return together
-        return normalized(np.mean([normalized(each, self._dense) for each in outside], axis=0), self._dense)
+            mean: Array = np.mean(outside, axis=0)  # (size,)
+            return mean
+        return self._space.normalized(np.mean([self._space.normalized(each) for each in outside], axis=0))  # (size,)
 
-    def _outside(self, found: Array) -> Array:
+    def _outside(self, weights: Array) -> Array:
         """(size,) weights in the user's units."""
         if self._anchor is not None:
-            found = np.delete(found, self._anchor) * self._scale / found[self._anchor]
-        weights = self._start.copy()
-        weights[self._chosen] = found / self._units
-        return weights
+            weights = np.delete(weights, self._anchor) * self._scale / weights[self._anchor]  # (chosen,)
+        outside = self._start.copy()
+        outside[self._chosen] = weights / self._units  # (chosen,)
+        return outside
 
 
 def _scale(problem: Problem, start: Array) -> float:
     """Return what the start is multiplied by, so that scores under it have a spread of `SCORES`."""
     candidates = problem.candidates
-    scores = replace(candidates, dense=candidates.scores(start)[:, None])
+    scores = replace(candidates, dense=candidates.scores(start)[:, None])  # (N, 1)
     spread = float(replace(problem, candidates=scores).spread()[0])
     return SCORES / spread if spread > 0 else 1.0

@@ -57,23 +57,23 @@ def ablate(dev: Problem, test: Problem, tuning: Tuning, groups: dict[str, Intege
         for name, columns in left_out.items():
             given = without(dev, columns)
             held = out_of_fold(given, once, folds, bar)
-            weights = run(given, once, fold=True).weights
+            weights = run(given, once).weights
             by_name = test.candidates.space.vector(dev.candidates.space.weights(weights))
-            found[name] = held, test.statistics[test.candidates.best(test.candidates.scores(by_name))]
+            found[name] = held, test.chosen(by_name)
             bar.advance(1, "")
     return [_row(name, found, dev) for name in left_out]
 
 
 def _row(name: str, found: dict[str, tuple[Array, Array]], dev: Problem) -> Row:
     against = "" if name == BASE else "and all" if name.startswith("all but ") else BASE
-    scores = [100 * float(dev.metric.score(each.sum(axis=0))) for each in found[name]]
+    scores = [100 * float(dev.formula.score(each.sum(axis=0))) for each in found[name]]
     ps: list[float | None] = [None, None]
     if against:
         sides = [
-            sorted((mine, other), key=lambda side: float(dev.metric.score(side.sum(axis=0))))
+            sorted((mine, other), key=lambda side: float(dev.formula.score(side.sum(axis=0))))
             for mine, other in zip(found[name], found[against], strict=True)
         ]
-        ps = [p_value(dev.metric, worse, better) for worse, better in sides]
+        ps = [p_value(dev.formula, worse, better) for worse, better in sides]
     return Row(name, scores[0], ps[0], scores[1], ps[1], against)
 
 

@@ -12,10 +12,10 @@ from moses_io.streams import open_output
 from moses_io.text import encode, number, read_lines, tokens
 from moses_io.weights import Weights, read_weights, write_weights
 from rerank import __version__
-from rerank.candidates import Array, FeatureSpace
+from rerank.candidates import Array, Candidates, FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Lists, TuningSet
-from rerank.weights import compare, normalized, read_start
+from rerank.weights import compare, read_start
 
 SCRIPT = """\
 #!/bin/sh
@@ -43,8 +43,8 @@ def export(lists: Lists, start: str, folder: str) -> None:
         InputError: the folder is there already, or a name that Moses' tools would misread.
     """
     metric = Metric("bleu")
-    found = lists.read(metric)
-    space = found.candidates.space
+    tuning_set = lists.read(metric)
+    space = tuning_set.candidates.space
     weights, _ = read_start(start, space)
     compare(space, weights, start)
     for name, _ in space.dense:
@@ -55,7 +55,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
         place.mkdir(parents=True)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
-    _write_blocks(place, found)
+    _write_blocks(place, tuning_set)
     _write_start(place, space, space.vector(weights))
     note(
         f"{folder}/tune.sh runs Moses' tuners; "
@@ -63,22 +63,22 @@ def export(lists: Lists, start: str, folder: str) -> None:
     )
 
 
-def _write_blocks(folder: Path, found: TuningSet) -> None:
+def _write_blocks(folder: Path, tuning_set: TuningSet) -> None:
     """Write the files of the extractor, rows in the order of the list."""
-    candidates = found.candidates
+    candidates = tuning_set.candidates
     names = tuple(f"{name}_{place}" for name, count in candidates.space.dense for place in range(count))
     with open_output(str(folder / "features.dat")) as features, open_output(str(folder / "scores.dat")) as scores:
-        for number_of, sentence in enumerate(candidates.sentences.tolist()):
-            rows = range(candidates.offsets[number_of], candidates.offsets[number_of + 1])
+        for place, sentence in enumerate(candidates.sentences.tolist()):
+            rows = range(candidates.offsets[place], candidates.offsets[place + 1])
             dense = tuple(tuple(candidates.dense[row].tolist()) for row in rows)
-            sparse = tuple(_sparse(found, row) for row in rows)
+            sparse = tuple(_sparse(candidates, row) for row in rows)
             write_block(features, "FEATURES", Block("", sentence, names, dense, sparse))
-            statistics = tuple(tuple(found.statistics[row].tolist()) for row in rows)
+            statistics = tuple(tuple(tuning_set.statistics[row].tolist()) for row in rows)
             write_block(scores, "SCORES", Block("", sentence, ("BLEU",), statistics, ({},) * len(rows)))
 
 
-def _sparse(found: TuningSet, row: int) -> dict[str, float]:
-    sparse, names = found.candidates.sparse, found.candidates.space.sparse
+def _sparse(candidates: Candidates, row: int) -> dict[str, float]:
+    sparse, names = candidates.sparse, candidates.space.sparse
     places = range(sparse.offsets[row], sparse.offsets[row + 1])
     return {names[sparse.columns[place]]: float(sparse.values[place]) for place in places}
 
@@ -119,16 +119,16 @@ def import_weights(folder: str, result: str, output: str) -> None:
     space = FeatureSpace(tuple((name, len(values)) for name, values in start.items()))
     sparse = read_weights(f"{folder}/sparse-weights") if Path(folder, "sparse-weights").exists() else {}
     dense, named = _parse(result, space.dense_size, sparse)
-    vector = normalized(np.array(dense), len(dense))
     scale = 1 / (np.abs(dense).sum() or 1)
-    found: Weights = {**space.weights(vector), **{name: (value * scale,) for name, value in named.items()}}
-    write_weights(output, found, [f"imported from {Path(result).name}|version:{__version__}"])
+    weights: Weights = space.weights(space.normalized(np.array(dense)))
+    weights |= {name: (value * scale,) for name, value in named.items()}
+    write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"])
 
 
 def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[str, float]]:
     """Return dense weights in order, and sparse ones by name."""
     lines = [line for line in read_lines(result) if line.strip(" \t")]
-    best = [found.group(1) for line in lines if (found := _BEST.search(line))]
+    best = [match.group(1) for line in lines if (match := _BEST.search(line))]
     values = [number(token) for token in tokens(best[-1] if best else lines[0])] if lines else []
     if values and None not in values:
         known = [value for value in values if value is not None]

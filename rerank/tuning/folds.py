@@ -11,7 +11,7 @@ import numpy as np
 from features.progress import Bar, progress_bar
 from moses_io.errors import InputError
 from rerank.candidates import Array, Integers
-from rerank.metrics.metric import Metric
+from rerank.metrics.formula import Formula
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 
@@ -45,21 +45,20 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], fo
     with progress_bar("folds", folds * (1 + len(columns))) as bar:
         new = out_of_fold(problem, tuning, folds, bar)
         others = [out_of_fold(without(problem, each), tuning, folds, bar) for each in columns]
-    score = problem.metric.score
+    new_metric, *metrics = (float(problem.formula.score(each.sum(axis=0))) for each in (new, *others))  # ()
     return [
-        Trust(float(score(old.sum(axis=0))), float(score(new.sum(axis=0))), p_value(problem.metric, old, new))
-        for old in others
+        Trust(old=metric, new=new_metric, p=p_value(problem.formula, old, new))
+        for metric, old in zip(metrics, others, strict=True)
     ]
 
 
 def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> Array:
-    """(sentences, metric.size) statistics of what is chosen for each sentence by weights tuned on the other folds."""
-    order = np.random.default_rng(0).permutation(len(problem.candidates.sentences))
-    statistics = np.zeros((len(order), problem.metric.size))
+    """(n, formula.size) statistics of what is chosen for each sentence by weights tuned on the other folds."""
+    order = np.random.default_rng(0).permutation(len(problem.candidates.sentences))  # (n,)
+    statistics = np.zeros((len(order), problem.formula.size))
     for held in np.array_split(order, folds):
-        weights = run(problem.of(np.setdiff1d(order, held)), tuning, fold=True).weights
-        rest = problem.of(held)
-        statistics[held] = rest.statistics[rest.candidates.best(rest.candidates.scores(weights))]
+        weights = run(problem.of(np.setdiff1d(order, held)), tuning).weights
+        statistics[held] = problem.of(held).chosen(weights)  # (held, formula.size)
         bar.advance(1, "")
     return statistics
 
@@ -69,19 +68,18 @@ def without(problem: Problem, columns: Integers) -> Problem:
     candidates, start = problem.candidates, problem.start.copy()
     dense, size = candidates.dense.copy(), candidates.space.dense_size
     start[columns], dense[:, columns[columns < size]] = 0, 0
-    lower, upper = (np.broadcast_to(bound, start.shape).copy() for bound in (problem.lower, problem.upper))
+    lower, upper = (bound.copy() for bound in problem.bounds())
     lower[columns[columns < size]] = upper[columns[columns < size]] = 0
     kept = ~np.isin(candidates.sparse.columns + size, columns)
-    sparse = replace(candidates.sparse, values=candidates.sparse.values * kept)
-    return replace(
-        problem, candidates=replace(candidates, dense=dense, sparse=sparse), start=start, lower=lower, upper=upper
-    )
+    sparse = candidates.sparse._replace(values=candidates.sparse.values * kept)
+    left = replace(candidates, dense=dense, sparse=sparse)
+    return replace(problem, candidates=left, start=start, lower=lower, upper=upper)
 
 
-def p_value(metric: Metric, old: Array, new: Array) -> float:
-    """Return the share of resampled sets on which new statistics (sentences, size) are no better than old ones."""
+def p_value(formula: Formula, old: Array, new: Array) -> float:
+    """Return the share of resampled sets on which new statistics, (n, formula.size), are no better than old ones."""
     rng = np.random.default_rng(12345)
-    drawn = rng.integers(0, len(old), size=(SAMPLES, len(old)))
-    counts = np.stack([np.bincount(row, minlength=len(old)) for row in drawn]).astype(np.float64)
-    before, after = (metric.score(counts @ side) for side in (old, new))
+    drawn = rng.integers(0, len(old), size=(SAMPLES, len(old)))  # (SAMPLES, n)
+    counts = np.stack([np.bincount(row, minlength=len(old)) for row in drawn]).astype(np.float64)  # (SAMPLES, n)
+    before, after = (formula.score(counts @ statistics) for statistics in (old, new))  # (SAMPLES,)
     return float((np.count_nonzero(after <= before) + 1) / (SAMPLES + 1))

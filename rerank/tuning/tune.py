@@ -44,21 +44,25 @@ class Caution:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
 
-def read_problem(given: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
+def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
     """Read what is to be tuned, and the start weights by name."""
     metric = Metric(tuning.metric)
-    tuning_set = given.read(metric)
-    space = tuning_set.candidates.space
+    listed = files.read(metric)
+    space = listed.candidates.space
     weights, frozen = read_start(start, space)
     vector = space.vector(weights)
-    bounds = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
-    return Problem(tuning_set.candidates, tuning_set.statistics, metric, vector, *bounds), weights
+    lower, upper = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
+    return Problem(listed.candidates, listed.statistics, metric.formula, vector, lower=lower, upper=upper), weights
 
 
-def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
-    """Tune weights from start weights and write them as an ini."""
-    problem, weights = read_problem(given, start, tuning)
-    space, metric = problem.candidates.space, problem.metric
+def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
+    """Tune weights from start weights and write them as an ini.
+
+    Raises:
+        InputError: the metric is 0 whatever the weights were.
+    """
+    problem, weights = read_problem(files, start, tuning)
+    space, name = problem.candidates.space, problem.formula.name
     compare(space, weights, start)
     _warn_of_names(problem.candidates)
     new = [name for name, _ in space.dense if name not in weights]
@@ -67,13 +71,19 @@ def tune(given: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     if caution.ablate:
         _ablate(problem, tuning, caution.folds or FOLDS)
     tuned, kept = run(problem, tuning), []
+    if len(tuned.runs) > 1:
+        metrics = 100 * np.array(tuned.runs)
+        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
+    if max(tuned.metric, tuned.start) == 0:
+        hint = "do list and references fit (tokens, case)?"
+        raise InputError(f"{name} on the tuning set is 0 whatever the weights; {hint}")
     if caution.fallback and not helpful:
         kept = ["the start weights are kept: on folds the new features gain nothing"]
         note(kept[0])
         inside = Inside(problem)
-        tuned = Tuned(inside.mean([inside.problem.start]), tuned.start, tuned.start)
-    signature = f"{tuning.signature}|metric:{metric.signature}|{given.signature}|version:{__version__}"
-    gain = f"{metric.name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
+        tuned = Tuned(inside.mean([inside.problem.start]), metric=tuned.start, start=tuned.start)
+    signature = f"{tuning.signature}|metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
+    gain = f"{name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
     note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
     write_weights(output, space.weights(tuned.weights), [signature, gain, *kept])
@@ -85,10 +95,10 @@ def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
         note("all features have a start weight, there is nothing new to look at on folds")
         return True
     places = groups(problem.candidates.space)
-    (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)
+    (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
     note(
-        f"out of fold, {folds} folds: {problem.metric.name} {100 * trust.old:.2f} with the features of the start tuned "
-        f"anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.3f})"
+        f"out of fold, {folds} folds: {problem.formula.name} {100 * trust.old:.2f} with the features of the start "
+        f"tuned anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.3f})"
     )
     if trust.new <= trust.old:
         note(f"warning: the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
@@ -97,11 +107,10 @@ def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
 
 def _ablate(problem: Problem, tuning: Tuning, folds: int) -> None:
     """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
-    named = groups(problem.candidates.space)
-    found = dict(zip(named, cross_validate(problem, tuning, list(named.values()), folds), strict=True))
-    all_of_them = next(iter(found.values())).new
-    note(f"out of fold, {folds} folds: {problem.metric.name} {100 * all_of_them:.2f} with all features")
-    for name, trust in sorted(found.items(), key=lambda item: item[1].old):
+    columns = groups(problem.candidates.space)
+    trusts = cross_validate(problem, tuning, list(columns.values()), folds)
+    note(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
+    for name, trust in sorted(zip(columns, trusts, strict=True), key=lambda item: item[1].old):
         note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.3f})")
 
 
@@ -117,7 +126,7 @@ def _warn_of_names(candidates: Candidates) -> None:
     for name, count in candidates.space.dense:
         if "_" in name:
             note(f"warning: feature {name!r} has {count} values and '_' in its name; Moses' tools tear it apart")
-    counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))
+    counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = candidates.space.sparse[column]
         note(f"warning: feature {name!r} is in every line, but Moses' tools take a name with '_' for a sparse feature")

@@ -11,14 +11,16 @@ from moses_io.errors import InputError
 from moses_io.extractor import read_blocks
 from moses_io.nbest import check_id, pool, without_marks
 from moses_io.text import read_references
-from rerank.candidates import Array, Candidates, Collector
+from rerank.candidates import Array, Candidates
+from rerank.collecting import Collector
+from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 
 
 @dataclass(frozen=True)
 class TuningSet:
-    """A list with the statistics of each candidate, (N, metric.size)."""
+    """A list with the statistics of each candidate, (N, formula.size)."""
 
     candidates: Candidates
     statistics: Array
@@ -62,10 +64,11 @@ class Lists:
         return _ordered(TuningSet(collector.candidates(), np.array(statistics, dtype=np.float64)))
 
 
-def _ordered(found: TuningSet) -> TuningSet:
+def _ordered(tuning_set: TuningSet) -> TuningSet:
     """Put sentences in the order of their ids, so that the order of the list makes no difference."""
-    order = np.argsort(found.candidates.sentences)
-    return TuningSet(found.candidates.of(order), found.statistics[found.candidates.rows_of(order)])
+    candidates = tuning_set.candidates
+    order = np.argsort(candidates.sentences)  # (n,)
+    return TuningSet(candidates.of(order), tuning_set.statistics[candidates.rows_of(order)])  # (N, formula.size)
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,10 @@ class Extracted:
         Raises:
             InputError: the files do not go together, or the statistics are not those of the metric.
         """
-        if len(metric.parts) != 1 or metric.size != Metric("bleu").size:
-            raise InputError(f"the files of an extractor are tuned on their own statistics, BLEU, not on {metric.name}")
+        if len(metric.formula.parts.places) != 1 or metric.formula.size != STATISTICS:
+            raise InputError(
+                f"the files of an extractor are tuned on their own statistics, BLEU, not on {metric.formula.name}"
+            )
         collector = Collector()
         rows: list[tuple[float, ...]] = []
         names: tuple[str, ...] = ()

@@ -5,7 +5,8 @@ import pytest
 
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
-from rerank.candidates import Candidates, FeatureSpace, collect
+from rerank.candidates import Candidates, FeatureSpace
+from rerank.collecting import collect
 
 LIST = """\
 2 ||| a ||| A= 1 2 B= 3 s_x= 1 ||| 0
@@ -40,6 +41,12 @@ def test_some_of_the_sentences(candidates: Candidates) -> None:
     part = candidates.of(np.array([1, 0]))
     assert part.sentences.tolist() == [0, 2] and part.offsets.tolist() == [0, 1, 3]
     assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[2, 0, 1]].tolist()
+
+
+def test_some_of_the_candidates(candidates: Candidates) -> None:
+    part = candidates.rows(np.array([1, 2]), candidates.sentences, np.array([0, 1, 2]))
+    assert part.sentences.tolist() == [2, 0] and part.offsets.tolist() == [0, 1, 2]
+    assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[1, 2]].tolist()
 
 
 def test_the_best_of_each_sentence_is_the_first_of_equals(candidates: Candidates) -> None:

@@ -5,7 +5,7 @@ import pytest
 from features.models.training.request import TrainingRequest
 from moses_io.errors import InputError
 from rerank.experiment.file import ModelEntry, NbestSet, read_experiment
-from rerank.tuners.table import settle
+from rerank.tuning.settings import settle
 from rerank.tuning.tune import Caution
 
 EXPERIMENT = """\

@@ -7,7 +7,7 @@ from rerank.candidates import Array
 from rerank.metrics.bleu import SentenceReferences
 from rerank.metrics.metric import Metric
 
-BLEU_METRIC = Metric("bleu")
+FORMULA = Metric("bleu").formula
 sentences = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9)
 
 
@@ -38,16 +38,16 @@ def test_corpus_bleu_equals_sacrebleu(corpus: list[tuple[list[str], list[str], l
     )
     lines = [[" ".join(row[column]) for row in corpus] for column in range(3)]
     theirs = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(lines[0], lines[1:]).score
-    assert 100 * float(BLEU_METRIC.score(summed)) == pytest.approx(theirs, abs=1e-9)
+    assert 100 * float(FORMULA.score(summed)) == pytest.approx(theirs, abs=1e-9)
 
 
 def test_smoothed_sentence_bleu_by_hand() -> None:
     # matches 2/3, 1/2, 0/1, 0/0, each with 1 added; 3 words against 4.
     expected = (3 / 4 * 2 / 3 * 1 / 2 * 1 / 1) ** 0.25 * np.exp(1 - 4 / 3)
-    assert float(BLEU_METRIC.smoothed(statistics("a b x", "a b c d"))) == pytest.approx(expected)
+    assert float(FORMULA.smoothed(statistics("a b x", "a b c d"))) == pytest.approx(expected)
 
 
 def test_smoothed_sentence_bleu_of_nothing() -> None:
-    assert float(BLEU_METRIC.smoothed(statistics("", "a b"))) == 0
+    assert float(FORMULA.smoothed(statistics("", "a b"))) == 0
     counted = SentenceReferences([[]])
-    assert float(BLEU_METRIC.smoothed(np.array(counted.statistics([]), dtype=float))) == 1
+    assert float(FORMULA.smoothed(np.array(counted.statistics([]), dtype=float))) == 1

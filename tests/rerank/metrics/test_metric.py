@@ -27,17 +27,17 @@ def test_corpus_scores(name: str, scorer: CHRF | TER, corpus: list[tuple[str, st
     total = np.sum([metric.counter([first, second])(text) for text, first, second in corpus], axis=0)
     texts, *references = (list(column) for column in zip(*corpus, strict=True))
     theirs = scorer.corpus_score(texts, references).score / 100
-    assert float(metric.score(total)) == pytest.approx(1 - theirs if name == "ter" else theirs, abs=1e-9)
+    assert float(metric.formula.score(total)) == pytest.approx(1 - theirs if name == "ter" else theirs, abs=1e-9)
 
 
 def test_a_sum_of_metrics() -> None:
     both, parts = Metric("bleu+chrf++:3,1"), [Metric("bleu"), Metric("chrf++")]
     text, references = "the cat sat on the mat", ["the cat sat on a mat", "a cat sat there"]
-    scores = [float(part.score(np.array(part.counter(references)(text)))) for part in parts]
-    assert float(both.score(np.array(both.counter(references)(text)))) == pytest.approx(
+    scores = [float(part.formula.score(np.array(part.counter(references)(text)))) for part in parts]
+    assert float(both.formula.score(np.array(both.counter(references)(text)))) == pytest.approx(
         0.75 * scores[0] + 0.25 * scores[1]
     )
-    assert both.size == sum(METRICS[name].size for name in ("bleu", "chrf++"))
+    assert both.formula.size == sum(METRICS[name].size for name in ("bleu", "chrf++"))
     assert both.signature.startswith("bleu+chrf++:3,1(BLEU|")
 
 

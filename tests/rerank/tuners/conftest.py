@@ -23,9 +23,9 @@ def make_problem(seed: int, sentences: int = 20, candidates: int = 8, good: int 
     offsets = np.arange(0, size + 1, candidates)
     space = FeatureSpace((("F", 3),))
     listed = Candidates(space, np.arange(sentences), offsets, dense, nothing)
-    return Problem(listed, statistics, Metric("bleu"), np.array([0.0, 1.0, 0.0]))
+    return Problem(listed, statistics, Metric("bleu").formula, np.array([0.0, 1.0, 0.0]))
 
 
-@pytest.fixture
-def problem() -> Callable[..., Problem]:
+@pytest.fixture(name="make_problem")
+def make_problem_fixture() -> Callable[..., Problem]:
     return make_problem

@@ -11,7 +11,8 @@ from moses_io.weights import read_weights
 from rerank.metrics.metric import Metric
 from rerank.tuners.moses import BUCKETS, seen_by_kbmira
 from rerank.tuners.problem import Problem
-from rerank.tuners.table import run, settle
+from rerank.tuners.table import run
+from rerank.tuning.settings import settle
 from rerank.tuning.tuning_set import Extracted
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -22,7 +23,7 @@ def load(folder: Path, part: str) -> Problem:
     files = [str(folder / f"{part}.{kind}.dat.gz") for kind in ("features", "scores")]
     found = Extracted(*files).read(Metric("bleu"))
     start = found.candidates.space.vector(read_weights(str(folder / "init.dense")))
-    return Problem(found.candidates, found.statistics, Metric("bleu"), start)
+    return Problem(found.candidates, found.statistics, Metric("bleu").formula, start)
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -9,22 +9,23 @@ import pytest
 from rerank.candidates import FeatureSpace, Sparse
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import Inside
-from rerank.tuners.table import TUNERS, run, settle
+from rerank.tuners.table import TUNERS, run
+from rerank.tuning.settings import settle
 
 Make = Callable[..., Problem]
 START = np.array([0.3, -0.5, 0.2])
 FEW = {"kbmira": {"iterations": 8}, "mert": {"restarts": 2}, "pro": {}, "expected": {}}
 
 
-def given(problem: Make, **changes: object) -> Problem:
-    return replace(problem(3, good=0), start=START, **changes)  # type: ignore[arg-type]
+def started(make_problem: Make, **changes: object) -> Problem:
+    return replace(make_problem(3, good=0), start=START, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_units_make_no_difference(problem: Make, tuner: str) -> None:
+def test_units_make_no_difference(make_problem: Make, tuner: str) -> None:
     """A feature times 1000 gets a thousandth of its weight."""
     tuning, units = settle({"tuner": tuner, "runs": 1, **FEW[tuner]}), np.array([1000.0, 1.0, 0.01])
-    plain, other = given(problem), given(problem)
+    plain, other = started(make_problem), started(make_problem)
     other.candidates.dense[:] *= units
     weights, found = run(plain, tuning).weights, run(replace(other, start=START / units), tuning).weights
     weights = weights / units
@@ -32,26 +33,26 @@ def test_units_make_no_difference(problem: Make, tuner: str) -> None:
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_frozen_weights_stay_as_they_are(problem: Make, tuner: str) -> None:
+def test_frozen_weights_stay_as_they_are(make_problem: Make, tuner: str) -> None:
     frozen = np.array([False, True, True])
     bounds = {"lower": np.where(frozen, START, -np.inf), "upper": np.where(frozen, START, np.inf)}
-    tuned = run(given(problem, **bounds), settle({"tuner": tuner, "runs": 2, **FEW[tuner]}))
+    tuned = run(started(make_problem, **bounds), settle({"tuner": tuner, "runs": 2, **FEW[tuner]}))
     assert tuned.weights[1:].tolist() == START[1:].tolist()
     assert tuned.weights[0] != START[0] and tuned.metric > tuned.start
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_a_sign_is_kept(problem: Make, tuner: str) -> None:
+def test_a_sign_is_kept(make_problem: Make, tuner: str) -> None:
     """The good feature wants a weight above 0 and may not have one; nor may the second go below."""
     bounds = {"lower": np.array([-np.inf, 0, -np.inf]), "upper": np.array([0, np.inf, np.inf])}
-    tuned = run(given(problem, **bounds), settle({"tuner": tuner, "runs": 2, **FEW[tuner]}))
+    tuned = run(started(make_problem, **bounds), settle({"tuner": tuner, "runs": 2, **FEW[tuner]}))
     assert tuned.weights[0] <= 0 <= tuned.weights[1]
-    assert run(given(problem), settle({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights[0] > 0
+    assert run(started(make_problem), settle({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights[0] > 0
 
 
-def test_a_constant_feature_keeps_its_weight(problem: Make) -> None:
+def test_a_constant_feature_keeps_its_weight(make_problem: Make) -> None:
     """No tuner sees it; beside the others it weighs what it did."""
-    constant = given(problem)
+    constant = started(make_problem)
     constant.candidates.dense[:, 2] = np.repeat(0.1 * np.arange(20.0), 8)
     inside = Inside(constant)
     assert inside.problem.candidates.dense.shape[1] == 2
@@ -62,28 +63,28 @@ def test_a_constant_feature_keeps_its_weight(problem: Make) -> None:
 
 
 @pytest.mark.parametrize("tuner", ["kbmira", "expected", "mert"])
-def test_a_strong_ridge_holds_the_start(problem: Make, tuner: str) -> None:
-    near = run(given(problem), settle({"tuner": tuner, "runs": 1, "ridge": 1e3, **FEW[tuner]})).weights
-    far = run(given(problem), settle({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights
+def test_a_strong_ridge_holds_the_start(make_problem: Make, tuner: str) -> None:
+    near = run(started(make_problem), settle({"tuner": tuner, "runs": 1, "ridge": 1e3, **FEW[tuner]})).weights
+    far = run(started(make_problem), settle({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights
     assert np.abs(near - START).sum() < 0.2 * np.abs(far - START).sum()
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_sparse_features_alone(problem: Make, tuner: str) -> None:
+def test_sparse_features_alone(make_problem: Make, tuner: str) -> None:
     """A list without a dense feature that differs: none of the tuners needs one."""
-    whole = given(problem)
+    whole = started(make_problem)
     rows = np.arange(len(whole.statistics))
     sparse = Sparse(
         np.append(rows, len(rows)), np.zeros(len(rows), dtype=np.int64), whole.candidates.dense[:, 0].copy()
     )
     dense = np.ones((len(rows), 1))
     candidates = replace(whole.candidates, space=FeatureSpace((("C", 1),), ("s_x",)), dense=dense, sparse=sparse)
-    only = Problem(candidates, whole.statistics, whole.metric, np.array([1.0, 0.1]))
+    only = Problem(candidates, whole.statistics, whole.formula, np.array([1.0, 0.1]))
     tuned = run(only, settle({"tuner": tuner, **FEW[tuner]}))
     assert tuned.weights[1] > 0 and tuned.metric >= tuned.start
 
 
-def test_pro_when_every_weight_ends_beyond_its_bound(problem: Make) -> None:
+def test_pro_when_every_weight_ends_beyond_its_bound(make_problem: Make) -> None:
     bounds = {"lower": np.array([-np.inf, 0.0, 0.0]), "upper": np.array([0.0, np.inf, np.inf])}
-    weights = run(given(problem, **bounds), settle({"tuner": "pro", "runs": 1})).weights
+    weights = run(started(make_problem, **bounds), settle({"tuner": "pro", "runs": 1})).weights
     assert weights[0] <= 0 and (weights[1:] >= 0).all()

@@ -8,8 +8,8 @@ from rerank.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
-from rerank.tuners.table import settle
 from rerank.tuning.ablation import BASE, ablate, as_json, lines
+from rerank.tuning.settings import settle
 
 
 def problem(seed: int, sentences: int = 60) -> Problem:
@@ -23,7 +23,7 @@ def problem(seed: int, sentences: int = 60) -> Problem:
     nothing = Sparse(np.zeros(size + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
     space = FeatureSpace((("Old", 1), ("Good", 1), ("Chance", 1)))
     candidates = Candidates(space, np.arange(sentences), np.arange(0, size + 1, 10), dense, nothing)
-    return Problem(candidates, statistics, Metric("bleu"), np.array([1.0, 0.0, 0.0]))
+    return Problem(candidates, statistics, Metric("bleu").formula, np.array([1.0, 0.0, 0.0]))
 
 
 def test_rows() -> None:

@@ -12,8 +12,8 @@ from rerank.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
-from rerank.tuners.table import settle
 from rerank.tuning.folds import cross_validate, without
+from rerank.tuning.settings import settle
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -30,7 +30,7 @@ def problem(noise: float) -> Problem:
     nothing = Sparse(np.zeros(601, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
     space = FeatureSpace((("Old", 1), ("New", 1)))
     candidates = Candidates(space, np.arange(60), np.arange(0, 601, 10), dense, nothing)
-    return Problem(candidates, statistics, Metric("bleu"), np.array([1.0, 0.0]))
+    return Problem(candidates, statistics, Metric("bleu").formula, np.array([1.0, 0.0]))
 
 
 def test_a_feature_that_helps_and_one_that_does_not() -> None:

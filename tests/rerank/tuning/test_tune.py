@@ -85,6 +85,14 @@ def test_signs_and_frozen_weights(command: Command, write: Write, tuner: str) ->
     assert "100.00" in err or tuner == "pro"
 
 
+@pytest.mark.parametrize("tuner", ["kbmira", "mert", "pro", "expected"])
+def test_nothing_that_matches(command: Command, write: Write, tuner: str) -> None:
+    start, reference = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n"), write("ref", "x\ny\n")
+    status, _, err = command("tune", write("list", TWO), "--reference", reference, "--start", start, "--tuner", tuner)
+    assert status == 2
+    assert "BLEU on the tuning set is 0 whatever the weights" in err or (tuner == "pro" and "differ" in err)
+
+
 def test_what_cannot_be_signed_or_frozen(command: Command, write: Write) -> None:
     for arguments, message in [
         (("--sign", "Goood:+"), "the list has no feature 'Goood'; did you mean 'Good'"),

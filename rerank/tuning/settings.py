@@ -1,0 +1,50 @@
+"""How weights are to be tuned, from what a user names: flags, or keys of an experiment file."""
+
+import dataclasses
+from typing import Any
+
+from moses_io.errors import InputError, nearest
+from rerank.metrics.metric import Metric
+from rerank.tuners import moses
+from rerank.tuners.problem import check_numbers
+from rerank.tuners.table import TUNERS, Tuning
+
+
+def settle(values: dict[str, Any]) -> Tuning:
+    """Make a tuning of named values: those of `Tuning`, and those of the settings of its tuner.
+
+    Raises:
+        InputError: an unknown name, or a value that makes no sense.
+    """
+    shared = [each.name for each in dataclasses.fields(Tuning) if each.name != "settings"]
+    own = {name: value for name, value in values.items() if name in shared}
+    others = {name: value for name, value in values.items() if name not in shared}
+    tuner, parity = own.get("tuner", "kbmira"), own.get("parity", "")
+    for name in ("sign", "freeze"):
+        names = own.setdefault(name, ())
+        if not (isinstance(names, (list, tuple)) and all(isinstance(each, str) for each in names)):
+            raise InputError(f"{name}: expected a list of names, found {names!r}")
+        own[name] = tuple(names)
+    if not isinstance(tuner, str) or tuner not in TUNERS:
+        raise InputError(f"tuner: unknown tuner {tuner!r}{nearest(str(tuner), list(TUNERS))}")
+    kind = TUNERS[tuner]
+    if parity and tuner == "kbmira":
+        others = {"step": moses.STEP} | others
+    known = [each.name for each in dataclasses.fields(kind.settings)]
+    for name in others:
+        if name not in known:
+            raise InputError(f"unknown key {name!r}{nearest(name, [*known, *shared])}")
+    defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
+    tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
+    _check(tuning)
+    return tuning
+
+
+def _check(tuning: Tuning) -> None:
+    Metric(tuning.metric)
+    check_numbers(1, whole=True, runs=tuning.runs)
+    if tuning.parity not in ("", "moses"):
+        raise InputError(f"parity: expected 'moses', found {tuning.parity!r}")
+    plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze
+    if tuning.parity and not plain:
+        raise InputError("parity: Moses is followed by one run of kbmira on BLEU, with no sign and nothing frozen")
