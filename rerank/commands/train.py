@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
-    from features.models.training.request import Texts, TrainingRequest, train_model
+    from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from moses_io.errors import InputError
     from rerank.experiment.groups import members
     from rerank.experiment.workers import do_all
@@ -65,7 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
         if not equals:
             raise InputError(f"--set {item}: expected KEY=VALUE")
         settings[key] = value
-    texts = Texts((arguments.source, arguments.target), (arguments.dev_source, arguments.dev_target))
+    files = TrainingFiles(
+        corpus=ParallelFiles(source=arguments.source, target=arguments.target),
+        dev=ParallelFiles(source=arguments.dev_source, target=arguments.dev_target),
+    )
     several = "," in arguments.preset or arguments.seeds is not None
     trainings = {}
     for name, preset, seed in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds):
@@ -74,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         request.check(arguments.start_from)
         output = f"{arguments.output}/{name}" if several else arguments.output
         trainings[f"train {name if several else arguments.output}"] = partial(
-            train_model, request, texts, output, arguments.device, arguments.start_from, arguments.resume
+            train_model, request, files, output, arguments.device, arguments.start_from, arguments.resume
         )
     do_all(trainings, arguments.jobs)
     return 0

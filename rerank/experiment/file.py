@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from features.models.settings import check_rows
-from features.models.training.request import TrainingRequest
+from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest, parse_requests, split_values
 from moses_io.errors import InputError, nearest
 from rerank.experiment.groups import expand_feature, expand_models
@@ -22,20 +22,12 @@ else:
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """Parallel text to train on."""
+class NbestFiles:
+    """A source text, its references, and the list of its candidates."""
 
-    source: Path
-    target: Path
-
-
-@dataclass(frozen=True)
-class NbestSet:
-    """A set with its n-best list."""
-
-    source: Path
-    reference: tuple[Path, ...]
-    nbest: Path
+    source: str
+    reference: tuple[str, ...]
+    nbest: str
 
 
 @dataclass(frozen=True)
@@ -71,20 +63,24 @@ class Experiment:
             metric looks at it.
     """
 
-    train: Corpus
-    dev: NbestSet
-    test: NbestSet
-    start: Path
+    train: ParallelFiles
+    dev: NbestFiles
+    test: NbestFiles
+    start: str
     output: Path
     models: dict[str, ModelEntry]
     features: dict[str, str]
     tuning: TuningEntry
 
     @property
-    def files(self) -> list[Path]:
+    def files(self) -> list[str]:
         """The files that it reads."""
         sets = [path for part in (self.dev, self.test) for path in (part.source, *part.reference, part.nbest)]
         return [self.train.source, self.train.target, *sets, self.start]
+
+    def result(self, name: str) -> str:
+        """Return the path of a file or folder that it makes."""
+        return str(self.output / name)
 
 
 def read_experiment(path: str) -> Experiment:
@@ -128,14 +124,14 @@ def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
         if entry.start:
             models[name] = dataclasses.replace(entry, start=_start(name, models, folder))
     return Experiment(
-        Corpus(**_paths(values, "train", Corpus, folder)),
-        NbestSet(**_paths(values, "dev", NbestSet, folder)),
-        NbestSet(**_paths(values, "test", NbestSet, folder)),
-        folder / _string(values, "start"),
-        folder / _string(values, "output"),
-        models,
-        features,
-        _tuning(_table(values, "tuning"), bool(features)),
+        train=ParallelFiles(**_paths(values, "train", ParallelFiles, folder)),
+        dev=NbestFiles(**_paths(values, "dev", NbestFiles, folder)),
+        test=NbestFiles(**_paths(values, "test", NbestFiles, folder)),
+        start=str(folder / _string(values, "start")),
+        output=folder / _string(values, "output"),
+        models=models,
+        features=features,
+        tuning=_tuning(_table(values, "tuning"), bool(features)),
     )
 
 
@@ -227,9 +223,9 @@ def _paths(values: dict[str, Any], name: str, kind: type, folder: Path) -> dict[
         if key == "reference":
             found = table.get(key)
             references = found if isinstance(found, list) and found else [_string(table, key, f"{name}.")]
-            paths[key] = tuple(folder / str(reference) for reference in references)
+            paths[key] = tuple(str(folder / str(reference)) for reference in references)
         else:
-            paths[key] = folder / _string(table, key, f"{name}.")
+            paths[key] = str(folder / _string(table, key, f"{name}."))
     return paths
 
 

@@ -1,7 +1,7 @@
 """Training models on files of parallel text."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +50,17 @@ class TrainingRequest:
 
     def check_start(self, other: "TrainingRequest") -> None:
         """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""
-        for name in ("symmetric", "backward", "right_to_left"):
-            found, wanted = getattr(other, name), getattr(self, name)
-            if found != wanted:
-                raise InputError(f"that model has {name.replace('_', '-')} {found}, this one {wanted}")
-        (there, schooled), (here, schooling) = other.settle(), self.settle()
-        for part in fields(here):
-            found, wanted = getattr(there, part.name), getattr(here, part.name)
-            if part.name != "objectives" and found != wanted:
-                raise InputError(f"that model has {part.name} {found!r}, this one {wanted!r}")
-        if (schooled.bpe, schooled.words, schooled.frequency) != (schooling.bpe, schooling.words, schooling.frequency):
+        (their_parts, theirs), (our_parts, ours) = other.settle(), self.settle()
+        expected = self._direction | asdict(our_parts)
+        for name, value in (other._direction | asdict(their_parts)).items():
+            if name != "objectives" and value != expected[name]:
+                raise InputError(f"that model has {name} {value!r}, this one {expected[name]!r}")
+        if (theirs.bpe, theirs.words, theirs.frequency) != (ours.bpe, ours.words, ours.frequency):
             raise InputError("that model has another vocabulary; bpe, words and frequency must be the same")
+
+    @property
+    def _direction(self) -> dict[str, bool]:
+        return {"symmetric": self.symmetric, "backward": self.backward, "right-to-left": self.right_to_left}
 
     @property
     def symmetric(self) -> bool:
@@ -74,15 +74,23 @@ class TrainingRequest:
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Parallel files, source first: a corpus to train on, and a set that decides when to stop."""
+class ParallelFiles:
+    """A text and its translation, one sentence a line."""
 
-    corpus: tuple[str, str]
-    dev: tuple[str, str]
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """A corpus to train on, and a set that decides when to stop."""
+
+    corpus: ParallelFiles
+    dev: ParallelFiles
 
 
 def train_model(
-    request: TrainingRequest, texts: Texts, output: str, device: str, start: str = "", resume: bool = False
+    request: TrainingRequest, files: TrainingFiles, output: str, device: str, start: str = "", resume: bool = False
 ) -> None:
     """Train into the folder `output`; settings and files are checked before torch is loaded.
 
@@ -90,7 +98,7 @@ def train_model(
     """
     request.check(start)
     architecture, training = request.settle()
-    corpus, dev = _read(texts.corpus, request.backward), _read(texts.dev, request.backward)
+    corpus, dev = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
     from features.models.device import find_device
     from features.models.folder import ModelConfig
     from features.models.training.loop import train
@@ -105,6 +113,6 @@ def train_model(
     train(configs, corpus, dev, Path(output), find_device(device), Path(start) if start else None, resume)
 
 
-def _read(paths: tuple[str, str], backward: bool) -> list[tuple[list[str], list[str]]]:
-    pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(*paths)]
+def _read(files: ParallelFiles, backward: bool) -> list[tuple[list[str], list[str]]]:
+    pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(files.source, files.target)]
     return [(target, source) for source, target in pairs] if backward else pairs
