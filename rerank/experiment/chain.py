@@ -14,8 +14,7 @@ from moses_io.text import read_lines, read_references
 from moses_io.weights import read_weights
 from rerank.append import check_labels, join_features, write_features
 from rerank.experiment.file import Experiment, ModelEntry, NbestFiles
-from rerank.experiment.stage import Stage, make_or_go_on
-from rerank.experiment.stages import locked, run_stages
+from rerank.experiment.stages import Stage, locked, make_or_go_on, run_stages
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.tuning.ablation import Ablation, write_ablation
@@ -29,7 +28,7 @@ def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1) 
     The folder of results holds the models, the scored lists, `weights.ini`, `test.moses`, `test.reranked`,
     `report.txt`, `report.html` (every changed sentence and why) and `report.json`.
     """
-    check_experiment(experiment)
+    _check(experiment)
     stages = _stages(experiment, resources)
     _make_folder(experiment, stages)
     with locked(experiment.output):
@@ -37,13 +36,8 @@ def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1) 
     return read_lines(experiment.result("report.txt"))
 
 
-def check_experiment(experiment: Experiment) -> None:
-    """Refuse, before the hours of training, what can be seen at once.
-
-    Raises:
-        InputError: a file is missing, a source and its reference differ in length, the start weights cannot be read,
-            a list has a feature of that label already, or kenlm is not installed.
-    """
+def _check(experiment: Experiment) -> None:
+    """Refuse, before the hours of training, what can be seen at once."""
     read_weights(experiment.start)
     for files in (experiment.dev, experiment.test):
         read_references([files.source, *files.reference])
@@ -172,5 +166,7 @@ def _evaluate(experiment: Experiment, scored: str) -> Stage:
         weights=experiment.result("weights.ini"),
         ablation=experiment.result("ablation.txt") if experiment.features else "",
     )
+    inputs = (files.before, files.after, files.source, *files.references, files.nbest, files.scored, files.weights)
+    inputs += (files.ablation,) if files.ablation else ()
     reports = tuple(experiment.result(f"report.{suffix}") for suffix in ("txt", "html", "json"))
-    return Stage("evaluate", files.paths, filters.text, reports, partial(write_report, files, filters, reports))
+    return Stage("evaluate", inputs, filters.text, reports, partial(write_report, files, filters, reports))

@@ -1,17 +1,66 @@
-"""The stages of an experiment: each is done again only when what it reads or made has changed."""
+"""Stages of an experiment: each is done again only when what it reads or made has changed."""
 
 import contextlib
 import fcntl
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from features.progress import note
 from moses_io.errors import InputError
-from moses_io.streams import open_output
-from rerank.experiment.stage import Fingerprint, Stage, digests, fingerprint
+from moses_io.streams import digest, open_output
+from rerank import __version__
 from rerank.experiment.workers import Workers
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step from files to a file or folder.
+
+    Attributes:
+        name: what it is called on stderr and in the record.
+        inputs: files and folders that it reads.
+        settings: what else decides its result, as JSON values.
+        outputs: the files, or the folder, that it makes.
+        action: what makes it.
+        apart: whether it can be done in a process of its own; the action can be pickled then.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    settings: Any
+    outputs: tuple[str, ...]
+    action: Callable[[], object]
+    apart: bool = False
+
+    def perform(self) -> None:
+        """Make the outputs; a folder that was there goes only when the new one is there."""
+        folders = [path for path in map(Path, self.outputs) if path.is_dir()]
+        for folder in folders:
+            folder.rename(_aside(folder))
+        try:
+            self.action()
+        except BaseException:
+            self.recover()
+            raise
+        for folder in folders:
+            shutil.rmtree(_aside(folder))
+
+    def recover(self) -> None:
+        """Bring back a folder that was set aside, if the stage failed or was killed."""
+        for folder in map(Path, self.outputs):
+            if _aside(folder).is_dir():
+                shutil.rmtree(folder, ignore_errors=True)
+                _aside(folder).rename(folder)
+
+    def needs(self, other: "Stage") -> bool:
+        """Tell whether it reads what the other makes."""
+        made, read = ({Path(path).resolve() for path in paths} for paths in (other.outputs, self.inputs))
+        return any(not made.isdisjoint((path, *path.parents)) for path in read)
 
 
 def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
@@ -51,40 +100,56 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
 
 
 class _Record:
-    """What each stage read and made when it was last done, by its name, in a file of JSON."""
+    """The fingerprint of each stage when it was last done, and digests of what it made, in a file of JSON."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._begun: dict[str, Fingerprint] = {}
+        self._begun: dict[str, dict[str, Any]] = {}
         try:
-            self._stages: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            self.stages: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            self._stages = {}
+            self.stages = {}
         except ValueError:
             raise InputError(f"{path}: cannot be read; remove the folder of results to do everything again") from None
 
-    def knows(self, stage: Stage) -> bool:
-        """Tell whether what the stage makes is of an earlier run."""
-        return stage.name in self._stages
-
     def begin(self, stage: Stage) -> bool:
         """Note that a stage begins and return True, unless it is up to date."""
-        before = fingerprint(stage.inputs, stage.settings)
-        if self._stages.get(stage.name) == {**before, "outputs": digests(stage.outputs)}:
+        before = _fingerprint(stage.inputs, stage.settings)
+        if self.stages.get(stage.name) == {**before, "outputs": _digests(stage.outputs)}:
             return False
         self._begun[stage.name] = before
-        self._stages.setdefault(stage.name, {})
+        self.stages.setdefault(stage.name, {})
         self._write()
         return True
 
     def end(self, stage: Stage) -> None:
-        """Note that a stage was done, with the inputs that it had when it began."""
-        self._stages[stage.name] = {**self._begun.pop(stage.name), "outputs": digests(stage.outputs)}
+        """Note that a stage was done with what it read when it began."""
+        self.stages[stage.name] = {**self._begun.pop(stage.name), "outputs": _digests(stage.outputs)}
         self._write()
 
     def _write(self) -> None:
         with open_output(str(self._path)) as stream:
-            stream.write(json.dumps(self._stages, indent=1).encode() + b"\n")
+            stream.write(json.dumps(self.stages, indent=1).encode() + b"\n")
+
+
+def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
+    """Return, as JSON values, all that decides the result of a stage."""
+    return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
+
+
+def _digests(paths: Sequence[str]) -> list[Any]:
+    """Digest of each file, of each file of a folder, or None; by content, so that a folder that moved is up to date."""
+    return [_digest(Path(path)) for path in paths]
+
+
+def _digest(path: Path) -> Any:
+    if path.is_dir():
+        return {str(child.relative_to(path)): digest(child) for child in sorted(path.rglob("*")) if child.is_file()}
+    return digest(path) if path.exists() else None
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.before")
 
 
 def _ready(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
@@ -105,8 +170,24 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
             if made.isdisjoint({path, *path.parents}) and not path.exists():
                 raise InputError(f"{path}: No such file or directory")
         for path in map(Path, stage.outputs):
-            if not record.knows(stage) and path.exists():
+            if stage.name not in record.stages and path.exists():
                 raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
+
+
+def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:
+    """Make the folder of a stage beside its place and move it there.
+
+    What a killed run left of a stage with the same inputs and settings goes on: `make` begins a folder or finishes it.
+    """
+    place = Path(folder)
+    key = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
+    beside = place.with_name(f".{place.name}.training-{key}")
+    for other in place.parent.glob(f".{place.name}.training-*"):
+        if other != beside:
+            shutil.rmtree(other)
+    make(str(beside / place.name))
+    (beside / place.name).rename(place)
+    beside.rmdir()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from features.progress import note
 from moses_io.streams import open_output
@@ -15,19 +15,11 @@ from rerank.report.page import page
 from rerank.report.terminal import side_by_side, summary, table
 
 
-@dataclass(frozen=True)
-class RerankingFiles:
+class RerankingFiles(NamedTuple):
     """What a reranking read and made.
 
-    Attributes:
-        before: what Moses chose, a line a sentence.
-        after: what the weights chose.
-        source: source sentences.
-        references: of the same sentences.
-        nbest: list as Moses wrote it.
-        scored: the same with all features.
-        weights: of the features.
-        ablation: table of what each feature is worth, or nothing.
+    `before` and `after` have a line for each sentence of `source`, `scored` is the list with all features, `ablation`
+    the table of what each of them is worth, or nothing.
     """
 
     before: str
@@ -37,13 +29,7 @@ class RerankingFiles:
     nbest: str
     scored: str
     weights: str
-    ablation: str = ""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """All of them."""
-        inputs = (self.before, self.after, self.source, *self.references, self.nbest, self.scored, self.weights)
-        return (*inputs, self.ablation) if self.ablation else inputs
+    ablation: str
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:

@@ -20,17 +20,8 @@ from rerank.tuning.tuning_set import Lists
 BASE = "Moses' features"
 
 
-@dataclass(frozen=True)
-class Ablation:
-    """What is to be compared.
-
-    Attributes:
-        dev: scored list on whose folds weights are tuned.
-        test: likewise scored.
-        start: weights to start from.
-        features: labels of the new features.
-        folds: parts of dev; 0 for as many as usual.
-    """
+class Ablation(NamedTuple):
+    """Scored lists, weights to start from, labels of the new features, and parts of dev; 0 for as many as usual."""
 
     dev: Lists
     test: Lists

@@ -10,6 +10,9 @@ from features.models.settings import Architecture, Training
 from moses_io.errors import InputError
 from moses_io.text import read_parallel, tokens
 
+PAIR = {"forward": "../backward", "backward": "../forward"}
+"""Folders of two models that train together, and where each has the other."""
+
 
 @dataclass(frozen=True)
 class TrainingRequest:
@@ -70,7 +73,7 @@ class TrainingRequest:
     @property
     def folders(self) -> tuple[str, ...]:
         """Folders of the models inside the folder of the training; one with an empty name, or two."""
-        return ("forward", "backward") if self.symmetric else ("",)
+        return tuple(PAIR) if self.symmetric else ("",)
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,10 @@ def train_model(
     from features.models.folder import ModelConfig
     from features.models.training.loop import train
 
-    names = request.folders
-    directions = names if len(names) > 1 else ("backward" if request.backward else "forward",)
-    partners = [f"../{name}" for name in reversed(names)] if len(names) > 1 else [""]
+    alone = ("backward" if request.backward else "forward", "")
     configs = [
         ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
-        for direction, partner in zip(directions, partners, strict=True)
+        for direction, partner in (PAIR.items() if request.symmetric else (alone,))
     ]
     train(configs, corpus, dev, Path(output), find_device(device), Path(start) if start else None, resume)
 

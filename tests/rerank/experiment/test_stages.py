@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.errors import InputError
-from rerank.experiment.stage import Stage
-from rerank.experiment.stages import locked, run_stages
+from rerank.experiment.stages import Stage, locked, run_stages
 
 
 def copy(name: str, source: Path, target: Path, settings: object = None) -> Stage:
