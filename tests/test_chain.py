@@ -250,6 +250,12 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
         assert (status, message in err) == (2, True)
 
 
+def test_settings_of_a_tuner_are_numbers(command: Command) -> None:
+    for item in ("restarts", "restarts=", "restarts=many", "restarts=1_0"):
+        status, _, err = command("tune", "list", "--reference", "text", "--start", "moses.ini", "--set", item)
+        assert (status, err) == (2, f"moses-rerank tune: --set {item}: expected KEY=NUMBER\n")
+
+
 def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
     experiment = sample_experiment(str(tmp_path))
     paths = [experiment.start, experiment.train.source, experiment.train.target]

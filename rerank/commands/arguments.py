@@ -29,11 +29,7 @@ def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
 
 
 def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
-    """Read --set, in the form KEY=VALUE as text or KEY=NUMBER as numbers.
-
-    Raises:
-        InputError: an item is not of this form.
-    """
+    """Read --set, in the form KEY=VALUE as text or KEY=NUMBER as numbers; another form is an `InputError`."""
     settings: dict[str, Any] = {}
     for item in items:
         key, equals, text = item.partition("=")

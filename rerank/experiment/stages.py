@@ -64,13 +64,10 @@ class Stage:
 
 
 def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
-    """Do the stages whose inputs, settings or outputs are not those of the record in `path`, and keep the record.
+    """Do the stages whose inputs, settings or outputs are not those of the record in `path`; return their names.
 
     With several jobs, stages that do not need each other and can be done apart are done at the same time. What the
     record does not know is left alone.
-
-    Returns:
-        The names of the stages that were done.
 
     Raises:
         InputError: before anything is done: a file that no stage makes is not there, one that a stage makes is there
@@ -192,11 +189,7 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder of results for this process.
-
-    Raises:
-        InputError: another process holds it.
-    """
+    """Hold a folder of results for this process, unless another one does, which is an `InputError`."""
     with open(folder / ".lock", "w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

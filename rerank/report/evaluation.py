@@ -127,11 +127,7 @@ def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> Non
 def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
     """Find in a list the best candidate of each sentence, and the place of what each system chose.
 
-    Args:
-        nbest: list, whose text goes through the filters.
-        references: lines of each, filtered.
-        systems: filtered lines of each.
-        filters: what is done to candidates.
+    The filters are for the list; references and systems have gone through them already.
     """
     bleu, best = Metric("bleu"), [""] * len(references[0])
     _check_lengths(systems, references)
@@ -141,7 +137,7 @@ def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, f
         count = bleu.counter([lines[sentence_list.sentence] for lines in references])
         texts = [filters(hypothesis.text) for hypothesis in sentence_list.hypotheses]
         scores = bleu.smoothed(np.array([count(text) for text in texts]))  # (N, metric.size) -> (N,)
-        best[sentence_list.sentence] = texts[int(np.argmax(scores))]
+        best[sentence_list.sentence] = texts[int(np.argmax(scores))]  # (N,) -> ()
         for name, lines in systems.items():
             line = tokens(lines[sentence_list.sentence])
             places = (place for place, text in enumerate(texts, start=1) if tokens(text) == line)

@@ -81,8 +81,8 @@ def ablate(dev: Problem, test: Problem, tuning: Tuning, new: dict[str, Integers]
         folds: parts of dev.
     """
     once = replace(tuning, runs=1)
-    every = np.concatenate(list(new.values()))  # (new columns,)
-    left_out: dict[str, Integers] = {BASE: every}
+    every = np.concatenate(list(new.values()))  # (columns,)
+    left_out: dict[str, Integers] = {BASE: every}  # each (columns,)
     left_out |= {f"and {name}": np.setdiff1d(every, own) for name, own in new.items()}
     left_out |= {"and all": np.array([], dtype=np.int64)}
     left_out |= {f"all but {name}": own for name, own in new.items()} if len(new) > 1 else {}
