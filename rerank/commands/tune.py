@@ -60,6 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
         source = Extracted(arguments.features, arguments.statistics)
     else:
         raise InputError("expected a list and --reference, or --features and --statistics (without --filter)")
-    caution = Caution(arguments.folds, arguments.fallback, arguments.ablate)
+    caution = Caution(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
     tune(source, arguments.start, settle(values), arguments.output, caution)
     return 0

@@ -111,9 +111,8 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     entries, groups = expand_models(_table(values, "models"))
     models = {name: _model(entry, f"models.{name}") for name, entry in entries.items()}
     features = _features(_table(values, "features"), groups, models, folder)
-    for name, entry in models.items():
-        if entry.start:
-            models[name] = dataclasses.replace(entry, start=_start(name, models, folder))
+    starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
+    models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(
         train=_files(ParallelFiles, values, "train", folder),
         dev=_files(NbestFiles, values, "dev", folder),
@@ -132,7 +131,7 @@ def _tuning(values: dict[str, Any], new: bool) -> TuningEntry:
     filters, folds = settings.pop("filter", ""), settings.pop("folds", FOLDS if new else 0)
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
     with _at("tuning."):
-        return TuningEntry(settle(settings), Caution(folds, fallback, ablate), Filters(filters))
+        return TuningEntry(settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate), Filters(filters))
 
 
 def _model(entry: Any, place: str) -> ModelEntry:
