@@ -11,22 +11,11 @@ from typing import cast
 from moses_io.errors import InputError
 from rerank import __version__
 
-COMMANDS: dict[str, str] = {
-    "run": "rerank.commands.run",
-    "demo": "rerank.commands.demo",
-    "train": "rerank.commands.train",
-    "score": "rerank.commands.score",
-    "tune": "rerank.commands.tune",
-    "rerank": "rerank.commands.rerank",
-    "evaluate": "rerank.commands.evaluate",
-    "explain": "rerank.commands.explain",
-    "validate": "rerank.commands.validate",
-    "export": "rerank.commands.export",
-    "import-weights": "rerank.commands.import_weights",
-    "presets": "rerank.commands.presets",
-    "features": "rerank.commands.features",
-}
-"""Name of each command and its module, which has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status."""
+COMMANDS = (
+    "run", "demo", "train", "score", "tune", "rerank", "evaluate", "explain", "validate", "export", "import-weights",
+    "presets", "features",
+)  # fmt: skip
+"""Each a module of `rerank.commands`, which has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,8 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"moses-rerank {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, path in COMMANDS.items():
-        module = importlib.import_module(path)
+    for name in COMMANDS:
+        module = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}")
         command = commands.add_parser(
             name,
             help=module.HELP,

@@ -52,16 +52,16 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, Path]:
     """A forward and a backward model that learnt a little."""
-    from features.models.training.request import Texts, TrainingRequest, train_model
+    from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 
     folder = tmp_path_factory.mktemp("models")
     for side in ("de", "en"):
         lines = (sample / f"train.{side}").read_text(encoding="utf-8").split("\n")
         (folder / f"train.{side}").write_text("\n".join(lines[:300]) + "\n", encoding="utf-8")
     settings = {"embedding": 16, "hidden": 16, "attention": 16, "epochs": 3, "rate": 0.01}
-    corpus = (str(folder / "train.de"), str(folder / "train.en"))
-    dev = (str(sample / "dev.de"), str(sample / "dev.en"))
-    texts = Texts(corpus, dev)
-    train_model(TrainingRequest("cohn-align", settings=settings), texts, str(folder / "forward"), "cpu")
-    train_model(TrainingRequest("rnnsearch", backward=True, settings=settings), texts, str(folder / "backward"), "cpu")
+    corpus = ParallelFiles(source=str(folder / "train.de"), target=str(folder / "train.en"))
+    dev = ParallelFiles(source=str(sample / "dev.de"), target=str(sample / "dev.en"))
+    files = TrainingFiles(corpus=corpus, dev=dev)
+    train_model(TrainingRequest("cohn-align", settings=settings), files, str(folder / "forward"), "cpu")
+    train_model(TrainingRequest("rnnsearch", backward=True, settings=settings), files, str(folder / "backward"), "cpu")
     return {"forward": folder / "forward", "backward": folder / "backward"}

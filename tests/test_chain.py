@@ -100,8 +100,8 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
     assert stages[1:4] == ["score dev NMT", "score dev Len", "join dev"]
     folder, work = experiment.parent, experiment.parent / "work"
     model = work / "models" / "forward"
-    asked = [f"NMT=neural:{model}", f"Linked=links:{model}", "Len=length"]
-    features = [argument for each in asked for argument in ("--feature", each)]
+    requests = [f"NMT=neural:{model}", f"Linked=links:{model}", "Len=length"]
+    features = [argument for each in requests for argument in ("--feature", each)]
     status, scored, _ = command("score", folder / "dev.nbest", "--source", folder / "dev.de", *features)
     assert (status, gzip.decompress((work / "dev.nbest.gz").read_bytes())) == (0, scored)
     experiment.write_text(text.replace("[features]", '[features]\nCopied = "copied"'))
@@ -250,13 +250,19 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
         assert (status, message in err) == (2, True)
 
 
+def test_settings_of_a_tuner_are_numbers(command: Command) -> None:
+    for item in ("restarts", "restarts=", "restarts=many", "restarts=1_0"):
+        status, _, err = command("tune", "list", "--reference", "text", "--start", "moses.ini", "--set", item)
+        assert (status, err) == (2, f"moses-rerank tune: --set {item}: expected KEY=NUMBER\n")
+
+
 def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
     experiment = sample_experiment(str(tmp_path))
     paths = [experiment.start, experiment.train.source, experiment.train.target]
     for part in (experiment.dev, experiment.test):
         paths += [part.source, *part.reference, part.nbest]
-    paths += [Path(text.split(":")[1]) for text in experiment.features.values() if text.startswith("kenlm")]
-    assert all(path.is_file() for path in paths)
+    paths += [text.split(":")[1] for text in experiment.features.values() if text.startswith("kenlm")]
+    assert all(Path(path).is_file() for path in paths)
     assert experiment.output == tmp_path
 
 

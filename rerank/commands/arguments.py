@@ -1,6 +1,12 @@
 """Arguments that several commands share."""
 
 import argparse
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from moses_io.errors import InputError
+from moses_io.text import number
 
 
 def whole_number(text: str) -> int:
@@ -15,6 +21,24 @@ def positive_number(text: str) -> int:
     if not whole_number(text):
         raise argparse.ArgumentTypeError("expected a whole number from 1, found '0'")
     return int(text)
+
+
+def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
+    """Declare --set, in one of the forms of `read_settings`."""
+    parser.add_argument("--set", nargs="+", action="extend", default=[], metavar=form, help=what)
+
+
+def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
+    """Read --set, in the form KEY=VALUE as text or KEY=NUMBER as numbers; another form is an `InputError`."""
+    settings: dict[str, Any] = {}
+    for item in items:
+        key, equals, text = item.partition("=")
+        whole = re.fullmatch("-?[0-9]+", text)
+        value = text if form == "KEY=VALUE" else int(text) if whole else number(text)
+        if not equals or value is None:
+            raise InputError(f"--set {item}: expected {form}")
+        settings[key] = value
+    return settings
 
 
 def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:

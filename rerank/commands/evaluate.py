@@ -34,15 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate."""
-    from moses_io.text import read_references
+    from moses_io.errors import InputError
     from rerank.metrics.filters import Filters
-    from rerank.report.evaluation import evaluate, look_up, read_systems
+    from rerank.report.evaluation import evaluate_files
     from rerank.report.terminal import table
 
+    systems = {path: path for path in arguments.systems}
+    if len(systems) != len(arguments.systems):
+        raise InputError("a system is named twice")
     filters = Filters(arguments.filter)
-    references = [[filters(line) for line in lines] for lines in read_references(arguments.reference)]
-    systems = read_systems(arguments.systems, filters)
-    facts = look_up(arguments.nbest, references, systems, filters) if arguments.nbest else None
-    evaluation = evaluate(systems, references, arguments.tokenize, facts, filters.signature)
+    evaluation = evaluate_files(systems, arguments.reference, arguments.nbest, filters, arguments.tokenize)
     print(json.dumps(evaluation.as_json(), indent=2) if arguments.json else "\n".join(table(evaluation)))
     return 0

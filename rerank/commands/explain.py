@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     from moses_io.text import read_lines
     from rerank.report.explanation import Question, explain
 
-    files = [*([("source", arguments.source)] if arguments.source else [])]
+    files = [("source", arguments.source)] if arguments.source else []
     files += [("reference", path) for path in arguments.reference]
     texts = []
     for name, path in files:
@@ -37,6 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.sentence >= len(lines):
             raise InputError(f"{path} has {len(lines)} lines, there is no sentence {arguments.sentence}")
         texts.append((name, lines[arguments.sentence]))
-    question = Question(arguments.sentence, arguments.candidate, arguments.against)
+    question = Question(sentence=arguments.sentence, chosen=arguments.candidate, against=arguments.against)
     print("\n".join(explain(arguments.nbest, arguments.weights, question, texts)))
     return 0

@@ -3,7 +3,7 @@
 import argparse
 from functools import partial
 
-from rerank.commands.arguments import add_device, add_jobs, whole_number
+from rerank.commands.arguments import add_device, add_jobs, add_settings, read_settings, whole_number
 
 HELP = "train a model on a parallel corpus"
 EXAMPLES = """\
@@ -20,12 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset", required=True, metavar="NAME[,NAME…]", help="a name that `moses-rerank presets` lists, or several"
     )
-    parser.add_argument(
-        "--seeds",
-        type=whole_number,
-        metavar="N",
-        help="train N models a preset, into DIR/NAME-SEED",
-    )
+    parser.add_argument("--seeds", type=whole_number, metavar="N", help="train N models a preset, into DIR/NAME-SEED")
     parser.add_argument("--source", required=True, metavar="FILE", help="source side, one tokenized sentence a line")
     parser.add_argument("--target", required=True, metavar="FILE", help="target side, the language of the n-best lists")
     parser.add_argument("--dev-source", required=True, metavar="FILE", help="source side that decides when to stop")
@@ -40,41 +35,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="go on with the training in --output, if it was killed; else begin it"
     )
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="KEY=VALUE",
-        help="such as hidden=512 terms=markov,fertility; see `moses-rerank presets`",
-    )
+    add_settings(parser, "KEY=VALUE", "such as hidden=512 terms=markov,fertility; see `moses-rerank presets`")
     add_jobs(parser, "models")
     add_device(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
-    from features.models.training.request import Texts, TrainingRequest, train_model
-    from moses_io.errors import InputError
+    from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from rerank.experiment.groups import members
     from rerank.experiment.workers import do_all
 
-    settings = {}
-    for item in arguments.set:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise InputError(f"--set {item}: expected KEY=VALUE")
-        settings[key] = value
-    texts = Texts((arguments.source, arguments.target), (arguments.dev_source, arguments.dev_target))
+    settings = read_settings(arguments.set, "KEY=VALUE")
+    files = TrainingFiles(
+        corpus=ParallelFiles(source=arguments.source, target=arguments.target),
+        dev=ParallelFiles(source=arguments.dev_source, target=arguments.dev_target),
+    )
     several = "," in arguments.preset or arguments.seeds is not None
     trainings = {}
     for name, preset, seed in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds):
-        own = settings | ({"seed": seed} if several else {})
-        request = TrainingRequest(preset, arguments.backward, arguments.right_to_left, arguments.paper_sizes, own)
+        request = TrainingRequest(
+            preset,
+            backward=arguments.backward,
+            right_to_left=arguments.right_to_left,
+            paper_sizes=arguments.paper_sizes,
+            settings=settings | ({"seed": seed} if several else {}),
+        )
         request.check(arguments.start_from)
         output = f"{arguments.output}/{name}" if several else arguments.output
         trainings[f"train {name if several else arguments.output}"] = partial(
-            train_model, request, texts, output, arguments.device, arguments.start_from, arguments.resume
+            train_model, request, files, output, arguments.device, arguments.start_from, arguments.resume
         )
     do_all(trainings, arguments.jobs)
     return 0

@@ -1,11 +1,9 @@
 """`moses-rerank tune`."""
 
 import argparse
-from typing import Any
 
 from moses_io.errors import InputError
-from moses_io.text import number
-from rerank.commands.arguments import whole_number
+from rerank.commands.arguments import add_settings, read_settings, whole_number
 
 HELP = "find the weights that make the best candidates win"
 EXAMPLES = """\
@@ -17,6 +15,9 @@ EXAMPLES = """\
 
 Features without a start weight begin at 0. BLEU is counted on the tokens as they are, after --filter. What Moses has
 in its total but does not print (UnknownWordPenalty) is left out of the score, unless the feature `rest` put it in."""
+
+SETTINGS = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freeze")
+"""Arguments that are settings of the tuning, beside those of --set."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
     add("--runs", type=whole_number, metavar="N", help="tune from N seeds and keep the average (default: 5, mert 20)")
     add("--ridge", type=float, metavar="X", help="hold weights near the start; pro: near 0")
-    add(
-        "--set", nargs="+", action="extend", default=[], metavar="KEY=NUMBER", help="settings of the tuner: restarts=15"
-    )
+    add_settings(parser, "KEY=NUMBER", "settings of the tuner: restarts=15")
     add("--sign", action="append", metavar="NAME:+|-", help="no weight below (+) or above (-) 0; may be repeated")
     add("--freeze", action="append", metavar="NAME", help="keep the start weight of a feature; may be repeated")
     add("--parity", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")
@@ -45,22 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
 
 
-def settings(items: list[str]) -> dict[str, Any]:
-    """Read KEY=NUMBER.
-
-    Raises:
-        InputError: no number behind an equals sign.
-    """
-    found: dict[str, Any] = {}
-    for item in items:
-        key, _, text = item.partition("=")
-        value = number(text)
-        if value is None:
-            raise InputError(f"--set {item}: expected KEY=NUMBER")
-        found[key] = int(text) if text.lstrip("-").isdigit() else value
-    return found
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Tune."""
     from rerank.metrics.filters import Filters
@@ -68,18 +51,15 @@ def run(arguments: argparse.Namespace) -> int:
     from rerank.tuning.tune import Caution, tune
     from rerank.tuning.tuning_set import Extracted, Lists
 
-    names = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freeze")
-    values: dict[str, Any] = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
-    values |= settings(arguments.set)
-    given = tuple(
-        bool(part) for part in (arguments.nbest, arguments.reference, arguments.features, arguments.statistics)
-    )
-    if given == (True, True, False, False):
+    values = {name: vars(arguments)[name] for name in SETTINGS if vars(arguments)[name] is not None}
+    values |= read_settings(arguments.set, "KEY=NUMBER")
+    listed, extracted = (arguments.nbest, arguments.reference), (arguments.features, arguments.statistics)
+    if all(listed) and not any(extracted):
         source: Lists | Extracted = Lists(arguments.nbest, arguments.reference, Filters(arguments.filter))
-    elif given == (False, False, True, True) and not arguments.filter:
+    elif all(extracted) and not any((*listed, arguments.filter)):
         source = Extracted(arguments.features, arguments.statistics)
     else:
         raise InputError("expected a list and --reference, or --features and --statistics (without --filter)")
-    caution = Caution(arguments.folds, arguments.fallback, arguments.ablate)
+    caution = Caution(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
     tune(source, arguments.start, settle(values), arguments.output, caution)
     return 0

@@ -33,8 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
         scattered = regroup(arguments.nbest, arguments.output)
         note(f"sentences whose lines did not stand together: {scattered}")
         return 0
-    found = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)
-    lines = [*found.summary(), *(f"fault: {fault}" for fault in found.faults)]
-    print("\n".join([*lines, *(f"warning: {warning}" for warning in found.warnings)]))
-    print(f"faults: {len(found.faults)}, warnings: {len(found.warnings)}")
-    return 2 if found.faults else 0
+    findings = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)
+    lines = [*findings.summary(), *(f"fault: {fault}" for fault in findings.faults)]
+    print("\n".join([*lines, *(f"warning: {warning}" for warning in findings.warnings)]))
+    print(f"faults: {len(findings.faults)}, warnings: {len(findings.warnings)}")
+    return 2 if findings.faults else 0

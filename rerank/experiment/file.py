@@ -1,16 +1,18 @@
 """An experiment: a TOML file that names corpora, lists, models and features, and the stages that follow from it."""
 
+import contextlib
 import dataclasses
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from features.models.settings import check_rows
-from features.models.training.request import TrainingRequest
+from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest, parse_requests, split_values
 from moses_io.errors import InputError, nearest
-from rerank.experiment.groups import expand_feature, expand_models
+from rerank.experiment.groups import Groups, expand_feature, expand_models
 from rerank.metrics.filters import Filters
 from rerank.tuners.table import Tuning
 from rerank.tuning.settings import settle
@@ -23,20 +25,15 @@ else:
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """Parallel text to train on."""
+class NbestFiles:
+    """A source text, its references, and the list of its candidates."""
 
-    source: Path
-    target: Path
+    source: str
+    reference: tuple[str, ...]
+    nbest: str
 
 
-@dataclass(frozen=True)
-class NbestSet:
-    """A set with its n-best list."""
-
-    source: Path
-    reference: tuple[Path, ...]
-    nbest: Path
+Files = TypeVar("Files", ParallelFiles, NbestFiles)
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class ModelEntry:
 
 @dataclass(frozen=True)
 class TuningEntry:
-    """How weights are tuned, and what is asked of the result."""
+    """How weights are tuned, and how far the result is trusted."""
 
     tuning: Tuning
     caution: Caution
@@ -72,20 +69,24 @@ class Experiment:
             metric looks at it.
     """
 
-    train: Corpus
-    dev: NbestSet
-    test: NbestSet
-    start: Path
+    train: ParallelFiles
+    dev: NbestFiles
+    test: NbestFiles
+    start: str
     output: Path
     models: dict[str, ModelEntry]
     features: dict[str, str]
     tuning: TuningEntry
 
     @property
-    def files(self) -> list[Path]:
+    def files(self) -> list[str]:
         """The files that it reads."""
         sets = [path for part in (self.dev, self.test) for path in (part.source, *part.reference, part.nbest)]
         return [self.train.source, self.train.target, *sets, self.start]
+
+    def result(self, name: str) -> str:
+        """Return the path of a file or folder that it makes."""
+        return str(self.output / name)
 
 
 def read_experiment(path: str) -> Experiment:
@@ -100,69 +101,84 @@ def read_experiment(path: str) -> Experiment:
         raise InputError(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}") from None
-    try:
-        return experiment_from(values, Path(path).resolve().parent)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    with _at(f"{path}: "):
+        return _experiment(values, Path(path).resolve().parent)
 
 
-def experiment_from(values: dict[str, Any], folder: Path) -> Experiment:
-    """Make an experiment of the values of its file."""
+def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     _check_keys(values, Experiment, "")
     if str(folder) not in sys.path:
         sys.path.append(str(folder))  # for features `module:Class` in a file beside the experiment
     entries, groups = expand_models(_table(values, "models"))
     models = {name: _model(entry, f"models.{name}") for name, entry in entries.items()}
-    asked = parse_requests([f"{label}={text}" for label, text in _table(values, "features").items()])
-    features: dict[str, str] = {}
-    for request in (one for each in asked for one in expand_feature(each, groups)):
-        if request.label in features:
-            raise InputError(f"features.{request.label}: a group of models makes a feature of this name, too")
-        if request.row.takes == "models":
-            place = f"features.{request.label}"
-            parts = [_model_folder(part, models, folder, place) for part in request.parts]
-            _check_values(request, models, place)
-        else:
-            parts = [str(folder / part) for part in request.parts]
-        features[request.label] = request.with_parts(parts).text
-    for name, entry in models.items():
-        if entry.start:
-            models[name] = dataclasses.replace(entry, start=_start(name, models, folder))
+    features = _features(_table(values, "features"), groups, models, folder)
+    starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
+    models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(
-        Corpus(**_paths(values, "train", Corpus, folder)),
-        NbestSet(**_paths(values, "dev", NbestSet, folder)),
-        NbestSet(**_paths(values, "test", NbestSet, folder)),
-        folder / _string(values, "start"),
-        folder / _string(values, "output"),
-        models,
-        features,
-        _tuning(_table(values, "tuning"), bool(features)),
+        train=_files(ParallelFiles, values, "train", folder),
+        dev=_files(NbestFiles, values, "dev", folder),
+        test=_files(NbestFiles, values, "test", folder),
+        start=str(folder / _path(values, "start")),
+        output=folder / _path(values, "output"),
+        models=models,
+        features=features,
+        tuning=_tuning(_table(values, "tuning"), bool(features)),
     )
 
 
 def _tuning(values: dict[str, Any], new: bool) -> TuningEntry:
-    """Read how to tune; unless told otherwise, new features that gain nothing on folds leave the start weights."""
-    given = dict(values)
-    filters, folds = given.pop("filter", ""), given.pop("folds", FOLDS if new else 0)
-    fallback, ablate = given.pop("fallback", bool(folds)), given.pop("ablate", False)
-    try:
-        return TuningEntry(settle(given), Caution(folds, fallback, ablate), Filters(filters))
-    except InputError as error:
-        raise InputError(f"tuning.{error}") from None
+    """Read how to tune; by default `new` features that gain nothing on folds leave the start weights."""
+    settings = dict(values)
+    filters, folds = settings.pop("filter", ""), settings.pop("folds", FOLDS if new else 0)
+    fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
+    with _at("tuning."):
+        return TuningEntry(settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate), Filters(filters))
 
 
-def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path, place: str) -> str:
+def _model(entry: Any, place: str) -> ModelEntry:
+    if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
+        raise InputError(f"{place}: expected a table with a preset")
+    settings = dict(entry)
+    preset, start = settings.pop("preset"), str(settings.pop("start-from", ""))
+    switches = {}
+    for key in ("backward", "right-to-left", "paper-sizes"):
+        value = switches[key.replace("-", "_")] = settings.pop(key, False)
+        if not isinstance(value, bool):
+            raise InputError(f"{place}.{key}: expected true or false, found {value!r}")
+    request = TrainingRequest(preset, **switches, settings=settings)
+    with _at(f"{place}: "):
+        request.check(start)
+    return ModelEntry(request, start)
+
+
+def _features(texts: dict[str, Any], groups: Groups, models: dict[str, ModelEntry], folder: Path) -> dict[str, str]:
+    """Read features, one of a group once for each of its models."""
+    features: dict[str, str] = {}
+    requests = parse_requests([f"{label}={text}" for label, text in texts.items()])
+    for request in (member for each in requests for member in expand_feature(each, groups)):
+        with _at(f"features.{request.label}: "):
+            if request.label in features:
+                raise InputError("a group of models makes a feature of this name, too")
+            parts = [str(folder / part) for part in request.parts]
+            if request.row.takes == "models":
+                parts = [_model_folder(part, models, folder) for part in request.parts]
+                _check_values(request, models)
+            features[request.label] = request.with_parts(parts).text
+    return features
+
+
+def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
     """Return the name of a model, or of one of a pair, as it is, or the path of a folder that is there."""
     entry, _, part = name.partition("/")
     if entry not in models:
-        return _known_folder(name, models, folder, place)
+        return _known_folder(name, models, folder)
     if part not in models[entry].request.folders:
-        names = " and ".join(f"{entry}/{one}".rstrip("/") for one in models[entry].request.folders)
-        raise InputError(f"{place}: no model {name!r} here; there is {names}")
+        names = " and ".join(f"{entry}/{member}".rstrip("/") for member in models[entry].request.folders)
+        raise InputError(f"no model {name!r} here; there is {names}")
     return name
 
 
-def _check_values(request: FeatureRequest, models: dict[str, ModelEntry], place: str) -> None:
+def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> None:
     """Refuse a feature that a model, once it is trained, could not give."""
     for part, direction in zip(request.parts, ("forward", "backward"), strict=False):
         entry = models.get(part.partition("/")[0])
@@ -170,86 +186,73 @@ def _check_values(request: FeatureRequest, models: dict[str, ModelEntry], place:
             continue
         architecture, training = entry.request.settle()
         if "fertility" in split_values(request.argument)[1] and "fertility" not in architecture.objectives:
-            raise InputError(f"{place}: {part!r} has no global fertility, which the value fertility needs")
-        if request.kind not in ("agreement", "links"):
-            continue
-        if (direction == "backward") != (entry.request.backward or part.endswith("/backward")):
-            raise InputError(f"{place}: expected a {direction} model, {part!r} is not one")
-        try:
-            check_rows(architecture, training, entry.request.right_to_left)
-        except InputError as error:
-            raise InputError(f"{place}: {part!r}: {error}") from None
+            raise InputError(f"{part!r} has no global fertility, which the value fertility needs")
+        if request.kind in ("agreement", "links"):
+            if (direction == "backward") != (entry.request.backward or part.endswith("/backward")):
+                raise InputError(f"expected a {direction} model, {part!r} is not one")
+            with _at(f"{part!r}: "):
+                check_rows(architecture, training, entry.request.right_to_left)
 
 
 def _start(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
     """Return what a model starts from, checked as far as it can be before anything is trained."""
-    place, start = f"models.{name}.start-from", models[name].start
-    if start not in models:
-        return _known_folder(start, models, folder, place)
-    if start in list(models)[list(models).index(name) :]:
-        raise InputError(f"{place}: put {start!r} before {name!r}")
-    try:
-        models[name].request.check_start(models[start].request)
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+    start = models[name].start
+    with _at(f"models.{name}.start-from: "):
+        if start not in models:
+            start = _known_folder(start, models, folder)
+        elif start in list(models)[list(models).index(name) :]:
+            raise InputError(f"put {start!r} before {name!r}")
+        else:
+            models[name].request.check_start(models[start].request)
     return start
 
 
-def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path, place: str) -> str:
+def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
     if not (folder / name).is_dir():
         known = f"; models: {', '.join(models)}" if models else ""
-        raise InputError(f"{place}: no model and no folder {name!r}{known}")
+        raise InputError(f"no model and no folder {name!r}{known}")
     return str(folder / name)
 
 
-def _model(entry: Any, place: str) -> ModelEntry:
-    if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
-        raise InputError(f"{place}: expected a table with a preset")
-    given = dict(entry)
-    preset, start = given.pop("preset"), str(given.pop("start-from", ""))
-    switches = {}
-    for key in ("backward", "right-to-left", "paper-sizes"):
-        switches[key.replace("-", "_")] = given.pop(key, False)
-        if not isinstance(switches[key.replace("-", "_")], bool):
-            raise InputError(f"{place}.{key}: expected true or false, found {entry[key]!r}")
-    request = TrainingRequest(preset, **switches, settings=given)
-    try:
-        request.check(start)
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None
-    return ModelEntry(request, start)
-
-
-def _paths(values: dict[str, Any], name: str, kind: type, folder: Path) -> dict[str, Any]:
+def _files(kind: type[Files], values: dict[str, Any], name: str, folder: Path) -> Files:
+    """Read a table of paths; `reference` may be a list of them."""
     table = _table(values, name)
     _check_keys(table, kind, f"{name}.")
     paths: dict[str, Any] = {}
-    for key in (item.name for item in dataclasses.fields(kind)):
+    for key in (field.name for field in dataclasses.fields(kind)):
         if key == "reference":
-            found = table.get(key)
-            references = found if isinstance(found, list) and found else [_string(table, key, f"{name}.")]
-            paths[key] = tuple(folder / str(reference) for reference in references)
+            listed = table[key] if isinstance(table.get(key), list) else []
+            paths[key] = tuple(str(folder / str(path)) for path in listed or [_path(table, key, f"{name}.")])
         else:
-            paths[key] = folder / _string(table, key, f"{name}.")
-    return paths
+            paths[key] = str(folder / _path(table, key, f"{name}."))
+    return kind(**paths)
 
 
 def _table(values: dict[str, Any], name: str) -> dict[str, Any]:
-    found = values.get(name, {})
-    if not isinstance(found, dict):
-        raise InputError(f"{name}: expected a table, found {found!r}")
-    return found
+    table = values.get(name, {})
+    if not isinstance(table, dict):
+        raise InputError(f"{name}: expected a table, found {table!r}")
+    return table
 
 
-def _string(values: dict[str, Any], name: str, prefix: str = "") -> str:
-    found = values.get(name)
-    if not isinstance(found, str):
-        raise InputError(f"{prefix}{name}: expected a path, found {'nothing' if found is None else repr(found)}")
-    return found
+def _path(values: dict[str, Any], name: str, prefix: str = "") -> str:
+    path = values.get(name)
+    if not isinstance(path, str):
+        raise InputError(f"{prefix}{name}: expected a path, found {'nothing' if path is None else repr(path)}")
+    return path
 
 
-def _check_keys(values: dict[str, Any], kind: type, prefix: str) -> None:
-    known = [item.name for item in dataclasses.fields(kind)]
+def _check_keys(values: dict[str, Any], kind: type[Any], prefix: str) -> None:
+    known = [field.name for field in dataclasses.fields(kind)]
     for name in values:
         if name not in known:
             raise InputError(f"unknown key {prefix}{name}{nearest(name, known)}")
+
+
+@contextlib.contextmanager
+def _at(place: str) -> Iterator[None]:
+    """Put the place in front of what is wrong there."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}{error}") from None

@@ -1,7 +1,8 @@
-"""Stages of an experiment: each is done again only when what it reads has changed."""
+"""Stages of an experiment: each is done again only when what it reads or made has changed."""
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -30,70 +31,122 @@ class Stage:
     """
 
     name: str
-    inputs: tuple[Path, ...]
+    inputs: tuple[str, ...]
     settings: Any
-    outputs: tuple[Path, ...]
+    outputs: tuple[str, ...]
     action: Callable[[], object]
     apart: bool = False
 
     def perform(self) -> None:
         """Make the outputs; a folder that was there goes only when the new one is there."""
-        with _set_aside([path for path in self.outputs if path.is_dir()]):
+        folders = [path for path in map(Path, self.outputs) if path.is_dir()]
+        for folder in folders:
+            folder.rename(_aside(folder))
+        try:
             self.action()
+        except BaseException:
+            self.recover()
+            raise
+        for folder in folders:
+            shutil.rmtree(_aside(folder))
+
+    def recover(self) -> None:
+        """Bring back a folder that was set aside, if the stage failed or was killed."""
+        for folder in map(Path, self.outputs):
+            if _aside(folder).is_dir():
+                shutil.rmtree(folder, ignore_errors=True)
+                _aside(folder).rename(folder)
 
     def needs(self, other: "Stage") -> bool:
         """Tell whether it reads what the other makes."""
-        made = [path.resolve() for path in other.outputs]
-        return any(not {path, *path.parents}.isdisjoint(made) for path in map(Path.resolve, self.inputs))
+        made, read = ({Path(path).resolve() for path in paths} for paths in (other.outputs, self.inputs))
+        return any(not made.isdisjoint((path, *path.parents)) for path in read)
 
 
-def wanted(inputs: Sequence[Path], settings: Any) -> dict[str, Any]:
-    """Return, as JSON values, all that decides the result of a stage."""
-    return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
-
-
-def run_stages(stages: Sequence[Stage], record: Path, jobs: int = 1) -> list[str]:
-    """Do the stages whose inputs, settings or outputs are not those of the record, and keep the record.
+def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
+    """Do the stages whose inputs, settings or outputs are not those of the record in `path`; return their names.
 
     With several jobs, stages that do not need each other and can be done apart are done at the same time. What the
     record does not know is left alone.
 
-    Returns:
-        The names of the stages that were done.
-
     Raises:
-        InputError: a file that no stage makes is not there, one that a stage makes is there already and not of this
-            record, or the record cannot be read; told before anything is done.
+        InputError: before anything is done: a file that no stage makes is not there, one that a stage makes is there
+            already and not of this record, or the record cannot be read.
     """
-    known = _read(record)
-    _check_files(stages, known)
+    record = _Record(path)
+    _check_files(stages, record)
     for stage in stages:
-        _recover(stage.outputs)
+        stage.recover()
     waiting, done = list(stages), []
-    running: dict[str, tuple[Stage, dict[str, Any]]] = {}
+    running: dict[str, Stage] = {}
     with Workers(min(jobs, sum(stage.apart for stage in stages) or 1)) as workers:
         while waiting or running:
-            ready = _ready(waiting, [stage for stage, _ in running.values()]) if workers.free else None
+            ready = _ready(waiting, list(running.values())) if workers.free else None
             if ready is None:
-                stage, asked = running.pop(workers.wait())
-            else:
-                waiting.remove(ready)
-                stage, asked = ready, wanted(ready.inputs, ready.settings)
-                new = known.get(stage.name) != {**asked, "outputs": _digests(stage.outputs)}
-                note(f"[{stages.index(stage) + 1}/{len(stages)}] {stage.name}{'' if new else ': up to date'}")
-                if not new:
-                    continue
-                known.setdefault(stage.name, {})
-                _write(record, known)
-                if jobs > 1 and stage.apart:
-                    running[stage.name] = stage, asked
-                    workers.start(stage.name, stage.perform)
-                    continue
-                stage.perform()
-            known[stage.name] = {**asked, "outputs": _digests(stage.outputs)}
-            _write(record, known)
-            done.append(stage.name)
+                ended = running.pop(workers.wait())
+                record.end(ended)
+                done.append(ended.name)
+                continue
+            waiting.remove(ready)
+            due = record.begin(ready)
+            note(f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}{'' if due else ': up to date'}")
+            if due:
+                running[ready.name] = ready
+                workers.start(ready.name, ready.perform, apart=jobs > 1 and ready.apart)
     return done
+
+
+class _Record:
+    """The fingerprint of each stage when it was last done, and digests of what it made, in a file of JSON."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begun: dict[str, dict[str, Any]] = {}
+        try:
+            self.stages: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            self.stages = {}
+        except ValueError:
+            raise InputError(f"{path}: cannot be read; remove the folder of results to do everything again") from None
+
+    def begin(self, stage: Stage) -> bool:
+        """Note that a stage begins and return True, unless it is up to date."""
+        before = _fingerprint(stage.inputs, stage.settings)
+        if self.stages.get(stage.name) == {**before, "outputs": _digests(stage.outputs)}:
+            return False
+        self._begun[stage.name] = before
+        self.stages.setdefault(stage.name, {})
+        self._write()
+        return True
+
+    def end(self, stage: Stage) -> None:
+        """Note that a stage was done with what it read when it began."""
+        self.stages[stage.name] = {**self._begun.pop(stage.name), "outputs": _digests(stage.outputs)}
+        self._write()
+
+    def _write(self) -> None:
+        with open_output(str(self._path)) as stream:
+            stream.write(json.dumps(self.stages, indent=1).encode() + b"\n")
+
+
+def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
+    """Return, as JSON values, all that decides the result of a stage."""
+    return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
+
+
+def _digests(paths: Sequence[str]) -> list[Any]:
+    """Digest of each file, of each file of a folder, or None; by content, so that a folder that moved is up to date."""
+    return [_digest(Path(path)) for path in paths]
+
+
+def _digest(path: Path) -> Any:
+    if path.is_dir():
+        return {str(child.relative_to(path)): digest(child) for child in sorted(path.rglob("*")) if child.is_file()}
+    return digest(path) if path.exists() else None
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.before")
 
 
 def _ready(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
@@ -107,80 +160,39 @@ def _ready(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
     return None
 
 
-def _check_files(stages: Sequence[Stage], known: dict[str, Any]) -> None:
-    made = {path for stage in stages for path in stage.outputs}
+def _check_files(stages: Sequence[Stage], record: _Record) -> None:
+    made = {Path(path) for stage in stages for path in stage.outputs}
     for stage in stages:
-        for path in stage.inputs:
+        for path in map(Path, stage.inputs):
             if made.isdisjoint({path, *path.parents}) and not path.exists():
                 raise InputError(f"{path}: No such file or directory")
-        for path in stage.outputs:
-            if stage.name not in known and path.exists():
+        for path in map(Path, stage.outputs):
+            if stage.name not in record.stages and path.exists():
                 raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
 
 
-def _digests(paths: Sequence[Path]) -> list[Any]:
-    """Content without names, so that a folder that was moved is still up to date."""
-    return [_digest(path) for path in paths]
+def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:
+    """Make the folder of a stage beside its place and move it there.
 
-
-@contextlib.contextmanager
-def _set_aside(folders: Sequence[Path]) -> Iterator[None]:
-    """Keep folders under another name while the block makes new ones; if it fails, they come back."""
-    for folder in folders:
-        folder.rename(_aside(folder))
-    try:
-        yield
-    except BaseException:
-        _recover(folders)
-        raise
-    for folder in folders:
-        shutil.rmtree(_aside(folder))
-
-
-def _recover(folders: Sequence[Path]) -> None:
-    """Bring back what was set aside for a stage that failed, or that was killed in an earlier run."""
-    for folder in folders:
-        if _aside(folder).is_dir():
-            shutil.rmtree(folder, ignore_errors=True)
-            _aside(folder).rename(folder)
-
-
-def _aside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.before")
+    What a killed run left of a stage with the same inputs and settings goes on: `make` begins a folder or finishes it.
+    """
+    place = Path(folder)
+    key = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
+    beside = place.with_name(f".{place.name}.training-{key}")
+    for other in place.parent.glob(f".{place.name}.training-*"):
+        if other != beside:
+            shutil.rmtree(other)
+    make(str(beside / place.name))
+    (beside / place.name).rename(place)
+    beside.rmdir()
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder of results for this process.
-
-    Raises:
-        InputError: another process holds it.
-    """
+    """Hold a folder of results for this process, unless another one does, which is an `InputError`."""
     with open(folder / ".lock", "w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(f"{folder}: another run is at work here") from None
         yield
-
-
-def _digest(path: Path) -> Any:
-    """Digest of a file, of each file of a folder, or None where there is neither."""
-    if path.is_dir():
-        return {str(child.relative_to(path)): digest(child) for child in sorted(path.rglob("*")) if child.is_file()}
-    return digest(path) if path.exists() else None
-
-
-def _write(record: Path, known: dict[str, Any]) -> None:
-    with open_output(str(record)) as stream:
-        stream.write(json.dumps(known, indent=1).encode() + b"\n")
-
-
-def _read(record: Path) -> dict[str, Any]:
-    try:
-        known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError:
-        raise InputError(f"{record}: cannot be read; remove the folder of results to do everything again") from None
-    return known

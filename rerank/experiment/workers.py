@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import TracebackType
-from typing import cast
+from typing import NamedTuple, cast
 
 from features.progress import note, speak_as
 from moses_io.errors import InputError
@@ -24,6 +24,14 @@ Action = Callable[[], object]
 """Something to do that can be pickled."""
 
 
+class _Process(NamedTuple):
+    name: str
+    slot: int
+    process: SpawnProcess
+    reason: Connection
+    """What went wrong, in a line, if it did."""
+
+
 class Workers:
     """Up to `jobs` processes at a time.
 
@@ -32,27 +40,31 @@ class Workers:
     """
 
     def __init__(self, jobs: int) -> None:
-        self._slots = list(range(jobs))
-        self._jobs = jobs
-        self._running: dict[int, tuple[str, int, SpawnProcess, Connection]] = {}
+        self._jobs, self._slots = jobs, list(range(jobs))
+        self._running: dict[int, _Process] = {}
+        self._done_here = ""
 
     def __enter__(self) -> "Workers":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for _, _, process, _ in self._running.values():
-            process.terminate()
-        for _, _, process, _ in self._running.values():
-            process.join(PATIENCE)
-            process.kill()
+        for running in self._running.values():
+            running.process.terminate()
+        for running in self._running.values():
+            running.process.join(PATIENCE)
+            running.process.kill()
 
     @property
     def free(self) -> bool:
         """Whether one more may start."""
-        return bool(self._slots)
+        return bool(self._slots) and not self._done_here
 
-    def start(self, name: str, action: Action) -> None:
-        """Do something in a process of its own, whose lines on stderr begin with the name."""
+    def start(self, name: str, action: Action, apart: bool = True) -> None:
+        """Do something in a process of its own, whose lines on stderr begin with the name, or here and now."""
+        if not apart:
+            action()
+            self._done_here = name
+            return
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
         ours, theirs = context.Pipe(duplex=False)
@@ -60,56 +72,58 @@ class Workers:
         with _environment(_share(slot, self._jobs)):
             process.start()
         theirs.close()
-        self._running[process.sentinel] = (name, slot, process, ours)
+        self._running[process.sentinel] = _Process(name, slot, process, ours)
 
     def wait(self) -> str:
         """Wait until one has ended, and return its name.
 
         Raises:
-            InputError: what it was given was at fault, or it was killed.
+            InputError: its input was at fault, or it was killed.
         """
-        ended = [cast(int, sentinel) for sentinel in wait(list(self._running))]
-        failed = {sentinel: _status(self._running[sentinel][2]) != 0 for sentinel in ended}
-        name, slot, process, told = self._running.pop(min(ended, key=failed.__getitem__))
-        self._slots = sorted([*self._slots, slot])
-        if process.exitcode == 0:
+        if self._done_here:
+            name, self._done_here = self._done_here, ""
             return name
+        some = [self._running[cast(int, sentinel)] for sentinel in wait(list(self._running))]
+        for each in some:
+            each.process.join()
+        ended = min(some, key=lambda each: each.process.exitcode != 0)
+        del self._running[ended.process.sentinel]
+        self._slots = sorted([*self._slots, ended.slot])
+        if ended.process.exitcode == 0:
+            return ended.name
         try:
-            reason = told.recv()
+            reason = ended.reason.recv()
         except EOFError:
-            reason = f"ended with status {process.exitcode}"
-        raise InputError(f"{name}: {reason}")
+            reason = f"ended with status {ended.process.exitcode}"
+        raise InputError(f"{ended.name}: {reason}")
 
 
 def do_all(actions: Mapping[str, Action], jobs: int) -> None:
     """Do all, one after the other, or `jobs` at a time in processes of their own."""
-    if jobs == 1:
-        for name, action in actions.items():
-            if len(actions) > 1:
-                note(name)
-            action()
-        return
+    apart = jobs > 1
     with Workers(min(jobs, len(actions))) as workers:
         for name, action in actions.items():
             if not workers.free:
                 workers.wait()
-            workers.start(name, action)
+            if not apart and len(actions) > 1:
+                note(name)
+            workers.start(name, action, apart)
         for _ in range(min(jobs, len(actions))):
             workers.wait()
 
 
-def _work(name: str, action: Action, told: Connection) -> None:
-    """Do something, and tell what went wrong; end with the parent."""
+def _work(name: str, action: Action, reason: Connection) -> None:
+    """Do something, and send the reason if it goes wrong; end with the parent."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     speak_as(name)
     try:
         action()
     except InputError as error:
-        told.send(str(error))
+        reason.send(str(error))
         sys.exit(2)
     except OSError as error:
-        told.send(f"{error.filename or 'output'}: {error.strerror}")
+        reason.send(f"{error.filename or 'output'}: {error.strerror}")
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -122,14 +136,9 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _status(process: SpawnProcess) -> int | None:
-    process.join()
-    return process.exitcode
-
-
 def _share(slot: int, jobs: int) -> dict[str, str]:
     """Return the variables that give process `slot` of `jobs` its share of the machine."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // jobs))}
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpus = named.split(",") if named else [str(number) for number, _ in enumerate(GPUS.glob("*"))]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rerank.report.changes import Change
-from rerank.report.evaluation import METRICS, Evaluation, Score
+from rerank.report.evaluation import REPORTED, Evaluation, Score
 
 MAIN_REASONS = 4
 """Features named as reasons of a change: those with the largest parts."""
@@ -18,12 +18,12 @@ def table(evaluation: Evaluation) -> list[str]:
         numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
     lines += [f"{name}: {text}" for name, text in evaluation.signatures.items()]
-    return lines + (evaluation.facts.told() if evaluation.facts else [])
+    return lines + (evaluation.facts.lines() if evaluation.facts else [])
 
 
 def cells(evaluation: Evaluation) -> list[list[str]]:
     """Return the head and the rows of the table, cell by cell."""
-    rows = [["system", *(cell for metric in METRICS for cell in (metric, "p"))]]
+    rows = [["system", *(cell for metric in REPORTED for cell in (metric, "p"))]]
     rows += [[name, *_numbers(scores)] for name, scores in evaluation.scores.items()]
     return rows + ([["best candidates", *_numbers(evaluation.best)]] if evaluation.best else [])
 
@@ -56,7 +56,7 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
 
 def _numbers(scores: dict[str, Score]) -> list[str]:
     numbers = []
-    for metric in METRICS:
+    for metric in REPORTED:
         score = scores[metric]
         numbers += [f"{score.value:.2f}", "" if score.p_value is None else f"{score.p_value:.3f}"]
     return numbers

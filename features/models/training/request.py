@@ -13,6 +13,9 @@ from moses_io.text import read_parallel, tokens
 if TYPE_CHECKING:
     from features.models.training.learner import TokenPair
 
+PAIR = {"forward": "../backward", "backward": "../forward"}
+"""Folders of two models that train together, and where each has the other."""
+
 
 @dataclass(frozen=True)
 class TrainingRequest:
@@ -53,19 +56,17 @@ class TrainingRequest:
 
     def check_start(self, other: "TrainingRequest") -> None:
         """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""
-        for name, there, here in (
-            ("symmetric", other.symmetric, self.symmetric),
-            ("backward", other.backward, self.backward),
-            ("right-to-left", other.right_to_left, self.right_to_left),
-        ):
-            if there != here:
-                raise InputError(f"that model has {name} {there}, this one {here}")
         (their_parts, theirs), (our_parts, ours) = other.settle(), self.settle()
-        for name, value in asdict(our_parts).items():
-            if name != "objectives" and asdict(their_parts)[name] != value:
-                raise InputError(f"that model has {name} {asdict(their_parts)[name]!r}, this one {value!r}")
+        expected = self._direction | asdict(our_parts)
+        for name, value in (other._direction | asdict(their_parts)).items():
+            if name != "objectives" and value != expected[name]:
+                raise InputError(f"that model has {name} {value!r}, this one {expected[name]!r}")
         if (theirs.bpe, theirs.words, theirs.frequency) != (ours.bpe, ours.words, ours.frequency):
             raise InputError("that model has another vocabulary; bpe, words and frequency must be the same")
+
+    @property
+    def _direction(self) -> dict[str, bool]:
+        return {"symmetric": self.symmetric, "backward": self.backward, "right-to-left": self.right_to_left}
 
     @property
     def symmetric(self) -> bool:
@@ -75,19 +76,27 @@ class TrainingRequest:
     @property
     def folders(self) -> tuple[str, ...]:
         """Folders of the models inside the folder of the training; one with an empty name, or two."""
-        return ("forward", "backward") if self.symmetric else ("",)
+        return tuple(PAIR) if self.symmetric else ("",)
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Parallel files, source first: a corpus to train on, and a set that decides when to stop."""
+class ParallelFiles:
+    """A text and its translation, one sentence a line."""
 
-    corpus: tuple[str, str]
-    dev: tuple[str, str]
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """A corpus to train on, and a set that decides when to stop."""
+
+    corpus: ParallelFiles
+    dev: ParallelFiles
 
 
 def train_model(
-    request: TrainingRequest, texts: Texts, output: str, device: str, start: str = "", resume: bool = False
+    request: TrainingRequest, files: TrainingFiles, output: str, device: str, start: str = "", resume: bool = False
 ) -> None:
     """Train into the folder `output`; settings and files are checked before torch is loaded.
 
@@ -95,15 +104,13 @@ def train_model(
     """
     request.check(start)
     architecture, training = request.settle()
-    corpus, dev = _read(texts.corpus, request.backward), _read(texts.dev, request.backward)
+    corpus, dev = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
     from features.models.device import find_device
     from features.models.folder import ModelConfig
     from features.models.training.loop import train
     from features.models.training.preparation import Task
 
-    names = request.folders
-    directions = names if len(names) > 1 else ("backward" if request.backward else "forward",)
-    partners = [f"../{name}" for name in reversed(names)] if len(names) > 1 else [""]
+    alone = ("backward" if request.backward else "forward", "")
     configs = [
         ModelConfig(
             preset=request.preset,
@@ -113,12 +120,12 @@ def train_model(
             right_to_left=request.right_to_left,
             partner=partner,
         )
-        for direction, partner in zip(directions, partners, strict=True)
+        for direction, partner in (PAIR.items() if request.symmetric else (alone,))
     ]
     task = Task(models=configs, corpus=corpus, dev=dev, folder=Path(output), device=find_device(device))
     train(task, Path(start) if start else None, resume)
 
 
-def _read(paths: tuple[str, str], backward: bool) -> "list[TokenPair]":
-    pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(*paths)]
+def _read(files: ParallelFiles, backward: bool) -> "list[TokenPair]":
+    pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(files.source, files.target)]
     return [(target, source) for source, target in pairs] if backward else pairs

@@ -11,7 +11,7 @@ from features.feature_set import FeatureSet
 from features.kinds.agreement import _trace
 from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
-from features.models.training.request import Texts, TrainingRequest, train_model
+from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from features.request import parse_requests
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
@@ -139,7 +139,8 @@ def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None
     files = [str(tmp_path / side) for side in ("s", "t")]
     for path in files:
         Path(path).write_text("a b\n" * 4)
-    texts = Texts((files[0], files[1]), (files[0], files[1]))
+    parallel = ParallelFiles(source=files[0], target=files[1])
+    texts = TrainingFiles(corpus=parallel, dev=parallel)
     train_model(TrainingRequest("luong-global-dot", settings=small), texts, str(tmp_path / "after"), "cpu")
     with pytest.raises(
         InputError, match="after: expected a model on words, from left to right, with wiring 'attend-fi"

@@ -10,7 +10,7 @@ import torch
 from features.models.folder import load_model
 from features.models.presets import PRESETS
 from features.models.scoring.alone import score_pairs
-from features.models.training.request import Texts, TrainingRequest, train_model
+from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines, tokens
@@ -21,18 +21,20 @@ STARTS = {"cohn-align-glofer-pre": "cohn-align", "cohn-align-sym-glofer-pre": "c
 
 
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Texts:
+def texts(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> TrainingFiles:
     folder = tmp_path_factory.mktemp("texts")
     for name, count in (("train", 200), ("dev", 20)):
         for side in ("de", "en"):
             lines = read_lines(str(sample / f"{name}.{side}"))[:count]
             (folder / f"{name}.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    train, dev = ((str(folder / f"{name}.de"), str(folder / f"{name}.en")) for name in ("train", "dev"))
-    return Texts(train, dev)
+    train, dev = (
+        ParallelFiles(source=str(folder / f"{name}.de"), target=str(folder / f"{name}.en")) for name in ("train", "dev")
+    )
+    return TrainingFiles(corpus=train, dev=dev)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory, texts: Texts) -> dict[str, Path]:
+def trained(tmp_path_factory: pytest.TempPathFactory, texts: TrainingFiles) -> dict[str, Path]:
     """All presets, each in a folder of its name."""
     folder = tmp_path_factory.mktemp("presets")
     for name in sorted(PRESETS, key=lambda name: name in STARTS):
@@ -86,7 +88,7 @@ def test_training_starts_from_the_weights_of_another_model(trained: dict[str, Pa
     assert 0 < distance(after) < distance(scratch)
 
 
-def test_what_cannot_be_started_from(trained: dict[str, Path], texts: Texts, tmp_path: Path) -> None:
+def test_what_cannot_be_started_from(trained: dict[str, Path], texts: TrainingFiles, tmp_path: Path) -> None:
     output = str(tmp_path / "model")
     for request, start, message in (
         (TrainingRequest("cohn-align-glofer-pre"), "", "starts from a trained model"),

@@ -4,7 +4,7 @@ import pytest
 
 from features.models.training.request import TrainingRequest
 from moses_io.errors import InputError
-from rerank.experiment.file import ModelEntry, NbestSet, read_experiment
+from rerank.experiment.file import ModelEntry, NbestFiles, read_experiment
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import Caution
 
@@ -40,8 +40,8 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     (tmp_path / "models" / "old").mkdir(parents=True)
     experiment = read_experiment(str(path))
     assert experiment.output == tmp_path / "work"
-    assert experiment.dev == NbestSet(
-        tmp_path / "dev.de", (tmp_path / "dev.en", Path("/abs/dev.en2")), tmp_path / "dev.nbest.gz"
+    assert experiment.dev == NbestFiles(
+        source=f"{tmp_path}/dev.de", reference=(f"{tmp_path}/dev.en", "/abs/dev.en2"), nbest=f"{tmp_path}/dev.nbest.gz"
     )
     forward = {"hidden": 64, "rate": 0.01, "terms": ["markov"], "reverse": False}
     assert experiment.models["forward"] == ModelEntry(TrainingRequest("cohn-align", settings=forward))

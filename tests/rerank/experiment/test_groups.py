@@ -26,7 +26,7 @@ def test_presets_and_seeds_become_models() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("N=neural:many", ["N1=neural:many-a-1", "N2=neural:many-b-1"]),
         ("N=neural:many[logprob,worst]", ["N1=neural:many-a-1[logprob,worst]", "N2=neural:many-b-1[logprob,worst]"]),
@@ -37,8 +37,8 @@ def test_presets_and_seeds_become_models() -> None:
         ("N=length", ["N=length"]),
     ],
 )
-def test_a_feature_of_a_group_stands_for_its_models(text: str, wanted: list[str]) -> None:
-    assert expand_feature(parse_requests([text])[0], GROUPS) == parse_requests(wanted)
+def test_a_feature_of_a_group_stands_for_its_models(text: str, expected: list[str]) -> None:
+    assert expand_feature(parse_requests([text])[0], GROUPS) == parse_requests(expected)
 
 
 def test_groups_of_different_sizes_have_no_pairs() -> None:

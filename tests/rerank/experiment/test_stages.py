@@ -12,7 +12,7 @@ def copy(name: str, source: Path, target: Path, settings: object = None) -> Stag
     def action() -> None:
         target.write_bytes(source.read_bytes())
 
-    return Stage(name, (source,), settings, (target,), action)
+    return Stage(name, (str(source),), settings, (str(target),), action)
 
 
 def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
     def fail() -> None:
         raise KeyboardInterrupt
 
-    stages = [copy("one", a, b), Stage("two", (b,), None, (tmp_path / "c",), fail)]
+    stages = [copy("one", a, b), Stage("two", (str(b),), None, (str(tmp_path / "c"),), fail)]
     with pytest.raises(KeyboardInterrupt):
         run_stages(stages, record)
     assert run_stages([stages[0], copy("two", b, tmp_path / "c")], record) == ["two"]
@@ -61,7 +61,9 @@ def test_what_was_made_but_not_recorded_is_made_again(tmp_path: Path) -> None:
     a, record = tmp_path / "a", tmp_path / "record"
     a.write_text("1")
     stages = [
-        Stage(name, (a,), None, (tmp_path / name,), partial(make, tmp_path / name, name == "second"), apart=True)
+        Stage(
+            name, (str(a),), None, (str(tmp_path / name),), partial(make, tmp_path / name, name == "second"), apart=True
+        )
         for name in ("first", "second")
     ]
     with pytest.raises(InputError, match="second: no luck"):
@@ -130,7 +132,7 @@ def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Sta
         if fails:
             raise KeyboardInterrupt
 
-    return Stage("train", (source,), settings, (folder,), action)
+    return Stage("train", (str(source),), settings, (str(folder),), action)
 
 
 def test_a_missing_input_is_told_before_anything_is_done(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_text(changes: list[Change]) -> None:
 
 
 def test_page(changes: list[Change]) -> None:
-    evaluation = evaluate([("moses", BEFORE), ("reranked", AFTER)], [REFERENCE])
+    evaluation = evaluate({"moses": BEFORE, "reranked": AFTER}, [REFERENCE])
     text = page(evaluation, changes, 4)
     assert "<dd>a b <del>x</del></dd><dt>after</dt><dd>a b <ins>c</ins></dd>" in text
     assert "<dd>d</dd><dt>after</dt><dd>d <ins>&lt;e&gt;</ins></dd>" in text

@@ -18,8 +18,8 @@ def moses(sample: Path) -> list[str]:
 def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> None:
     """82.84 by multi-bleu.perl on Moses' output; 95.20 for the best candidates by smoothed sentence BLEU."""
     reference = read_lines(str(sample / "test.en"))
-    facts = look_up(str(sample / "test.nbest.gz"), [reference], [("moses", moses), ("x", ["x"] * 400)], Filters(""))
-    evaluation = evaluate([("moses", moses), ("best", facts.best)], [reference], facts=facts)
+    facts = look_up(str(sample / "test.nbest.gz"), [reference], {"moses": moses, "x": ["x"] * 400}, Filters(""))
+    evaluation = evaluate({"moses": moses, "best": facts.best}, [reference], facts=facts)
     assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == "82.84"
     assert f"{evaluation.scores['best']['BLEU'].value:.2f}" == "95.20"
     assert evaluation.best is not None
@@ -40,7 +40,7 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
 
 def test_the_same_lines_are_no_better(moses: list[str], sample: Path) -> None:
     reference = read_lines(str(sample / "test.en"))
-    scores = evaluate([("moses", moses), ("again", list(moses)), ("other", ["x", *moses[1:]])], [reference]).scores
+    scores = evaluate({"moses": moses, "again": list(moses), "other": ["x", *moses[1:]]}, [reference]).scores
     for metric in ("BLEU", "chrF", "TER"):
         assert scores["moses"][metric].p_value is None
         assert scores["again"][metric].p_value == 1
@@ -49,27 +49,27 @@ def test_the_same_lines_are_no_better(moses: list[str], sample: Path) -> None:
 
 def test_a_system_of_another_length(sample: Path) -> None:
     with pytest.raises(InputError, match="x has 1 lines, the reference has 400"):
-        look_up(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], [("x", ["x"])], Filters(""))
+        look_up(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], {"x": ["x"]}, Filters(""))
 
 
 def test_blanks_other_than_the_space_do_not_split_tokens() -> None:
     joined = ["a\u00a0b c\u2028d e f g"]
     apart = ["a b c d e f g"]
-    assert evaluate([("x", joined)], [joined]).scores["x"]["BLEU"].value == pytest.approx(100)
-    assert evaluate([("x", joined)], [apart]).scores["x"]["BLEU"].value < 50
-    assert evaluate([("x", joined)], [apart], tokenize="13a").scores["x"]["BLEU"].value == pytest.approx(100)
+    assert evaluate({"x": joined}, [joined]).scores["x"]["BLEU"].value == pytest.approx(100)
+    assert evaluate({"x": joined}, [apart]).scores["x"]["BLEU"].value < 50
+    assert evaluate({"x": joined}, [apart], tokenize="13a").scores["x"]["BLEU"].value == pytest.approx(100)
 
 
 def test_several_references() -> None:
-    both = evaluate([("x", ["a b c d e"])], [["a b c d e"], ["z"]])
+    both = evaluate({"x": ["a b c d e"]}, [["a b c d e"], ["z"]])
     assert both.scores["x"]["BLEU"].value == pytest.approx(100)
     assert "nrefs:2" in both.signatures["BLEU"]
 
 
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(InputError, match="x has 2 lines, the reference has 1"):
-        evaluate([("x", ["a", "b"])], [["a"]])
+        evaluate({"x": ["a", "b"]}, [["a"]])
     with pytest.raises(InputError, match="x:2: segmentation marks"):
-        evaluate([("x", ["a", "b |0-1|"])], [["a", "b"]])
+        evaluate({"x": ["a", "b |0-1|"]}, [["a", "b"]])
     with pytest.raises(InputError, match="--tokenize klingon: sacreBLEU knows"):
-        evaluate([("x", ["a"])], [["a"]], tokenize="klingon")
+        evaluate({"x": ["a"]}, [["a"]], tokenize="klingon")

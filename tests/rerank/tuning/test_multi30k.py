@@ -21,8 +21,8 @@ def test_lists_of_multi30k(data: Path, name: str, sentences: int, candidates: in
     lists = list(read_nbest(nbest))
     assert (len(lists), sum(len(item.hypotheses) for item in lists)) == (sentences, candidates)
     first = [item.hypotheses[0].text for item in lists]
-    facts = look_up(nbest, [reference], [("moses", first)], Filters(""))
-    evaluation = evaluate([("moses", first)], [reference], facts=facts)
+    facts = look_up(nbest, [reference], {"moses": first}, Filters(""))
+    evaluation = evaluate({"moses": first}, [reference], facts=facts)
     assert set(facts.ranks["moses"]) == {1}
     assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == moses
     assert evaluation.best is not None
