@@ -137,7 +137,7 @@ def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, f
         count = bleu.counter([lines[sentence_list.sentence] for lines in references])
         texts = [filters(hypothesis.text) for hypothesis in sentence_list.hypotheses]
         scores = bleu.formula.smoothed(np.array([count(text) for text in texts]))  # (N, formula.size) -> (N,)
-        best[sentence_list.sentence] = texts[int(np.argmax(scores))]
+        best[sentence_list.sentence] = texts[int(np.argmax(scores))]  # ()
         for name, lines in systems.items():
             line = tokens(lines[sentence_list.sentence])
             places = (place for place, text in enumerate(texts, start=1) if tokens(text) == line)

@@ -52,7 +52,7 @@ class FeatureSetScores:
 
 
 class Chosen(NamedTuple):
-    """(sentences, formula.size) statistics of the candidates that a set of features chooses."""
+    """(n, formula.size) statistics of the candidates that a set of features chooses."""
 
     dev: Array
     test: Array
@@ -93,7 +93,7 @@ def ablate(dev: Problem, test: Problem, tuning: Tuning, new: dict[str, Integers]
             on_dev = out_of_fold(rest, once, folds, bar)
             weights = run(rest, once).weights
             vector = test.candidates.space.vector(dev.candidates.space.weights(weights))  # (size,), in test's own order
-            chosen[name] = Chosen(dev=on_dev, test=test.chosen(vector))  # (sentences, formula.size) each
+            chosen[name] = Chosen(dev=on_dev, test=test.chosen(vector))  # (n, formula.size) each
             bar.advance(1, "")
     return [_scores(name, chosen, dev) for name in left_out]
 
@@ -112,7 +112,7 @@ def _scores(name: str, chosen: dict[str, Chosen], dev: Problem) -> FeatureSetSco
 
 
 def _score(problem: Problem, statistics: Array) -> float:
-    return float(problem.formula.score(statistics.sum(axis=0)))
+    return float(problem.formula.score(statistics.sum(axis=0)))  # ()
 
 
 def _p_value(problem: Problem, *sides: Array) -> float:
