@@ -47,8 +47,7 @@ class ExpectedSettings:
 
 def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
     """Tune weights; of the stages' results and the start, the best on the list is returned."""
-    before = best = problem.measure(problem.start)
-    weights, result = problem.start, problem.start
+    best, weights, result = problem.measure(problem.start), problem.start, problem.start
     bounds = Bounds(*problem.bounds())
     for entropy in settings.entropies:
         options = {"maxiter": settings.steps}
@@ -59,7 +58,7 @@ def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
         metric = problem.measure(weights)
         if metric > best:
             best, result = metric, weights
-    return Tuned(result, metric=best, start=before)
+    return Tuned(result, best)
 
 
 def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tuple[float, Array]:

@@ -142,8 +142,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
     """
     rng = np.random.default_rng(settings.seed)
     mira = Mira(problem, settings)
-    before = best = problem.measure(problem.start)
-    weights = problem.start
+    best, weights = problem.measure(problem.start), problem.start
     order: Integers = np.arange(len(problem.candidates.sentences))
     for _ in range(settings.iterations):
         rng.shuffle(order)
@@ -151,7 +150,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
         metric = problem.measure(average)
         if metric > best:
             best, weights = metric, average
-    return Tuned(weights, metric=best, start=before)
+    return Tuned(weights, best)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -65,7 +65,7 @@ def tune(problem: Problem, settings: MertSettings) -> Tuned:
         with ThreadPoolExecutor(len(NOISES)) as pool:
             ends += pool.map(lambda noise, rng: _chain(search, begin, settings, noise, rng), NOISES, rngs[1:])
     best = max(ends, key=search.worth)
-    return Tuned(best, metric=problem.measure(best), start=problem.measure(problem.start))
+    return Tuned(best, problem.measure(best))
 
 
 def _chain(search: "LineSearch", begin: Array, settings: MertSettings, noise: float, rng: np.random.Generator) -> Array:

@@ -42,7 +42,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
         metric = seen.measure(average)
         if metric > best:
             best, weights = metric, average
-    return Tuned(weights, metric=problem.measure(weights), start=problem.measure(problem.start))
+    return Tuned(weights, problem.measure(weights))
 
 
 def seen_by_kbmira(candidates: Candidates) -> Integers:

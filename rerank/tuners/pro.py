@@ -52,7 +52,7 @@ def tune(problem: Problem, settings: ProSettings) -> Tuned:
         raise InputError(f"no two candidates of a sentence differ by {settings.least:g} in the metric")
     rows = problem.candidates.matrix()
     weights = classify(problem, rows[better] - rows[worse], settings)
-    return Tuned(weights, metric=problem.measure(weights), start=problem.measure(problem.start))
+    return Tuned(weights, problem.measure(weights))
 
 
 def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -> Array:

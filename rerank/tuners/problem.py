@@ -70,13 +70,11 @@ class Tuned:
     Attributes:
         weights: (size,) in the order of the feature space.
         metric: 0 … 1, of the best candidates under these weights.
-        start: the same under the start weights.
         runs: the same of each of several runs whose weights were averaged.
     """
 
     weights: Array
     metric: float
-    start: float
     runs: tuple[float, ...] = ()
 
 

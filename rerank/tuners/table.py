@@ -81,8 +81,7 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     inside = Inside(problem)
     runs = _runs(inside.problem, tuning) if inside.tunable else []
     weights = inside.mean([tuned.weights for tuned in runs] or [inside.problem.start])
-    metrics = tuple(tuned.metric for tuned in runs)
-    return Tuned(weights, metric=problem.measure(weights), start=problem.measure(problem.start), runs=metrics)
+    return Tuned(weights, problem.measure(weights), runs=tuple(tuned.metric for tuned in runs))
 
 
 def _runs(problem: Problem, tuning: Tuning) -> list[Tuned]:

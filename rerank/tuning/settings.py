@@ -36,11 +36,6 @@ def settle(values: dict[str, Any]) -> Tuning:
             raise InputError(f"unknown key {name!r}{nearest(name, [*known, *shared])}")
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
     tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
-    _check(tuning)
-    return tuning
-
-
-def _check(tuning: Tuning) -> None:
     Metric(tuning.metric)
     check_numbers(1, whole=True, runs=tuning.runs)
     if tuning.parity not in ("", "moses"):
@@ -48,3 +43,4 @@ def _check(tuning: Tuning) -> None:
     plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze
     if tuning.parity and not plain:
         raise InputError("parity: Moses is followed by one run of kbmira on BLEU, with no sign and nothing frozen")
+    return tuning

@@ -70,20 +70,20 @@ def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     helpful = not folds or _help(problem, tuning, new, folds)
     if caution.ablate:
         _ablate(problem, tuning, caution.folds or FOLDS)
-    tuned, kept = run(problem, tuning), []
+    before, tuned, kept = problem.measure(problem.start), run(problem, tuning), []
     if len(tuned.runs) > 1:
         metrics = 100 * np.array(tuned.runs)
         note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
-    if max(tuned.metric, tuned.start) == 0:
+    if max(tuned.metric, before) == 0:
         hint = "do list and references fit (tokens, case)?"
         raise InputError(f"{name} on the tuning set is 0 whatever the weights; {hint}")
     if caution.fallback and not helpful:
         kept = ["the start weights are kept: on folds the new features gain nothing"]
         note(kept[0])
         inside = Inside(problem)
-        tuned = Tuned(inside.mean([inside.problem.start]), metric=tuned.start, start=tuned.start)
+        tuned = Tuned(inside.mean([inside.problem.start]), before)
     signature = f"{tuning.signature}|metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
-    gain = f"{name} on the tuning set {100 * tuned.start:.2f} -> {100 * tuned.metric:.2f}"
+    gain = f"{name} on the tuning set {100 * before:.2f} -> {100 * tuned.metric:.2f}"
     note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
     write_weights(output, space.weights(tuned.weights), [signature, gain, *kept])
