@@ -163,7 +163,8 @@ def _network(config: ModelConfig, source: int, target: int, start: Model | None)
             for embedding in (network.source_embedding, network.target_embedding):
                 embedding.weight[PADDING].zero_()
     if start:
-        network.load_state_dict(network.state_dict() | start.network.state_dict())
+        own, started = network.state_dict(), start.network.state_dict()
+        network.load_state_dict(own | {name: tensor for name, tensor in started.items() if name in own})
     return network
 
 
