@@ -186,7 +186,7 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: State) -> Choice:
             hope, highest, hoped = candidate, real(score + lead), lead
         if candidate == start or real(score - lead) > lowest:
             fear, lowest, feared = candidate, real(score - lead), lead
-    return Choice(hope, fear, real(hoped - feared))
+    return Choice(hope=hope, fear=fear, lead=real(hoped - feared))
 
 
 @numba.njit(cache=True)
