@@ -9,16 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from features.arrays import Array, AttentionRows
 from moses_io.hypothesis import Hypothesis
-
-Array = NDArray[np.float64]
-
-AttentionRows = NDArray[np.float32]
-"""(J+1, I+2) attention of a candidate: target words and `</s>` on `<s>`, source words and `</s>`, as the network has
-them: of a backward model its target is the source sentence."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from features.feature import Array, Feature, ListFeature, ModelFeature, Need, Resources, Sentence, Steps
+from features.arrays import Array
+from features.feature import Feature, ListFeature, ModelFeature, Need, Resources, Sentence, Steps
 from features.models.tables import load
 from features.request import FeatureRequest
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from features.arrays import Array
 
 
 @numba.njit(cache=True)

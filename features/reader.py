@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from features.arrays import AttentionRows
 from features.cache import Cache
-from features.feature import AttentionRows, Reading, Resources, Sentence, Steps
+from features.feature import Reading, Resources, Sentence, Steps
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model, load_model
 from features.models.scoring.alone import score_alone

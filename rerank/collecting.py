@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from features.arrays import Array
 from moses_io.nbest import SentenceList
-from rerank.candidates import Array, Candidates, FeatureSpace, Sparse
+from rerank.candidates import Candidates, FeatureSpace, Sparse
 
 
 class Collector:

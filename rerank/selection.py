@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from features.arrays import Array
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.hypothesis import with_total
@@ -16,7 +17,7 @@ from moses_io.streams import open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
-from rerank.candidates import Array, FeatureSpace
+from rerank.candidates import FeatureSpace
 from rerank.collecting import collect, dense_features
 from rerank.weights import unused_weights
 

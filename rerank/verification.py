@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from features.feature import Array, Sentence
+from features.arrays import Array
+from features.feature import Sentence
 
 
 class Sample:

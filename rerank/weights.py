@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from features.arrays import Array
 from features.progress import note
 from features.request import REST
 from moses_io.errors import InputError, nearest
 from moses_io.hypothesis import UNLABELLED
 from moses_io.weights import Weights, read_weights
-from rerank.candidates import Array, FeatureSpace
+from rerank.candidates import FeatureSpace
 
 UNTUNEABLE = "UnknownWordPenalty"
 """Moses never prints this one; its part of the total is left out of our score."""

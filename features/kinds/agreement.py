@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import Array, AttentionRows, ModelFeature, Need, Reading, Sentence
+from features.arrays import Array, AttentionRows
+from features.feature import ModelFeature, Need, Reading, Sentence
 from features.kinds.phrases import alignment_of
 from features.models.settings import check_rows
 from features.reader import Reader

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from features.formulas import bleu, chrf
 from features.ngrams import ORDER, Ngram, by_length, count_ngrams
 from moses_io.errors import InputError

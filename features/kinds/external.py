@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from features.feature import Array, ListFeature, Resources, Sentence
+from features.arrays import Array
+from features.feature import ListFeature, Resources, Sentence
 from features.kinds.score_files import read_scores
 from moses_io.errors import InputError
 from moses_io.streams import digest

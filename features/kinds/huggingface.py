@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from features.request import split_values
 from moses_io.errors import InputError
 from moses_io.streams import digest

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from moses_io.errors import InputError
 from moses_io.streams import digest
 from moses_io.text import read_parallel, tokens

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from features.kinds.length import two_files
 from features.progress import progress_bar
 from moses_io.errors import InputError

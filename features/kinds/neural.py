@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import Array, ModelFeature, Need, Reading, Sentence
+from features.arrays import Array
+from features.feature import ModelFeature, Need, Reading, Sentence
 from features.models.tables import VALUES
 from features.reader import Reader
 from features.request import split_values

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from moses_io.alignment import Alignment, Phrase, segmentation, word_alignment
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import Hypothesis

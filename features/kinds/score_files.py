@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from features.feature import Array
+from features.arrays import Array
 from moses_io.errors import InputError
 from moses_io.streams import name_of
 from moses_io.text import number, read_lines, tokens

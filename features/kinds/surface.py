@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 
 Tokens = tuple[str, ...]
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from features.arrays import Array, Integers
 from features.formulas import bleu, chrf, ter
-from rerank.candidates import Array, Integers
 
 BLEU, CHRF, TER = range(3)
 """Codes of the formulas."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
+from features.arrays import Array
 from moses_io.errors import InputError
-from rerank.candidates import Array
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 

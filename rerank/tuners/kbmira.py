@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from features.arrays import Array, Integers
 from moses_io.errors import InputError
-from rerank.candidates import Array, Integers, Sparse
+from rerank.candidates import Sparse
 from rerank.metrics.formula import Parts, length, value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
@@ -186,7 +187,7 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: State) -> Choice:
             hope, highest, hoped = candidate, real(score + lead), lead
         if candidate == start or real(score - lead) > lowest:
             fear, lowest, feared = candidate, real(score - lead), lead
-    return Choice(hope, fear, real(hoped - feared))
+    return Choice(hope=hope, fear=fear, lead=real(hoped - feared))
 
 
 @numba.njit(cache=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from rerank.candidates import Array, Integers
+from features.arrays import Array, Integers
 from rerank.metrics.formula import Parts, value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
@@ -173,8 +173,8 @@ class LineSearch:
         worths = np.where(np.isnan(points), -np.inf, metrics - self._ridge * costs)  # (corners + 1,)
         best, stay = int(np.argmax(worths)), float(metrics[here] - self._ridge * (away @ away))
         if worths[best] <= stay:
-            return Step(stay, 0.0, direction)
-        return Step(float(worths[best]), float(points[best]), direction)
+            return Step(worth=stay, distance=0.0, direction=direction)
+        return Step(worth=float(worths[best]), distance=float(points[best]), direction=direction)
 
     def _reach(self, weights: Array, direction: Array) -> tuple[float, float]:
         """Return the smallest and the largest x with weights that are allowed."""
@@ -265,4 +265,4 @@ def _envelopes(slopes: Array, heights: Array, order: Integers, offsets: Integers
         for number in range(1, size):
             corners[count], old[count], new[count] = since[number], stack[number - 1], stack[number]
             count += 1
-    return Envelopes(first, corners[:count].copy(), old[:count].copy(), new[:count].copy())
+    return Envelopes(first=first, corners=corners[:count].copy(), old=old[:count].copy(), new=new[:count].copy())

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from features.arrays import Array, Integers
 from moses_io.errors import InputError
-from rerank.candidates import Array, Candidates, Integers
+from rerank.candidates import Candidates
 from rerank.tuners.kbmira import KbmiraSettings, Mira
 from rerank.tuners.problem import Problem, Tuned
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
+from features.arrays import Array, Integers
 from moses_io.errors import InputError
-from rerank.candidates import Array, Integers
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from features.arrays import Array, Integers
 from moses_io.errors import InputError
-from rerank.candidates import Array, Candidates, Integers
+from rerank.candidates import Candidates
 from rerank.metrics.formula import Formula
 
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rerank.candidates import Array, FeatureSpace
+from features.arrays import Array
+from rerank.candidates import FeatureSpace
 from rerank.tuners.problem import Problem
 
 LEAST = 0.01
@@ -19,7 +20,7 @@ SCORES = 0.3
 """Standard deviation of scores within a sentence under the start weights; the decoder's are about this."""
 
 
-class Inside:
+class ScaledProblem:
     """A problem to tune, and the way back.
 
     Dense features are divided by their standard deviation within sentences, pooled over all sentences. Sparse ones

@@ -9,7 +9,7 @@ from typing import Any
 from moses_io.errors import InputError
 from rerank.tuners import expected, kbmira, mert, moses, pro
 from rerank.tuners.problem import Problem, Tuned
-from rerank.tuners.scaled import Inside
+from rerank.tuners.scaled import ScaledProblem
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
         if (problem.lower == problem.upper).any():
             raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
         return moses.tune(problem, tuning.settings)
-    inside = Inside(problem)
-    runs = _runs(inside.problem, tuning) if inside.tunable else []
-    weights = inside.mean([tuned.weights for tuned in runs] or [inside.problem.start])
+    scaled = ScaledProblem(problem)
+    runs = _runs(scaled.problem, tuning) if scaled.tunable else []
+    weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])
     return Tuned(weights, problem.measure(weights), runs=tuple(tuned.metric for tuned in runs))
 
 

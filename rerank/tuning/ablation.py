@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from features.arrays import Array, Integers
 from features.progress import progress_bar
 from moses_io.streams import open_output
 from moses_io.text import encode
-from rerank.candidates import Array, Integers
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 from rerank.tuning.folds import out_of_fold, p_value, without

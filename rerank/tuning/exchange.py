@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from features.arrays import Array
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.extractor import Block, write_block
@@ -12,7 +13,7 @@ from moses_io.streams import open_output
 from moses_io.text import encode, number, read_lines, tokens
 from moses_io.weights import Weights, read_weights, write_weights
 from rerank import __version__
-from rerank.candidates import Array, Candidates, FeatureSpace
+from rerank.candidates import Candidates, FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Lists, TuningSet
 from rerank.weights import compare, read_start

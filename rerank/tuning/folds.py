@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from features.arrays import Array, Integers
 from features.progress import Bar, progress_bar
 from moses_io.errors import InputError
-from rerank.candidates import Array, Integers
 from rerank.metrics.formula import Formula
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from features.arrays import Integers
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.weights import Weights, write_weights
 from rerank import __version__
-from rerank.candidates import Candidates, FeatureSpace, Integers
+from rerank.candidates import Candidates, FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem, Tuned
-from rerank.tuners.scaled import Inside
+from rerank.tuners.scaled import ScaledProblem
 from rerank.tuners.table import Tuning, run
 from rerank.tuning.folds import cross_validate
 from rerank.tuning.tuning_set import Extracted, Lists
@@ -80,8 +81,8 @@ def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     if caution.fallback and not helpful:
         kept = ["the start weights are kept: on folds the new features gain nothing"]
         note(kept[0])
-        inside = Inside(problem)
-        tuned = Tuned(inside.mean([inside.problem.start]), before)
+        scaled = ScaledProblem(problem)
+        tuned = Tuned(scaled.mean([scaled.problem.start]), before)
     signature = f"{tuning.signature}|metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
     gain = f"{name} on the tuning set {100 * before:.2f} -> {100 * tuned.metric:.2f}"
     note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")

@@ -6,12 +6,13 @@ from itertools import groupby, zip_longest
 
 import numpy as np
 
+from features.arrays import Array
 from features.progress import progress_bar
 from moses_io.errors import InputError
 from moses_io.extractor import read_blocks
 from moses_io.nbest import check_id, pool, without_marks
 from moses_io.text import read_references
-from rerank.candidates import Array, Candidates
+from rerank.candidates import Candidates
 from rerank.collecting import Collector
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.filters import Filters

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.kinds.table import FEATURES
 from features.models.tables import VALUES

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.feature import Array, Sentence
+from features.arrays import Array
+from features.feature import Sentence
 from rerank.verification import Sample
 
 Command = Callable[..., tuple[int, bytes, str]]

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from features.feature import AttentionRows, Sentence
+from features.arrays import AttentionRows
+from features.feature import Sentence
 from features.models.batches import pad
 from features.models.folder import Model
 from features.models.network.model import TokenScores

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from features.arrays import Integers
 from features.models.vocabulary import BEGIN, END
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

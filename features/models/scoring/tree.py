@@ -10,14 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from features.feature import AttentionRows, Sentence, Steps
+from features.arrays import AttentionRows, Integers
+from features.feature import Sentence, Steps
 from features.models.batches import pad
 from features.models.folder import Model
 from features.models.network.decoder import State
 from features.models.network.softmax import BLOCK
 from features.models.network.source import gather, join
 from features.models.scoring.alone import encode_target, fertility, mean_log
-from features.models.scoring.prefixes import Integers, Level, prefix_tree
+from features.models.scoring.prefixes import Level, prefix_tree
 from features.models.scoring.values import WORST, CandidateScores, SourceWords, Sums, of_tokens, select
 from features.models.settings import Architecture
 from features.models.vocabulary import UNKNOWN

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from features.feature import Array, AttentionRows, Steps
+from features.arrays import Array, AttentionRows
+from features.feature import Steps
 from features.models.network.objectives import log_density
 from features.models.tables import VALUES, load
 

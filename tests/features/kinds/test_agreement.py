@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import features.reader as features_reader
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.kinds.agreement import _trace
 from features.models.folder import load_model

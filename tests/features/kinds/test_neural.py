@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.models.batches import pad
 from features.models.folder import Model, ModelConfig, load_model

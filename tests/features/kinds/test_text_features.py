@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from features.feature import Array, Resources, Sentence
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.kinds.lexical import SMALLEST, estimate, model1
 from features.request import FeatureRequest

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rerank.candidates import Array
+from features.arrays import Array
 from rerank.metrics.bleu import SentenceReferences
 from rerank.metrics.metric import Metric
 

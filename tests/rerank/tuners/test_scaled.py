@@ -8,7 +8,7 @@ import pytest
 
 from rerank.candidates import FeatureSpace, Sparse
 from rerank.tuners.problem import Problem
-from rerank.tuners.scaled import Inside
+from rerank.tuners.scaled import ScaledProblem
 from rerank.tuners.table import TUNERS, run
 from rerank.tuning.settings import settle
 
@@ -55,7 +55,7 @@ def test_a_constant_feature_keeps_its_weight(make_problem: Make) -> None:
     """No tuner sees it; beside the others it weighs what it did."""
     constant = started(make_problem)
     constant.candidates.dense[:, 2] = np.repeat(0.1 * np.arange(20.0), 8)
-    inside = Inside(constant)
+    inside = ScaledProblem(constant)
     assert inside.problem.candidates.dense.shape[1] == 2
     scores = constant.candidates.dense[:, :2] @ START[:2]
     scale = 0.3 / np.sqrt(np.var(scores.reshape(20, 8), axis=1).mean())
