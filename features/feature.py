@@ -9,19 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from features.arrays import Array, AttentionRows
 from moses_io.hypothesis import Hypothesis
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A source sentence and its candidates.
+    """A source sentence by its id and tokens, and the tokens of its candidates.
 
-    Attributes:
-        sentence: its id.
-        source: its tokens.
-        hypotheses: tokens of each candidate.
-        lines: of the list, for features that look at more than the text; may be left out for others.
+    Lines are those of the list, for features that look at more than the text; they may be left out for others.
     """
 
     sentence: int
@@ -53,6 +51,21 @@ class Feature(Protocol):
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(candidates of all sentences, values) in the order of the list."""
+
+
+class CandidateFeature(ABC):
+    """A `Feature` of the words of a source and of one candidate, whatever the others are."""
+
+    signature: str
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
+        """(N, values)."""
+        rows = [self.row(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
+        return np.array(rows, dtype=np.float64)
+
+    @abstractmethod
+    def row(self, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> Sequence[float]:
+        """Return the values of a candidate."""
 
 
 class ListFeature(ABC):

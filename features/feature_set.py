@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from features.arrays import Array
-from features.feature import Feature, ListFeature, ModelFeature, Need, Resources, Sentence, Steps
+from features.feature import Feature, ListFeature, ModelFeature, Need, Reading, Resources, Sentence, Steps
 from features.models.tables import load
 from features.request import FeatureRequest
 
@@ -49,13 +49,11 @@ class FeatureSet:
 
     def score(self, sentences: Sequence[Sentence]) -> Scored:
         """Have all models read the sentences, and all features say what they make of them."""
-        joint = _joint([need for needs in self._needs.values() for need in needs])
-        readings = {
-            need.folders: self._readers[need.folders].read(sentences, need.values, need.attention) for need in joint
-        }
+        readings: dict[tuple[str, ...], Reading] = {}
         columns, steps = [], Steps()
-        for reading in readings.values():
-            steps = steps.plus(reading.steps)
+        for need in _joint([need for needs in self._needs.values() for need in needs]):
+            reading = self._readers[need.folders].read(sentences, need.values, need.attention)
+            readings[need.folders], steps = reading, steps.plus(reading.steps)
         for label, feature in self._features.items():
             if isinstance(feature, ModelFeature):
                 values = feature(sentences, [readings[need.folders] for need in self._needs[label]])
@@ -82,17 +80,13 @@ class FeatureSet:
         if not (isinstance(kind, type) and issubclass(kind, ModelFeature)):
             feature: Feature | ListFeature = kind(request.argument, self._resources)
             return feature
-        self._needs[request.label] = kind.needs(request.argument)
-        readers = [self._reader(need.folders) for need in self._needs[request.label]]
-        return kind(request.argument, readers)
+        self._needs[request.label] = needs = kind.needs(request.argument)
+        from features.reader import Reader  # torch comes in here
 
-    def _reader(self, folders: tuple[str, ...]) -> "Reader":
-        """Open models, unless they are open; this is where torch comes in."""
-        from features.reader import Reader
-
-        if folders not in self._readers:
-            self._readers[folders] = Reader(folders, self._resources)
-        return self._readers[folders]
+        for need in needs:
+            if need.folders not in self._readers:
+                self._readers[need.folders] = Reader(need.folders, self._resources)
+        return kind(request.argument, [self._readers[need.folders] for need in needs])
 
 
 def _joint(needs: Sequence[Need]) -> list[Need]:

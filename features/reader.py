@@ -1,7 +1,7 @@
 """Models as features use them: what is needed of a list is read from it, a group of sentences at a time."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -63,13 +63,15 @@ class Reader:
             return self._read(sentences, names, attention)
         keys = [self._keys(each, names) for each in sentences]
         known = self._cache.look_up([key for rows in keys for row in rows for key in row])
-        new, new_keys = _unknown(sentences, keys, known)
+        new, new_keys = [], []
+        for each, rows in zip(sentences, keys, strict=True):
+            places = [place for place, row in enumerate(rows) if not known.keys() >= set(row)]
+            if places:
+                new.append(replace(each, hypotheses=tuple(each.hypotheses[place] for place in places)))
+                new_keys += [key for place in places for key in rows[place]]
         reading = self._read(new, names, attention=False)
-        computed = {
-            key: value.tobytes()
-            for column, name in enumerate(names)
-            for key, value in zip((row[column] for row in new_keys), reading.values[name], strict=True)
-        }
+        fresh = np.stack([reading.values[name] for name in names], axis=1).ravel()  # (new candidates · names,)
+        computed = {key: value.tobytes() for key, value in zip(new_keys, fresh, strict=True)}
         self._cache.keep(computed)
         known |= computed
         values = np.frombuffer(b"".join(known[key] for rows in keys for row in rows for key in row))
@@ -97,9 +99,8 @@ class Reader:
         """Return the keys of each candidate's values in a cache."""
         models = f"{self.signature}|{self.precision}\n{' '.join(sentence.source)}\n"
         texts = [encode(models + " ".join(hypothesis)) for hypothesis in sentence.hypotheses]
-        return [
-            [hashlib.blake2b(name.encode() + b"\n" + text, digest_size=16).digest() for name in names] for text in texts
-        ]
+        starts = [name.encode() + b"\n" for name in names]
+        return [[hashlib.blake2b(start + text, digest_size=16).digest() for start in starts] for text in texts]
 
     def _read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> Reading:
         starts = np.cumsum([0, *(len(each.hypotheses) for each in sentences)])  # (sentences + 1,)
@@ -145,19 +146,6 @@ def groups(sentences: Sequence[Sentence], size: int) -> list[list[int]]:
             held = len(sentences[number].hypotheses)
         groups[-1].append(number)
     return groups
-
-
-def _unknown(
-    sentences: Sequence[Sentence], keys: Sequence[list[list[bytes]]], known: Mapping[bytes, bytes]
-) -> tuple[list[Sentence], list[list[bytes]]]:
-    """Return the sentences with those of their candidates that lack a known value, and the keys of these."""
-    new, new_keys = [], []
-    for each, rows in zip(sentences, keys, strict=True):
-        places = [place for place, row in enumerate(rows) if not all(key in known for key in row)]
-        if places:
-            new.append(replace(each, hypotheses=tuple(each.hypotheses[place] for place in places)))
-            new_keys += [rows[place] for place in places]
-    return new, new_keys
 
 
 def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:

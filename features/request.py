@@ -35,15 +35,14 @@ class FeatureRequest:
     @property
     def row(self) -> Kind:
         """What the table, or a package, says of the kind."""
-        return _rows()[self.kind] if self.kind in _rows() else _user(self.kind)
+        return _row(self.kind)
 
     @property
     def parts(self) -> list[str]:
         """The folders or files that the argument names."""
         if self.row.takes == "text" or not self.argument:
             return []
-        bracketed = self.row.takes in ("models", "folder")
-        named, _ = split_values(self.argument) if bracketed else (self.argument, ())
+        named = self.argument if self.row.takes == "files" else split_values(self.argument)[0]
         return named.split(",") if self.row.many else [named]
 
     @property
@@ -100,14 +99,12 @@ def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
     for text in texts:
         labelled = re.fullmatch("([^=:]*)=(.*)", text)
         kind, argument = _split(labelled.group(2) if labelled else text)
-        row = _rows()[kind] if kind in _rows() else _user(kind)
+        row = _row(kind)
         if (argument and not row.argument) or (row.argument and not argument and not row.optional):
             raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
         taken = {request.label for request in requests}
-        if labelled:
-            label = labelled.group(1)
-        else:
-            label = next(name for n in range(len(texts)) if (name := f"{row.label}{n}") not in taken)
+        free = (name for n in range(len(texts)) if (name := f"{row.label}{n}") not in taken)
+        label = labelled.group(1) if labelled else next(free)
         if not _LABEL.fullmatch(label):
             raise InputError(f"label {label!r}: expected a letter, then letters and digits; Moses' tools need it so")
         if (kind == "rest") != bool(REST.fullmatch(label)):
@@ -161,12 +158,14 @@ def _split(text: str) -> tuple[str, str]:
     return kind, argument
 
 
-def _user(kind: str) -> Kind:
-    """Return a row for `module:Class`, where the module can also be a file in the working folder.
+def _row(kind: str) -> Kind:
+    """Return a row of the table, or one for `module:Class`, also of a file in the working folder.
 
     Raises:
         InputError: there is none.
     """
+    if kind in _rows():
+        return _rows()[kind]
     module, colon, name = kind.partition(":")
     if "" not in sys.path:
         sys.path.append("")  # the working folder, where commands look for files, too

@@ -86,10 +86,9 @@ def _scored(nbest: str, source: str, features: FeatureSet) -> Iterator[tuple[lis
     if nbest == source == STANDARD:
         raise InputError("list and source cannot both come from stdin")
     sources = read_lines(source)
-    lists = _with_new_labels(without_marks(read_nbest(nbest)), list(features.signatures))
     steps, scored, started = Steps(), 0, time.monotonic()
     with progress_bar("score", len(sources)) as bar:
-        for batch in _batches(lists):
+        for batch in _batches(without_marks(read_nbest(nbest)), list(features.signatures)):
             sentences = [_sentence(sentence_list, sources) for sentence_list in batch]
             result = features.score(sentences)
             for column in result.columns:
@@ -114,13 +113,11 @@ def _check(column: Column, sentences: Sequence[Sentence]) -> None:
     label, values = column
     rows = sum(len(each.hypotheses) for each in sentences)
     if values.ndim != 2 or len(values) != rows or not values.shape[1]:
-        raise InputError(
-            f"feature {label!r}: expected ({rows}, values) numbers, a row a candidate, found {values.shape}"
-        )
+        expected = f"({rows}, values) numbers, a row a candidate"
+        raise InputError(f"feature {label!r}: expected {expected}, found {values.shape}")
     if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
         places = [(each.sentence, place) for each in sentences for place, _ in enumerate(each.hypotheses, start=1)]
-        sentence, place = places[row]
+        sentence, place = places[int(np.argmin(np.isfinite(values).all(axis=1)))]
         raise InputError(f"feature {label!r}, sentence {sentence}: not finite for hypothesis {place}")
 
 
@@ -131,17 +128,12 @@ def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
             raise InputError(f"{sentence_list.place}: the list already has a feature {name!r}; name another label")
 
 
-def _with_new_labels(lists: Iterable[SentenceList], labels: Sequence[str]) -> Iterator[SentenceList]:
-    for sentence_list in lists:
-        check_labels(sentence_list, labels)
-        yield sentence_list
-
-
-def _batches(lists: Iterable[SentenceList]) -> Iterator[list[SentenceList]]:
-    """Cut the list into groups of whole sentences."""
+def _batches(lists: Iterable[SentenceList], labels: Sequence[str]) -> Iterator[list[SentenceList]]:
+    """Cut a list that has none of the labels yet into groups of whole sentences."""
     batch: list[SentenceList] = []
     size = 0
     for sentence_list in lists:
+        check_labels(sentence_list, labels)
         batch.append(sentence_list)
         size += len(sentence_list.hypotheses)
         if size >= BATCH:

@@ -13,12 +13,7 @@ from moses_io.errors import InputError
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    """The order in which features stand in vectors: dense ones, value by value, then sparse ones.
-
-    Attributes:
-        dense: (name, number of values).
-        sparse: names.
-    """
+    """The order in which features stand in vectors: dense ones (name, number of values), then names of sparse ones."""
 
     dense: tuple[tuple[str, int], ...]
     sparse: tuple[str, ...] = ()
@@ -64,8 +59,7 @@ class FeatureSpace:
     def normalized(self, vector: Array) -> Array:
         """Divide weights by the absolute sum of the dense ones, as Moses does; of all where there are no dense ones."""
         total = np.abs(vector[: self.dense_size] if self.dense_size else vector).sum()  # ()
-        normalized: Array = vector / total if total else vector
-        return normalized
+        return vector / total if total else vector
 
 
 class Sparse(NamedTuple):
@@ -140,8 +134,7 @@ class Candidates:
         starts = self.offsets[:-1]
         highest = np.repeat(np.maximum.reduceat(scores, starts), np.diff(self.offsets))  # (N,)
         winners = np.flatnonzero(scores == highest)  # (winners,)
-        first: Integers = winners[np.searchsorted(winners, starts)]  # (n,)
-        return first
+        return winners[np.searchsorted(winners, starts)]  # (n,)
 
 
 def _offsets(sizes: Integers) -> Integers:
@@ -152,5 +145,4 @@ def _ranges(offsets: Integers, places: Integers) -> Integers:
     """Return offsets[p] … offsets[p+1]-1 of one place p after the other."""
     sizes = np.diff(offsets)[places]  # (places,)
     starts = np.repeat(offsets[places] - np.cumsum(sizes) + sizes, sizes)  # (all of them,)
-    ranges: Integers = starts + np.arange(len(starts))
-    return ranges
+    return starts + np.arange(len(starts))

@@ -56,13 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         module = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}")
-        command = commands.add_parser(
-            name,
-            help=module.HELP,
-            description=module.HELP[0].upper() + module.HELP[1:] + ".",
-            epilog=f"examples:\n{module.EXAMPLES}" if module.EXAMPLES else None,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        command = commands.add_parser(name, help=module.HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command.description = module.HELP[0].upper() + module.HELP[1:] + "."
+        command.epilog = f"examples:\n{module.EXAMPLES}" if module.EXAMPLES else None
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return parser

@@ -8,12 +8,15 @@ from features.arrays import Array
 from moses_io.nbest import SentenceList
 from rerank.candidates import Candidates, FeatureSpace, Sparse
 
+Dense = tuple[tuple[str, int], ...]
+"""(name, number of values) of dense features, in their order."""
+
 
 class Collector:
     """Collects sentence after sentence into arrays."""
 
     def __init__(self) -> None:
-        self._dense: tuple[tuple[str, int], ...] = ()
+        self._dense: Dense = ()
         self._columns: dict[str, int] = {}
         self._sentences: list[int] = []
         self._offsets = [0]
@@ -24,18 +27,13 @@ class Collector:
 
     def add(self, sentence_list: SentenceList) -> None:
         """Add the candidates of one more sentence of a list."""
-        space = FeatureSpace(self._dense or dense_features(sentence_list))
+        dense = self._dense or dense_features(sentence_list)
         values = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
-        rows = [[value for name, _ in space.dense for value in by_name[name]] for by_name in values]
-        sparse = [hypothesis.sparse for hypothesis in sentence_list.hypotheses]
-        self.add_rows(sentence_list.sentence, space.dense, rows, sparse)
+        rows = [[value for name, _ in dense for value in by_name[name]] for by_name in values]
+        self.add_rows(sentence_list.sentence, dense, rows, [each.sparse for each in sentence_list.hypotheses])
 
     def add_rows(
-        self,
-        sentence: int,
-        dense: tuple[tuple[str, int], ...],
-        rows: Sequence[Sequence[float]],
-        sparse: Sequence[Mapping[str, float]],
+        self, sentence: int, dense: Dense, rows: Sequence[Sequence[float]], sparse: Sequence[Mapping[str, float]]
     ) -> None:
         """Add the candidates of one more sentence: dense values in the order of `dense`, and sparse ones by name."""
         self._dense = self._dense or dense
@@ -73,6 +71,6 @@ def collect(lists: Iterable[SentenceList]) -> Candidates:
     return collector.candidates()
 
 
-def dense_features(sentence_list: SentenceList) -> tuple[tuple[str, int], ...]:
-    """(name, number of values) of the dense features of a list; its reader sees to it that all lines have the same."""
+def dense_features(sentence_list: SentenceList) -> Dense:
+    """Return the dense features of a list; its reader sees to it that all lines have the same."""
     return tuple((name, len(values)) for name, values in sentence_list.hypotheses[0].dense)

@@ -56,8 +56,7 @@ class LinearModel:
     """Scores the candidates of one sentence after the other under given weights."""
 
     def __init__(self, weights: Weights, path: str) -> None:
-        self._weights, self._path = weights, path
-        self._space: FeatureSpace | None = None
+        self._weights, self._path, self._checked = weights, path, False
 
     def scores(self, sentence_list: SentenceList) -> Array:
         """(candidates,) model scores; a sparse feature without a weight counts 0.
@@ -65,27 +64,24 @@ class LinearModel:
         Raises:
             InputError: a dense feature has no weight or another number of them, or a dense weight has no feature.
         """
-        if self._space is None:
-            self._space = self._match(sentence_list)
+        if not self._checked:
+            self._check(sentence_list)
         candidates = collect([sentence_list])
         return candidates.scores(candidates.space.vector(self._weights))
 
-    def _match(self, sentence_list: SentenceList) -> FeatureSpace:
+    def _check(self, sentence_list: SentenceList) -> None:
         """Hold the features of the first sentence against the weights."""
         space = FeatureSpace(dense_features(sentence_list))
         for name, _ in space.dense:
             if name not in self._weights:
                 raise InputError(f"{sentence_list.place}: feature {name!r} has no weight in {self._path}")
-        unused = unused_weights(space, self._weights)
-        if unused:
-            raise InputError(
-                f"{sentence_list.place}: no feature {', '.join(unused)}, which {self._path} has a weight for; "
-                "is this list the scored one?"
-            )
+        if unused := unused_weights(space, self._weights):
+            missing = f"no feature {', '.join(unused)}, which {self._path} has a weight for"
+            raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
         everywhere = set.intersection(*(set(hypothesis.sparse) for hypothesis in sentence_list.hypotheses))
         for name in sorted(everywhere - set(self._weights)):
             note(f"warning: feature {name!r} has no weight in {self._path} and counts 0")
-        return space
+        self._checked = True
 
 
 def rerank(nbest: str, weights: str, holes: Holes, output: str, reranked: str | None = None) -> None:
@@ -117,10 +113,7 @@ def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
     """Write what the decoder itself chose: the candidate with the highest total, the first one of equals."""
     with open_output(output) as best:
         for item in _complete(read_nbest(nbest), holes):
-            if isinstance(item, bytes):
-                best.write(item)
-                continue
-            best.write(encode(item.hypotheses[item.decoded].text) + b"\n")
+            best.write(item if isinstance(item, bytes) else encode(item.hypotheses[item.decoded].text) + b"\n")
 
 
 def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Holes:
@@ -141,10 +134,8 @@ def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceL
     for sentence_list in lists:
         place = sentence_list.place
         if sentence_list.sentence < expected:
-            raise InputError(
-                f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}; "
-                "`moses-rerank validate --regroup` puts a list in order"
-            )
+            falls = f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}"
+            raise InputError(f"{falls}; `moses-rerank validate --regroup` puts a list in order")
         if holes.sentences is not None:
             check_id(sentence_list, holes.sentences, "source")
         for missing in range(expected, sentence_list.sentence):

@@ -1,5 +1,6 @@
 """Validation: what is in an n-best list, and every fault in it with its line."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -22,12 +23,11 @@ class Findings:
 
     path: str
     layout: Layout = field(default_factory=Layout)
-    candidates: dict[int, int] = field(default_factory=dict)
+    candidates: Counter[int] = field(default_factory=Counter)
     sparse: set[str] = field(default_factory=set)
-    fields: dict[str, int] = field(default_factory=dict)
+    fields: Counter[str] = field(default_factory=Counter)
     empty: int = 0
     duplicates: int = 0
-    beyond: int = 0
     escaped: bool = False
     upper: bool = False
     faults: list[str] = field(default_factory=list)
@@ -38,11 +38,11 @@ class Findings:
         counts = sorted(self.candidates.values())
         if not counts:
             return [f"{self.path}: no candidates"]
-        gaps = max(self.candidates) + 1 - len(self.candidates)
+        last = max(self.candidates)
         dense = ", ".join(f"{name}({count})" for name, count in self.layout.features or ())
+        ids = f"ids {min(self.candidates)} to {last}, {last + 1 - len(counts)} missing"
         lines = [
-            f"{self.path}: {len(counts)} sentences, ids {min(self.candidates)} to {max(self.candidates)}, "
-            f"{gaps} missing",
+            f"{self.path}: {len(counts)} sentences, {ids}",
             f"candidates: {sum(counts)}; a sentence {counts[0]} to {counts[-1]}, median {counts[len(counts) // 2]}; "
             f"{self.duplicates} texts repeated, {self.empty} empty",
             f"dense features (values): {dense or 'none'}",
@@ -55,8 +55,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     """Read a list to its end and collect all that is wrong or odd about it."""
     findings = Findings(name_of(nbest))
     limits = {path: read_lines(path) for path in [*([source] if source else []), *references]}
-    order, texts, marked, falling = Order(), set[bytes](), 0, 0
-    current = -1
+    order, texts, marked, falling, beyond, current = Order(), set[bytes](), 0, 0, 0, -1
     for number, line in numbered_lines(nbest):
         if not without_line_end(line):
             continue
@@ -67,24 +66,24 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
                 falling = falling or (number if hypothesis.sentence < current else 0)
                 current, texts = hypothesis.sentence, set()
                 order.check(current)
-                _check_limits(current, limits)
+                for path, lines in limits.items():
+                    if current >= len(lines):
+                        raise Fault(f"sentence {current} is beyond {path}, which has {len(lines)} lines")
         except Fault as fault:
             findings.faults.append(f"{findings.path}:{number}: {fault}")
             continue
         findings.duplicates += hypothesis.fields[1] in texts
         texts.add(hypothesis.fields[1])
-        findings.beyond += source is not None and _points_beyond(hypothesis, limits[source][current])
+        beyond += source is not None and _points_beyond(hypothesis, limits[source][current])
         marked = marked or (number if has_marks(hypothesis.text) else 0)
         _count(findings, hypothesis)
     if marked:
         findings.warnings.append(f"{findings.path}:{marked}: segmentation marks such as |0-1| (Moses' -t), not words")
     if falling:
         findings.warnings.append(f"{findings.path}:{falling}: the id falls; `rerank` needs ids that go up (--regroup)")
-    if findings.beyond:
-        findings.warnings.append(
-            f"word alignments of {findings.beyond} lines point beyond the end of the source; "
-            "is it the one of this list?"
-        )
+    if beyond:
+        pointing = f"word alignments of {beyond} lines point beyond the end of the source"
+        findings.warnings.append(f"{pointing}; is it the one of this list?")
     _check_coverage(findings, limits)
     _compare_texts(findings, [line for path in references for line in limits[path]])
     _compare_weights(findings, weights)
@@ -104,9 +103,8 @@ def _check_coverage(findings: Findings, limits: dict[str, list[str]]) -> None:
     missing = expected - len(findings.candidates)
     if missing > 0:
         first = next(sentence for sentence in range(expected) if sentence not in findings.candidates)
-        findings.warnings.append(
-            f"{missing} of {expected} sentences have no candidates, the first is {first}; `rerank` needs --on-missing"
-        )
+        lacking = f"{missing} of {expected} sentences have no candidates, the first is {first}"
+        findings.warnings.append(f"{lacking}; `rerank` needs --on-missing")
 
 
 def _points_beyond(hypothesis: Hypothesis, source: str) -> bool:
@@ -118,22 +116,15 @@ def _points_beyond(hypothesis: Hypothesis, source: str) -> bool:
     return False
 
 
-def _check_limits(sentence: int, limits: dict[str, list[str]]) -> None:
-    for path, lines in limits.items():
-        if sentence >= len(lines):
-            raise Fault(f"sentence {sentence} is beyond {path}, which has {len(lines)} lines")
-
-
 def _count(findings: Findings, hypothesis: Hypothesis) -> None:
     text = hypothesis.text
-    findings.candidates[hypothesis.sentence] = findings.candidates.get(hypothesis.sentence, 0) + 1
+    findings.candidates[hypothesis.sentence] += 1
     findings.sparse.update(hypothesis.sparse)
     findings.empty += not text
     findings.escaped = findings.escaped or any(escape in text for escape in _ESCAPES)
     findings.upper = findings.upper or text != text.lower()
-    for place, content in enumerate(hypothesis.fields[4:], start=5):
-        name = f"field {place}, {describe_field(content)}"
-        findings.fields[name] = findings.fields.get(name, 0) + 1
+    further = enumerate(hypothesis.fields[4:], start=5)
+    findings.fields.update(f"field {place}, {describe_field(content)}" for place, content in further)
 
 
 def _compare_texts(findings: Findings, references: list[str]) -> None:
@@ -163,6 +154,5 @@ def _compare_weights(findings: Findings, path: str | None) -> None:
         space.vector(weights)
     except InputError as error:
         findings.faults.append(f"{path}: {error}")
-    unused = unused_weights(space, weights)
-    if unused:
+    if unused := unused_weights(space, weights):
         findings.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")

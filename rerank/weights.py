@@ -35,13 +35,7 @@ def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
 
 
 def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
-    """(size,) smallest and largest weights.
-
-    Args:
-        space: the features.
-        start: (size,) weights that frozen ones keep.
-        sign: `NAME:+` or `NAME:-`.
-        freeze: names.
+    """(size,) smallest and largest weights, by signs `NAME:+` or `NAME:-`; those to freeze keep their (size,) start.
 
     Raises:
         InputError: no such feature, or no such sign.
@@ -73,17 +67,14 @@ def compare(space: FeatureSpace, weights: Weights, path: str) -> None:
     Raises:
         InputError: no feature of the list has a weight at all.
     """
-    names = [name for name, _ in space.dense] + list(space.sparse)
-    new = [name for name, _ in space.dense if name not in weights]
+    names = list(dict.fromkeys(space.columns))
     if names and not any(name in weights for name in names):
         hint = f"; give its weights a line '{UNLABELLED}= …'" if UNLABELLED in names else ""
-        raise InputError(
-            f"{path}: no feature of the list has a weight here; the list has {', '.join(names[:20])}{hint}"
-        )
-    if new:
+        has = f"the list has {', '.join(names[:20])}{hint}"
+        raise InputError(f"{path}: no feature of the list has a weight here; {has}")
+    if new := [name for name, _ in space.dense if name not in weights]:
         note(f"features without a weight in {path} start at 0: {', '.join(new)}")
-    unused = unused_weights(space, weights)
-    if unused:
+    if unused := unused_weights(space, weights):
         note(f"warning: weights in {path} without a feature in the list: {', '.join(unused)}")
 
 

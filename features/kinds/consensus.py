@@ -56,11 +56,8 @@ class Consensus:
             sizes = [max(0, len(text) - place) for place in range(order)]
             orders = zip(sizes, totals, matches, strict=True) if letters else zip(matches, sizes, strict=True)
             rows.append([value for statistics in orders for value in statistics] + ([] if letters else [length]))
-        statistics = np.array(rows)  # (candidates, 3 order) or (candidates, 2 order + 1)
-        return [
-            (chrf(row) if letters else bleu(row, True)) if text else 0.0
-            for row, text in zip(statistics, texts, strict=True)
-        ]
+        statistics = zip(np.array(rows), texts, strict=True)  # (candidates, 3 order) or (candidates, 2 order + 1)
+        return [(chrf(row) if letters else bleu(row, True)) if text else 0.0 for row, text in statistics]
 
 
 class Posteriors:

@@ -54,17 +54,16 @@ class Command:
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, values)."""
-        text = "".join(
-            f"{' '.join(each.source)}\t{' '.join(hypothesis)}\n" for each in sentences for hypothesis in each.hypotheses
-        )
+        pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
+        text = "".join(f"{' '.join(source)}\t{' '.join(hypothesis)}\n" for source, hypothesis in pairs)
         program = subprocess.run(self._command, shell=True, input=encode(text), stdout=subprocess.PIPE, check=False)
         if program.returncode:
             raise InputError(f"feature 'command:{self._command}': exit status {program.returncode}")
         lines = program.stdout.decode(errors="replace").split("\n")[:-1]
         rows = list(self._numbers(lines))
-        count = sum(len(each.hypotheses) for each in sentences)
-        if len(rows) != count or len({len(row) for row in rows}) != 1:
-            raise InputError(f"feature 'command:{self._command}': {len(rows)} lines of numbers for {count} candidates")
+        if len(rows) != len(pairs) or len({len(row) for row in rows}) != 1:
+            counts = f"{len(rows)} lines of numbers for {len(pairs)} candidates"
+            raise InputError(f"feature 'command:{self._command}': {counts}")
         return np.array(rows)
 
     def _numbers(self, lines: Sequence[str]) -> Iterator[list[float]]:

@@ -2,14 +2,10 @@
 
 import importlib
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
-
-from features.arrays import Array
-from features.feature import Resources, Sentence
+from features.feature import CandidateFeature, Resources
 from moses_io.errors import InputError
 from moses_io.streams import digest
 
@@ -19,13 +15,11 @@ def require_kenlm() -> ModuleType:
     try:
         return importlib.import_module("kenlm")
     except ImportError:
-        raise InputError(
-            "feature 'kenlm' needs the package kenlm, which is not installed (its release 0.3.0 builds up to "
-            "Python 3.12: pip install kenlm)"
-        ) from None
+        hint = "its release 0.3.0 builds up to Python 3.12: pip install kenlm"
+        raise InputError(f"feature 'kenlm' needs the package kenlm, which is not installed ({hint})") from None
 
 
-class KenLM:
+class KenLM(CandidateFeature):
     """Two values: log p(hypothesis) with `</s>` in nats, unknown words included, and the number of unknown words.
 
     KenLM itself counts in log10.
@@ -41,18 +35,13 @@ class KenLM:
         try:
             self._model = kenlm.Model(argument, config)
         except OSError as error:
-            raise InputError(
-                f"{argument}: not a language model that KenLM reads ({str(error).splitlines()[0]})"
-            ) from None
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{argument}: not a language model that KenLM reads ({reason})") from None
         self._state = kenlm.State
         self.signature = f"{type(self).__name__.lower()}|order:{self._model.order}|sha256:{digest(Path(argument))}"
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 2)."""
-        values = [self._score(hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        return np.array(values, dtype=np.float64)
-
-    def _score(self, hypothesis: tuple[str, ...]) -> tuple[float, int]:
+    def row(self, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> tuple[float, int]:
+        """Score word after word."""
         before, after = self._state(), self._state()
         self._model.BeginSentenceWrite(before)
         total, unknown = 0.0, 0
@@ -69,5 +58,6 @@ class KenLM:
 class Reversed(KenLM):
     """The same for a model of reversed sentences: the last word is said first."""
 
-    def _score(self, hypothesis: tuple[str, ...]) -> tuple[float, int]:
-        return super()._score(hypothesis[::-1])
+    def row(self, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> tuple[float, int]:
+        """Score the words from the last to the first."""
+        return super().row(source, hypothesis[::-1])

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from features.arrays import Array
-from features.feature import Resources, Sentence
+from features.feature import CandidateFeature, Resources
 from moses_io.errors import InputError
 from moses_io.streams import digest
 from moses_io.text import read_parallel, tokens
 
 
-class Length:
+class Length(CandidateFeature):
     """The number of words; with a corpus a second value, the log-density of log(words + 1) - log(source words + 1).
 
     It is that of a normal distribution with the corpus' mean and variance, so that the ratio is log-normal.
@@ -33,12 +32,8 @@ class Length:
             self._normal = float(ratios.mean()), float(ratios.var())
             self.signature = f"length|sha256:{digest(Path(source))},{digest(Path(target))}"
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 1) or (N, 2)."""
-        rows = [self._row(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        return np.array(rows, dtype=np.float64)
-
-    def _row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
+    def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
+        """Return one value, or two."""
         if self._normal is None:
             return [len(hypothesis)]
         mean, variance = self._normal

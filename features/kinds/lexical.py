@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from features.arrays import Array
-from features.feature import Resources, Sentence
+from features.feature import CandidateFeature, Resources
 from features.kinds.length import two_files
 from features.progress import progress_bar
 from moses_io.errors import InputError
@@ -24,7 +23,7 @@ Table = dict[str, dict[str, float]]
 """By condition, then by predicted word: its probability."""
 
 
-class Lexical:
+class Lexical(CandidateFeature):
     """One value: sum over the predicted side of the log of the mean of p(word|other word), NULL among the others.
 
     `lex.f2e` predicts the candidate from the source, `lex.e2f` the source from the candidate; the name of the file says
@@ -48,18 +47,13 @@ class Lexical:
             self._table[parts[1]][parts[0]] = value
         self.signature = f"lexical|{'e2f' if self._predicts_source else 'f2e'}|sha256:{digest(Path(argument))}"
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 1)."""
-        values = []
-        for each in sentences:
-            sides = [(hypothesis, each.source) for hypothesis in each.hypotheses]
-            if self._predicts_source:
-                sides = [(source, hypothesis) for hypothesis, source in sides]
-            values += [[model1(self._table, predicted, condition)] for predicted, condition in sides]
-        return np.array(values, dtype=np.float64)
+    def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
+        """Predict the side that the table does."""
+        predicted, condition = (source, hypothesis) if self._predicts_source else (hypothesis, source)
+        return [model1(self._table, predicted, condition)]
 
 
-class Estimated:
+class Estimated(CandidateFeature):
     """Two values, log p(candidate|source) and log p(source|candidate), by tables estimated from a corpus.
 
     Five iterations of EM from equal probabilities.
@@ -72,14 +66,9 @@ class Estimated:
         self._backward = estimate([(right, left) for left, right in pairs])
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 2)."""
-        rows = [
-            [model1(self._forward, hypothesis, each.source), model1(self._backward, each.source, hypothesis)]
-            for each in sentences
-            for hypothesis in each.hypotheses
-        ]
-        return np.array(rows, dtype=np.float64)
+    def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
+        """Predict both sides."""
+        return [model1(self._forward, hypothesis, source), model1(self._backward, source, hypothesis)]
 
 
 def model1(table: Table, predicted: Sequence[str], condition: Sequence[str]) -> float:
@@ -92,13 +81,10 @@ def model1(table: Table, predicted: Sequence[str], condition: Sequence[str]) -> 
 def estimate(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Table:
     """Estimate p(target word|source word) from pairs of sentences by EM, all links of the corpus as one array."""
     known: tuple[dict[str, int], dict[str, int]] = ({NULL: 0}, {})
-    numbered = [
-        tuple(
-            np.array([side.setdefault(word, len(side)) for word in text])
-            for side, text in zip(known, pair, strict=True)
-        )
-        for pair in (((NULL, *left), right) for left, right in pairs)
-    ]
+    numbered = []
+    for left, right in pairs:
+        sides = zip(known, ((NULL, *left), right), strict=True)
+        numbered.append([np.array([side.setdefault(word, len(side)) for word in text]) for side, text in sides])
     size = len(known[1])
     # One key for each (source word, target word) of each pair, target by target; `places` numbers the distinct keys.
     keys = np.concatenate([np.add.outer(left * size, right).T.ravel() for left, right in numbered if len(right)])

@@ -26,11 +26,8 @@ class Phrases:
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 5)."""
-        rows = [
-            _row(each, hypothesis, line)
-            for each in sentences
-            for hypothesis, line in zip(each.hypotheses, each.lines, strict=True)
-        ]
+        pairs = [(each, pair) for each in sentences for pair in zip(each.hypotheses, each.lines, strict=True)]
+        rows = [_row(each, hypothesis, line) for each, (hypothesis, line) in pairs]
         return np.array(rows, dtype=np.float64).reshape(-1, 5)  # (N, 5)
 
 
@@ -52,14 +49,12 @@ def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> lis
     count = len(phrases)
     before = [Phrase(0, -1, 0, 0), *phrases]
     steps = sum(after.source_start == last.source_end + 1 for last, after in zip(before, phrases, strict=False))
-    unaligned = (0, 0)
+    sources = targets = 0
     if alignment is not None:
-        unaligned = (
-            len(sentence.source) - len({i for i, _ in alignment}),
-            len(hypothesis) - len({j for _, j in alignment}),
-        )
+        sources = len(sentence.source) - len({i for i, _ in alignment})
+        targets = len(hypothesis) - len({j for _, j in alignment})
     mean = len(hypothesis) / count if count else 0.0
-    return [count, mean, -unaligned[0], -unaligned[1], steps / count if count else 1.0]
+    return [count, mean, -sources, -targets, steps / count if count else 1.0]
 
 
 def _connected(alignment: Alignment) -> list[Phrase]:

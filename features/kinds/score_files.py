@@ -76,10 +76,10 @@ def read_scores(path: str) -> tuple[str, Array]:
         InputError: no form that is known, or a line unlike the first.
     """
     lines = read_lines(path)
-    hypotheses = [line for line in lines if _FAIRSEQ.fullmatch(line)]
+    hypotheses = [match for line in lines if (match := _FAIRSEQ.fullmatch(line))]
     if hypotheses:
         return "fairseq", _ordered(hypotheses, path)
-    lines = [line for line in lines if not line.endswith("system score")] if lines else []
+    lines = [line for line in lines if not line.endswith("system score")]
     form = next((name for name, parse in FORMS.items() if lines and _good(parse(lines[0]))), "")
     if not form:
         raise InputError(f"{name_of(path)}:1: no scores that are known; see `moses-rerank features --help`")
@@ -96,14 +96,13 @@ def _good(row: list[float | None]) -> bool:
     return bool(row) and None not in row
 
 
-def _ordered(lines: list[str], path: str) -> Array:
+def _ordered(hypotheses: list[re.Match[str]], path: str) -> Array:
     """Put hypotheses of fairseq into the order of their numbers, of which none may be missing."""
     by_number: dict[int, float] = {}
-    for line in lines:
-        match = _FAIRSEQ.fullmatch(line)
-        value = number(match.group(2)) if match else None
-        if match is None or value is None or int(match.group(1)) in by_number:
-            raise InputError(f"{name_of(path)}: {line[:40]!r} is no number, or stands there twice")
+    for match in hypotheses:
+        value = number(match.group(2))
+        if value is None or int(match.group(1)) in by_number:
+            raise InputError(f"{name_of(path)}: {match.string[:40]!r} is no number, or stands there twice")
         by_number[int(match.group(1))] = value
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(f"{name_of(path)}: scores of {len(by_number)} candidates, not numbered from 0 without gaps")

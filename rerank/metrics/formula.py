@@ -38,8 +38,7 @@ class Formula:
 
     def _scores(self, statistics: Array, smooth: bool) -> Array:
         rows = np.ascontiguousarray(statistics, dtype=np.float64).reshape(-1, self.size)  # (n, size)
-        scores: Array = _values(rows, self.parts, smooth).reshape(statistics.shape[:-1])  # (…)
-        return scores
+        return _values(rows, self.parts, smooth).reshape(statistics.shape[:-1])  # (…)
 
 
 @numba.njit(cache=True)

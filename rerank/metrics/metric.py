@@ -6,6 +6,7 @@ sacreBLEU's own. A sum of metrics such as `bleu+chrf:0.7,0.3` has the statistics
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -28,49 +29,34 @@ class MetricKind:
     counter: Callable[[Sequence[str]], Counter]
 
 
-def _bleu(length: str) -> Callable[[Sequence[str]], Counter]:
+def _bleu(length: str) -> MetricKind:
     def counter(references: Sequence[str]) -> Counter:
         counted = bleu.SentenceReferences([tokens(reference) for reference in references], length)
         return lambda text: counted.statistics(tokens(text))
 
-    return counter
+    return MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format(length), counter)
 
 
-def _chrf(word_order: int) -> Callable[[Sequence[str]], Counter]:
-    def counter(references: Sequence[str]) -> Counter:
-        import sacrebleu.metrics.chrf
+def _sacrebleu(name: str, references: Sequence[str], **settings: int) -> Counter:
+    import sacrebleu.metrics
 
-        scorer = sacrebleu.metrics.chrf.CHRF(word_order=word_order)
-        known = scorer._extract_reference_info([scorer._preprocess_segment(reference) for reference in references])
-        return lambda text: list(scorer._compute_segment_statistics(scorer._preprocess_segment(text), known))
-
-    return counter
-
-
-def _ter(references: Sequence[str]) -> Counter:
-    import sacrebleu.metrics.ter
-
-    scorer = sacrebleu.metrics.ter.TER()
-    known = scorer._extract_reference_info(references)
+    scorer = getattr(sacrebleu.metrics, name)(**settings)
+    known = scorer._extract_reference_info([scorer._preprocess_segment(reference) for reference in references])
     return lambda text: list(scorer._compute_segment_statistics(scorer._preprocess_segment(text), known))
 
 
 METRICS = {
-    "bleu": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("closest"), _bleu("closest")),
-    "bleu-shortest": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("shortest"), _bleu("shortest")),
-    "bleu-average": MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format("average"), _bleu("average")),
-    "chrf": MetricKind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", _chrf(0)),
-    "chrf++": MetricKind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", _chrf(2)),
-    "ter": MetricKind(TER, 2, "1-TER|tok:none|case:lc", _ter),
+    "bleu": _bleu("closest"),
+    "bleu-shortest": _bleu("shortest"),
+    "bleu-average": _bleu("average"),
+    "chrf": MetricKind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", partial(_sacrebleu, "CHRF", word_order=0)),
+    "chrf++": MetricKind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", partial(_sacrebleu, "CHRF", word_order=2)),
+    "ter": MetricKind(TER, 2, "1-TER|tok:none|case:lc", partial(_sacrebleu, "TER")),
 }
 
 
 class Metric:
     """A metric, or a weighted sum of several: `bleu`, `chrf`, `chrf++`, `ter`, `bleu+chrf:0.7,0.3`.
-
-    Attributes:
-        formula: from statistics to a score.
-        signature: what was counted.
 
     Raises:
         InputError: an unknown metric, or weights that do not fit.
@@ -84,12 +70,11 @@ class Metric:
         weights = _weights(numbers, text) if colon else [1 / len(names)] * len(names)
         if len(weights) != len(names):
             raise InputError(f"metric {text!r}: expected {len(names)} weights, found {len(weights)}")
-        kinds = [METRICS[name] for name in names]
+        self._kinds = kinds = [METRICS[name] for name in names]
         starts = np.cumsum([0, *(kind.size for kind in kinds)])  # (metrics + 1,)
         places = [[kind.code, start, kind.size] for kind, start in zip(kinds, starts, strict=False)]
         parts = Parts(places=np.array(places, dtype=np.int64), weights=np.array(weights) / sum(weights))
         self.formula = Formula("BLEU" if text == "bleu" else text, int(starts[-1]), parts)
-        self._kinds = kinds
         signatures = [kind.signature for kind in kinds]
         self.signature = signatures[0] if len(kinds) == 1 else f"{text}({' + '.join(signatures)})"
 
@@ -101,8 +86,7 @@ class Metric:
 
 def _split(named: str) -> list[str]:
     """Split `bleu+chrf++` at the plus signs that part metrics."""
-    names = named.replace("chrf++", "chrf##").split("+")
-    names = [name.replace("##", "++") for name in names]
+    names = [name.replace("##", "++") for name in named.replace("chrf++", "chrf##").split("+")]
     for name in names:
         if name not in METRICS:
             raise InputError(f"unknown metric {name!r}{nearest(name, list(METRICS))}")

@@ -6,6 +6,7 @@ smooths the way; the squared distance to the start is not.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
@@ -31,9 +32,8 @@ class ExpectedSettings:
 
     def __post_init__(self) -> None:
         stages = self.entropies
-        if not (
-            isinstance(stages, (list, tuple)) and stages and all(isinstance(each, (int, float)) for each in stages)
-        ):
+        listed = isinstance(stages, (list, tuple)) and len(stages) > 0
+        if not (listed and all(isinstance(each, (int, float)) for each in stages)):
             raise InputError(f"entropies: expected a list of numbers, found {stages!r}")
         check_numbers(1, whole=True, steps=self.steps)
         check_numbers(0, ridge=self.ridge)
@@ -50,11 +50,9 @@ def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
     best, weights, result = problem.measure(problem.start), problem.start, problem.start
     bounds = Bounds(*problem.bounds())
     for entropy in settings.entropies:
+        objective = partial(loss, problem, entropy=entropy, ridge=settings.ridge)
         options = {"maxiter": settings.steps}
-        weights = minimize(
-            lambda point, share=entropy: loss(problem, point, share, settings.ridge),
-            weights, jac=True, method="L-BFGS-B", bounds=bounds, options=options,
-        ).x  # fmt: skip
+        weights = minimize(objective, weights, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
         metric = problem.measure(weights)
         if metric > best:
             best, result = metric, weights

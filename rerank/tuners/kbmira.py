@@ -131,8 +131,7 @@ class Mira:
         real = state.totals.dtype.type
         state.totals[:] += (state.updates - state.changed).astype(real) * state.weights  # (size,)
         state.changed[:] = state.updates
-        average: Array = state.totals / real(max(1, state.updates[0]))
-        return average
+        return state.totals / real(max(1, state.updates[0]))
 
 
 def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:

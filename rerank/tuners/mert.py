@@ -138,21 +138,16 @@ class LineSearch:
         """Take the best step again and again, until it gains too little."""
         worth = -np.inf
         while True:
-            step = self._best_step(weights, rng, directions)
+            heights = self.problem.candidates.scores(weights)  # (N,)
+            lines = [*self._axes, *(self._random_line(rng) for _ in range(directions))]
+            step = max((self.along(weights, heights, line) for line in lines), key=lambda step: step.worth)
             if not step.worth > worth + LEAST_GAIN:
                 return weights
             weights, worth = self.problem.clip(weights + step.distance * step.direction), step.worth
 
-    def _best_step(self, weights: Array, rng: np.random.Generator, directions: int) -> Step:
-        """Return the best step along the axes and some random directions."""
-        heights = self.problem.candidates.scores(weights)  # (N,)
-        others = []
-        for _ in range(directions):
-            shares = rng.standard_normal(len(self._axes))  # (axes,)
-            parts = (share * axis.direction for share, axis in zip(shares, self._axes, strict=True))
-            others.append(sum(parts))  # (size,)
-        lines = [*self._axes, *map(self.line, others)]
-        return max((self.along(weights, heights, line) for line in lines), key=lambda step: step.worth)
+    def _random_line(self, rng: np.random.Generator) -> Line:
+        shares = rng.standard_normal(len(self._axes))  # (axes,)
+        return self.line(sum(share * axis.direction for share, axis in zip(shares, self._axes, strict=True)))  # (size,)
 
     def along(self, weights: Array, heights: Array, line: Line) -> Step:
         """Return the best step on the line from the weights, under which candidates score heights, (N,).
@@ -172,9 +167,8 @@ class LineSearch:
         costs = (away @ away) + points * (2 * (away @ direction) + points * (direction @ direction))  # (corners + 1,)
         worths = np.where(np.isnan(points), -np.inf, metrics - self._ridge * costs)  # (corners + 1,)
         best, stay = int(np.argmax(worths)), float(metrics[here] - self._ridge * (away @ away))
-        if worths[best] <= stay:
-            return Step(worth=stay, distance=0.0, direction=direction)
-        return Step(worth=float(worths[best]), distance=float(points[best]), direction=direction)
+        distance = float(points[best]) if worths[best] > stay else 0.0
+        return Step(worth=max(float(worths[best]), stay), distance=distance, direction=direction)
 
     def _reach(self, weights: Array, direction: Array) -> tuple[float, float]:
         """Return the smallest and the largest x with weights that are allowed."""

@@ -34,7 +34,9 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
     """
     if problem.candidates.space.sparse:
         raise InputError("parity with Moses is for lists without sparse features")
-    seen = _part(problem, seen_by_kbmira(problem.candidates))
+    candidates, rows = problem.candidates, seen_by_kbmira(problem.candidates)
+    part = candidates.rows(rows, candidates.sentences, np.searchsorted(rows, candidates.offsets))  # N = seen
+    seen = replace(problem, candidates=part, statistics=problem.statistics[rows])  # (seen, formula.size)
     mira = Mira(seen, settings, np.float32)
     order: Integers = np.arange(len(seen.candidates.sentences))
     best, weights = 0.0, problem.start
@@ -52,13 +54,6 @@ def seen_by_kbmira(candidates: Candidates) -> Integers:
     owners = np.repeat(np.arange(len(candidates.sentences)), np.diff(candidates.offsets))  # (N,)
     _, first = np.unique(owners * BUCKETS + buckets.astype(np.int64), return_index=True)  # (seen,)
     return np.sort(first)
-
-
-def _part(problem: Problem, rows: Integers) -> Problem:
-    """Return the problem of some candidates, in their order."""
-    candidates = problem.candidates
-    part = candidates.rows(rows, candidates.sentences, np.searchsorted(rows, candidates.offsets))  # N = seen
-    return replace(problem, candidates=part, statistics=problem.statistics[rows])  # (seen, formula.size)
 
 
 def _hashes(dense: Array) -> Hashes:

@@ -1,9 +1,8 @@
 """The tuners that can be named, and how one is run: from several seeds, with the average kept."""
 
-import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moses_io.errors import InputError
@@ -78,17 +77,11 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
         if (problem.lower == problem.upper).any():
             raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
         return moses.tune(problem, tuning.settings)
-    scaled = ScaledProblem(problem)
-    runs = _runs(scaled.problem, tuning) if scaled.tunable else []
-    weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])
-    return Tuned(weights, problem.measure(weights), runs=tuple(tuned.metric for tuned in runs))
-
-
-def _runs(problem: Problem, tuning: Tuning) -> list[Tuned]:
-    """Tune from each seed."""
-    kind, first = TUNERS[tuning.tuner], tuning.settings
+    scaled, kind, first = ScaledProblem(problem), TUNERS[tuning.tuner], tuning.settings
     settings = [first]
     if kind.random:
-        settings = [dataclasses.replace(first, seed=first.seed + number) for number in range(tuning.runs)]
+        settings = [replace(first, seed=first.seed + number) for number in range(tuning.runs)]
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(lambda each: kind.tune(problem, each), settings))
+        runs = list(pool.map(lambda each: kind.tune(scaled.problem, each), settings if scaled.tunable else []))
+    weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])
+    return Tuned(weights, problem.measure(weights), runs=tuple(tuned.metric for tuned in runs))

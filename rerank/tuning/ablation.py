@@ -32,15 +32,10 @@ class Ablation(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureSetScores:
-    """What a set of features reaches.
+    """What a set of features reaches: the metric, 0 … 100, out of fold on dev, and on test, tuned on all of dev.
 
-    Attributes:
-        name: of the set.
-        dev: metric, 0 … 100, out of fold.
-        dev_p: share of resampled sets on which the better one of the two compared is no better (see `against`).
-        test: metric on test, tuned on all of dev.
-        test_p: likewise.
-        against: the name of the set that it is compared with; empty for the first.
+    It is compared with the set named `against`, empty for the first; p is the share of resampled sets on which the
+    better one of the two is no better.
     """
 
     name: str
@@ -71,15 +66,7 @@ def write_ablation(ablation: Ablation, tuning: Tuning, outputs: tuple[str, str])
 
 
 def ablate(dev: Problem, test: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -> list[FeatureSetScores]:
-    """Tune, once each, on all choices of features that leave a new one out or have it alone.
-
-    Args:
-        dev: all features.
-        test: the same, of another set.
-        tuning: of which one run is made.
-        new: dense columns of each new feature.
-        folds: parts of dev.
-    """
+    """Tune, once each, on all choices of features that leave a new one, by its dense columns, out or have it alone."""
     once = replace(tuning, runs=1)
     every = np.concatenate(list(new.values()))  # (columns,)
     left_out: dict[str, Integers] = {BASE: every}  # each (columns,)

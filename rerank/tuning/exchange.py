@@ -58,10 +58,8 @@ def export(lists: Lists, start: str, folder: str) -> None:
         raise InputError(f"{folder}: {error.strerror}") from None
     _write_blocks(place, tuning_set)
     _write_start(place, space, space.vector(weights))
-    note(
-        f"{folder}/tune.sh runs Moses' tuners; "
-        f"signature: export|{metric.signature}|{lists.signature}|version:{__version__}"
-    )
+    signature = f"export|{metric.signature}|{lists.signature}|version:{__version__}"
+    note(f"{folder}/tune.sh runs Moses' tuners; signature: {signature}")
 
 
 def _write_blocks(folder: Path, tuning_set: TuningSet) -> None:
@@ -88,17 +86,14 @@ def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
     dense = start[: space.dense_size].tolist()
     by_name = zip(space.columns, dense, strict=False)
     files = {"init.dense": "".join(f"{name}= {value:.10g}\n" for name, value in by_name)}
-    more = [1.0] if space.sparse else []
-    rows = [[*dense, *more], [0.0] * (len(dense) + len(more)), [1.0] * (len(dense) + len(more))]
+    begin = [*dense, 1.0] if space.sparse else dense
+    rows = [begin, [0.0] * len(begin), [1.0] * len(begin)]
     files["init.opt"] = "".join(" ".join(f"{value:.10g}" for value in row) + "\n" for row in rows)
     if space.sparse:
         sparse = zip(space.sparse, start[space.dense_size :].tolist(), strict=True)
         files["sparse-weights"] = "".join(f"{name} {value:.10g}\n" for name, value in sparse)
-    files["tune.sh"] = SCRIPT.format(
-        folder=folder, dimensions=len(rows[0]),
-        sparse_kbmira=" --sparse-init sparse-weights" if space.sparse else "",
-        sparse_mert=" --sparse-weights sparse-weights" if space.sparse else "",
-    )  # fmt: skip
+    kbmira, mert = (f" --sparse-{flag} sparse-weights" if space.sparse else "" for flag in ("init", "weights"))
+    files["tune.sh"] = SCRIPT.format(folder=folder, dimensions=len(begin), sparse_kbmira=kbmira, sparse_mert=mert)
     for name, text in files.items():
         with open_output(str(folder / name)) as stream:
             stream.write(encode(text))
@@ -106,12 +101,10 @@ def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
 
 
 def import_weights(folder: str, result: str, output: str) -> None:
-    """Write an ini of what one of Moses' tuners found in a folder of `export`.
+    """Write an ini of what one of Moses' tuners found in a folder of `export`, which knows the names.
 
-    Args:
-        folder: which knows the names.
-        result: output of kbmira or megam (`F0 0.1`, `name 0.1`), weights.txt of mert, or its log.
-        output: ini to write; weights are divided by the absolute sum of the dense ones.
+    The result is output of kbmira or megam (`F0 0.1`, `name 0.1`), weights.txt of mert, or its log. Weights are divided
+    by the absolute sum of the dense ones.
 
     Raises:
         InputError: the result does not fit the folder.
@@ -135,8 +128,7 @@ def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[s
         known = [value for value in values if value is not None]
         if len(known) != size + bool(sparse):
             raise InputError(f"{result}: expected {size + bool(sparse)} weights, found {len(known)}")
-        named = {name: known[-1] * value for name, (value,) in sparse.items()}
-        return known[:size], named
+        return known[:size], {name: known[-1] * value for name, (value,) in sparse.items()}
     dense, others = [0.0] * size, {}
     for place, line in enumerate(lines, start=1):
         name, _, text = line.strip(" \t").replace("\t", " ").partition(" ")

@@ -29,13 +29,7 @@ class TuningSet:
 
 @dataclass(frozen=True)
 class Lists:
-    """Scored lists of one set, which are pooled, and its references.
-
-    Attributes:
-        nbest: paths of lists.
-        references: paths of references.
-        filters: what is done to candidates and references before they are compared.
-    """
+    """Paths of scored lists of one set, which are pooled, and of its references; both are filtered, then compared."""
 
     nbest: Sequence[str]
     references: Sequence[str]
@@ -56,20 +50,14 @@ class Lists:
                 check_id(sentence_list, len(references[0]), "reference")
                 collector.add(sentence_list)
                 count = metric.counter([lines[sentence_list.sentence] for lines in references])
-                known: dict[str, list[float]] = {}
-                for hypothesis in sentence_list.hypotheses:
-                    if hypothesis.text not in known:
-                        known[hypothesis.text] = count(self.filters(hypothesis.text))
-                    statistics.append(known[hypothesis.text])
+                texts = [hypothesis.text for hypothesis in sentence_list.hypotheses]
+                known = {text: count(self.filters(text)) for text in dict.fromkeys(texts)}
+                statistics += [known[text] for text in texts]
                 bar.advance(1, "")
-        return _ordered(TuningSet(collector.candidates(), np.array(statistics, dtype=np.float64)))
-
-
-def _ordered(tuning_set: TuningSet) -> TuningSet:
-    """Put sentences in the order of their ids, so that the order of the list makes no difference."""
-    candidates = tuning_set.candidates
-    order = np.argsort(candidates.sentences)  # (n,)
-    return TuningSet(candidates.of(order), tuning_set.statistics[candidates.rows_of(order)])  # (N, formula.size)
+        candidates = collector.candidates()
+        order = np.argsort(candidates.sentences)  # (n,) by id, so that the order of the list makes no difference
+        rows = np.array(statistics, dtype=np.float64)[candidates.rows_of(order)]  # (N, formula.size)
+        return TuningSet(candidates.of(order), rows)
 
 
 @dataclass(frozen=True)
@@ -87,9 +75,8 @@ class Extracted:
             InputError: the files do not go together, or the statistics are not those of the metric.
         """
         if len(metric.formula.parts.places) != 1 or metric.formula.size != STATISTICS:
-            raise InputError(
-                f"the files of an extractor are tuned on their own statistics, BLEU, not on {metric.formula.name}"
-            )
+            own = "the files of an extractor are tuned on their own statistics, BLEU"
+            raise InputError(f"{own}, not on {metric.formula.name}")
         collector = Collector()
         rows: list[tuple[float, ...]] = []
         names: tuple[str, ...] = ()
