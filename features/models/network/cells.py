@@ -96,8 +96,7 @@ class Recurrence(nn.Module):
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
         hidden, layers = architecture.hidden, architecture.layers
-        between = dropout if layers > 1 else 0.0
-        self.stack = self.cell.layers(architecture.embedding, hidden, layers, dropout=between)
+        self.stack = self.cell.layers(architecture.embedding, hidden, layers, dropout=dropout if layers > 1 else 0.0)
         self.beside = Columns(beside, self.cell.gates * hidden, bias=False) if beside else None
         self.dropout = nn.Dropout(dropout)
 

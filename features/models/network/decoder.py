@@ -112,14 +112,14 @@ class Decoder(nn.Module):
         raise NotImplementedError
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
-        """(…, H) what the softmax reads, for one step or for all; `vectors` (…, E) are of the words before."""
+        """(…, H) what the softmax reads, of one step or all, before dropout; `vectors` (…, E) are of words before."""
         raise NotImplementedError
 
     def forward(self, embedded: Tensor, source: Source) -> Decoded:
         """Run all steps over vectors (T, B, E) of previous words."""
         vectors = self.dropout(embedded)
         steps = self.run(vectors, source)
-        return Decoded(outputs=self.output(steps, vectors), rows=steps.row)
+        return Decoded(outputs=self.dropout(self.output(steps, vectors)), rows=steps.row)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps over word vectors (T, B, E)."""
@@ -154,8 +154,7 @@ class Unattended(Decoder):
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return the top state."""
-        top: Tensor = self.dropout(steps.top)
-        return top
+        return steps.top
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps with the fused kernel."""
@@ -190,11 +189,9 @@ class AttendFirst(Decoder):
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return u_j, or g_j."""
-        top = steps.top
-        if self.combines:
-            top = tanh(top + self.context_output(steps.context) + self.word_output(vectors))
-        dropped: Tensor = self.dropout(top)
-        return dropped
+        if not self.combines:
+            return steps.top
+        return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
 
 class AttendAfter(Decoder):
@@ -234,9 +231,7 @@ class AttendAfter(Decoder):
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return h~_j."""
-        combined = steps.top if self.feed == "output" else self._combined(steps.top, steps.context)
-        dropped: Tensor = self.dropout(combined)
-        return dropped
+        return steps.top if self.feed == "output" else self._combined(steps.top, steps.context)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""

@@ -78,9 +78,8 @@ class EncoderDecoder(nn.Module):
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
         self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
         self.softmax = Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
-        self.objectives = nn.ModuleDict(
-            {name: find("objectives", name)(architecture) for name in architecture.objectives}
-        )
+        objectives = {name: find("objectives", name)(architecture) for name in architecture.objectives}
+        self.objectives = nn.ModuleDict(objectives)
         self.sentinels, self.annotation = architecture.sentinels, architecture.annotation
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.uniform_(embedding.weight, -0.1, 0.1)
@@ -130,9 +129,7 @@ class EncoderDecoder(nn.Module):
         encoded = self.encode(source)
         outputs, rows = self.decode(encoded, target)
         loss, plain = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)  # words (J, B)
-        bonus = loss.new_zeros(())
-        for objective in self.objectives.values():
-            bonus = bonus + objective(encoded, rows).sum()  # ()
+        bonus = sum((objective(encoded, rows).sum() for objective in self.objectives.values()), loss.new_zeros(()))
         return Objective(loss=loss, plain=plain, bonus=bonus, rows=rows)
 
     @torch.inference_mode()

@@ -14,7 +14,7 @@ Gathered = TypeVar("Gathered")
 
 def gather(value: Gathered, rows: Tensor) -> Gathered:
     """Return the value with row `rows[n]` of its tensors at n."""
-    return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # (rows, …)
+    return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # type: ignore[no-any-return]  # (rows, …)
 
 
 def join(values: Sequence[Gathered]) -> Gathered:
@@ -22,16 +22,12 @@ def join(values: Sequence[Gathered]) -> Gathered:
     return values[0] if len(values) == 1 else _each(values, torch.cat)  # (all rows, …)
 
 
-def _each(values: Sequence[Gathered], function: Callable[[list[Tensor]], Tensor]) -> Gathered:
+def _each(values: Sequence[Any], function: Callable[[list[Tensor]], Tensor]) -> Any:
     """Call the function with the tensors that stand at the same place in each value."""
-    first: Any = values[0]
-    result: Any
-    if isinstance(first, Tensor):
-        result = function(list(values))  # type: ignore[arg-type]
-    else:
-        parts = [_each(tuple(each), function) for each in zip(*values, strict=True)]
-        result = tuple(parts) if type(first) is tuple else type(first)(*parts)
-    return result  # type: ignore[no-any-return]
+    if isinstance(values[0], Tensor):
+        return function(list(values))
+    parts = [_each(each, function) for each in zip(*values, strict=True)]
+    return tuple(parts) if type(values[0]) is tuple else type(values[0])(*parts)
 
 
 class Source(NamedTuple):
