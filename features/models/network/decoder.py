@@ -14,45 +14,27 @@ from features.models.settings import Architecture
 
 
 class State(NamedTuple):
-    """What a step hands to the next. Rows can be gathered: batches, beams and children of a prefix all do.
+    """What a step hands to the next. Rows can be gathered: batches, beams and children of a prefix all do."""
 
-    Attributes:
-        step: (B, 1) number of the next step, from 1.
-        layers: state of each recurrent layer.
-        feed: (B, …) what the step before feeds in, empty if nothing.
-        history: what the attention terms remember.
-    """
-
-    step: Tensor
-    layers: tuple[Layer, ...]
-    feed: tuple[Tensor, ...]
-    history: History
+    step: Tensor  # (B, 1) number of the next step, from 1
+    layers: tuple[Layer, ...]  # state of each recurrent layer
+    feed: tuple[Tensor, ...]  # (B, …) what the step before feeds in, empty if nothing
+    history: History  # what the attention terms remember
 
 
 class StepInput(NamedTuple):
-    """Previous words y_{j-1} of a step.
+    """Previous words y_{j-1} of a step."""
 
-    Attributes:
-        vectors: (B, E) with dropout.
-        gates: (B, gates·H) their part of the first layer's gates.
-    """
-
-    vectors: Tensor
-    gates: Tensor
+    vectors: Tensor  # (B, E) with dropout
+    gates: Tensor  # (B, gates·H) their part of the first layer's gates
 
 
 class StepOutput(NamedTuple):
-    """What a step leaves for the softmax, or all steps with an axis T in front.
+    """What a step leaves for the softmax, or all steps with an axis T in front."""
 
-    Attributes:
-        top: (B, H) state of the top layer, or with feed `output` what is made of it.
-        context: (B, K) what attention saw; empty without attention.
-        row: (B, S) weights of the source positions; zeros without attention.
-    """
-
-    top: Tensor
-    context: Tensor
-    row: Tensor
+    top: Tensor  # (B, H) state of the top layer, or with feed `output` what is made of it
+    context: Tensor  # (B, K) what attention saw; empty without attention
+    row: Tensor  # (B, S) weights of the source positions; zeros without attention
 
 
 class Decoded(NamedTuple):

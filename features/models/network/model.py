@@ -15,35 +15,21 @@ from features.models.vocabulary import PADDING, UNKNOWN
 
 
 class TokenScores(NamedTuple):
-    """What a model says of a batch of targets, token by token; J counts `</s>`. Features are reductions of these.
+    """What a model says of a batch of targets, token by token; J counts `</s>`. Features are reductions of these."""
 
-    Attributes:
-        log_probs: (B, J) natural log of p(t_j | s, t_<j), 0 on padding.
-        unknown: (B, J) true where t_j is not in the vocabulary.
-        attention: (B, J, S) row j is the attention of step j on the source, sentinels included; 0 on padding.
-        source_mask: (B, S) true on the words of the source.
-    """
-
-    log_probs: Tensor
-    unknown: Tensor
-    attention: Tensor
-    source_mask: Tensor
+    log_probs: Tensor  # (B, J) natural log of p(t_j | s, t_<j), 0 on padding
+    unknown: Tensor  # (B, J) true where t_j is not in the vocabulary
+    attention: Tensor  # (B, J, S) row j is the attention of step j on the source, sentinels included; 0 on padding
+    source_mask: Tensor  # (B, S) true on the words of the source
 
 
 class Objective(NamedTuple):
-    """What training looks at, of a batch of pairs.
+    """What training looks at, of a batch of pairs."""
 
-    Attributes:
-        loss: sum of -log p over the target tokens, with label smoothing if asked for.
-        plain: the same without label smoothing, and without gradient.
-        bonus: sum of what is added to the log-likelihood.
-        rows: (J, B, S) attention, 0 on padding.
-    """
-
-    loss: Tensor
-    plain: Tensor
-    bonus: Tensor
-    rows: Tensor
+    loss: Tensor  # sum of -log p over the target tokens, with label smoothing if asked for
+    plain: Tensor  # the same without label smoothing, and without gradient
+    bonus: Tensor  # sum of what is added to the log-likelihood
+    rows: Tensor  # (J, B, S) attention, 0 on padding
 
 
 class Contextualization(nn.Module):

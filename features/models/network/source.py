@@ -34,24 +34,15 @@ class Source(NamedTuple):
     """Encoded source sentences with all that does not change from step to step.
 
     Positions count the sentinels: `<s>` is 0, words are 1 … I, `</s>` is I+1.
-
-    Attributes:
-        states: (B, S, K) annotations, or products of them; see `inference.fold`.
-        keys: (B, S, …) projected annotations, with the constant part of the terms.
-        bias: (B, S) 0 where attention may go, minus infinity elsewhere.
-        source_length: (B, 1) I, the number of words without sentinels.
-        last: what the decoder's first state is made of.
-        gate: (B, E) mask on the target's word vectors; empty unless the model is contextual.
-        counts: rows that share each of the annotations, one after the other; empty if each row has its own.
     """
 
-    states: Tensor
-    keys: Tensor
-    bias: Tensor
-    source_length: Tensor
-    last: tuple[Layer, ...]
-    gate: tuple[Tensor, ...]
-    counts: tuple[int, ...] = ()
+    states: Tensor  # (B, S, K) annotations, or products of them; see `inference.fold`
+    keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms
+    bias: Tensor  # (B, S) 0 where attention may go, minus infinity elsewhere
+    source_length: Tensor  # (B, 1) I, the number of words without sentinels
+    last: tuple[Layer, ...]  # what the decoder's first state is made of
+    gate: tuple[Tensor, ...]  # (B, E) mask on the target's word vectors; empty unless the model is contextual
+    counts: tuple[int, ...] = ()  # rows that share each annotation, one after the other; empty if each has its own
 
     def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
         """Return the source for queries that share it: `rows` ascend, and `counts` says how often each occurs.
