@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import safetensors.torch
 import torch
 
@@ -29,27 +28,16 @@ _CONFIG = "config.json"
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What `config.json` holds.
+    """What `config.json` holds."""
 
-    Attributes:
-        preset: the name that the model was trained by.
-        direction: `forward` for p(target|source), `backward` for p(source|target).
-        architecture: parts and sizes.
-        training: settings of the training.
-        right_to_left: the network reads its target from the last word to the first.
-        partner: folder, seen from this one, of the model that was trained together with it; empty if alone.
-        corpus: digest of the text that it was trained on, and of dev.
-        format: version of the folder's format.
-    """
-
-    preset: str
-    direction: str
+    preset: str  # the name that the model was trained by
+    direction: str  # `forward` for p(target|source), `backward` for p(source|target)
     architecture: Architecture
     training: Training
-    right_to_left: bool = False
-    partner: str = ""
-    corpus: str = ""
-    format: int = FORMAT
+    right_to_left: bool = False  # the network reads its target from the last word to the first
+    partner: str = ""  # folder, seen from this one, of the model that was trained together with it; empty if alone
+    corpus: str = ""  # digest of the text that it was trained on, and of dev
+    format: int = FORMAT  # version of the folder's format
 
 
 @dataclass(frozen=True)

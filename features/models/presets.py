@@ -11,23 +11,14 @@ from moses_io.errors import InputError, nearest
 
 @dataclass(frozen=True)
 class Preset:
-    """A named system: small settings for 5-50 thousand pairs, and what the paper had.
+    """A named system: small settings for 5-50 thousand pairs, and what the paper had."""
 
-    Attributes:
-        description: a line for `moses-rerank presets`.
-        architecture: its parts.
-        training: how it is trained.
-        paper: settings that differ in the paper, for `--paper-sizes`.
-        symmetric: both directions are trained together.
-        pretrained: training starts from a trained model.
-    """
-
-    description: str
+    description: str  # a line for `moses-rerank presets`
     architecture: Architecture = field(default_factory=Architecture)
     training: Training = field(default_factory=Training)
-    paper: Mapping[str, Any] = field(default_factory=dict)
-    symmetric: bool = False
-    pretrained: bool = False
+    paper: Mapping[str, Any] = field(default_factory=dict)  # settings that differ in the paper, for `--paper-sizes`
+    symmetric: bool = False  # both directions are trained together
+    pretrained: bool = False  # training starts from a trained model
 
 
 _COHN = {
@@ -86,8 +77,7 @@ PRESETS: dict[str, Preset] = {
     "encdec": Preset("no attention (Sutskever et al. 2014; Luong's base)", _ENCDEC, paper=_LUONG_PLAIN),
     "encdec-reverse": Preset(
         "no attention, source reversed (Sutskever et al. 2014; Luong's base + reverse + dropout)",
-        dataclasses.replace(_ENCDEC, reverse=True),
-        paper=_LUONG,
+        dataclasses.replace(_ENCDEC, reverse=True), paper=_LUONG,
     ),
     "rnnsearch": Preset("additive attention (Bahdanau et al. 2015, with the output layer of Cohn)", paper=_COHN),
     "luong-global-location": _luong("location"),

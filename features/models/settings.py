@@ -10,63 +10,34 @@ from moses_io.errors import InputError, nearest
 
 @dataclass(frozen=True)
 class Architecture:
-    """The parts of an encoder-decoder, each a row of a table in `features.models.tables`, and its sizes.
+    """The parts of an encoder-decoder, each a row of a table in `features.models.tables`, and its sizes."""
 
-    Attributes:
-        cell: recurrent cell of encoder and decoder.
-        encoder: `bidirectional`, or `unidirectional` (stacked, its top layer gives the annotations).
-        reverse: the source is read last word first; positions keep their own numbers.
-        initial: first states of the encoder, `zero` or `learned`.
-        sentinels: `<s>` and `</s>` of the source may be attended to; they are always read.
-        contextual: word vectors are masked by the whole source sentence (Choi et al. 2018, 4.3).
-        wiring: where attention sits in the decoder's step.
-        output: what the softmax of `attend-first` reads: `tanh` of state, context and word, or the `state` alone.
-        feed: what `attend-after` reads from the step before: `none`, its `output`, or its `context`.
-        score: of the query against a key.
-        window: positions that a step may look at.
-        granularity: one weight an annotation (`word`), or one for each of its dimensions (`fine`).
-        terms: what is added inside the additive score.
-        objectives: what is added to the log-likelihood in training.
-        bias: the layers below the softmax have biases (Luong's have none).
-        softmax_bias: the softmax has one (Luong's and Yang's have none).
-        embedding: size E of the word vectors, on both sides.
-        hidden: size H of the decoder's state and of each direction of the encoder.
-        attention: size A of the hidden layer in which query and keys meet.
-        layers: recurrent layers of the decoder; the top one asks the query (Cohn et al. 2016 have 2).
-        encoder_layers: recurrent layers of the encoder.
-        reach: D, source positions on each side of a local window.
-        neighbours: k, source positions on each side that the terms on earlier attention see.
-        positions: L, source words that the location score can look at.
-        memory: size of the memory that the term `memory` keeps for every source position.
-        fertility: size of the hidden layer of global fertility; 0 takes H.
-    """
-
-    cell: str = "lstm"
-    encoder: str = "bidirectional"
-    reverse: bool = False
-    initial: str = "zero"
-    sentinels: bool = True
-    contextual: bool = False
-    wiring: str = "attend-first"
-    output: str = "tanh"
-    feed: str = "none"
-    score: str = "additive"
-    window: str = "global"
-    granularity: str = "word"
-    terms: tuple[str, ...] = ()
-    objectives: tuple[str, ...] = ()
-    bias: bool = True
-    softmax_bias: bool = True
-    embedding: int = 128
-    hidden: int = 256
-    attention: int = 128
-    layers: int = 1
-    encoder_layers: int = 1
-    reach: int = 10
-    neighbours: int = 1
-    positions: int = 80
-    memory: int = 32
-    fertility: int = 0
+    cell: str = "lstm"  # recurrent cell of encoder and decoder
+    encoder: str = "bidirectional"  # or `unidirectional`: stacked, its top layer gives the annotations
+    reverse: bool = False  # the source is read last word first; positions keep their own numbers
+    initial: str = "zero"  # first states of the encoder, `zero` or `learned`
+    sentinels: bool = True  # `<s>` and `</s>` of the source may be attended to; they are always read
+    contextual: bool = False  # word vectors are masked by the whole source sentence (Choi et al. 2018, 4.3)
+    wiring: str = "attend-first"  # where attention sits in the decoder's step
+    output: str = "tanh"  # the softmax of `attend-first` reads `tanh` of state, context and word, or the `state` alone
+    feed: str = "none"  # what `attend-after` reads from the step before: `none`, its `output`, or its `context`
+    score: str = "additive"  # of the query against a key
+    window: str = "global"  # positions that a step may look at
+    granularity: str = "word"  # one weight an annotation (`word`), or one for each of its dimensions (`fine`)
+    terms: tuple[str, ...] = ()  # what is added inside the additive score
+    objectives: tuple[str, ...] = ()  # what is added to the log-likelihood in training
+    bias: bool = True  # the layers below the softmax have biases (Luong's have none)
+    softmax_bias: bool = True  # the softmax has one (Luong's and Yang's have none)
+    embedding: int = 128  # size E of the word vectors, on both sides
+    hidden: int = 256  # size H of the decoder's state and of each direction of the encoder
+    attention: int = 128  # size A of the hidden layer in which query and keys meet
+    layers: int = 1  # recurrent layers of the decoder; the top one asks the query (Cohn et al. 2016 have 2)
+    encoder_layers: int = 1  # recurrent layers of the encoder
+    reach: int = 10  # D, source positions on each side of a local window
+    neighbours: int = 1  # k, source positions on each side that the terms on earlier attention see
+    positions: int = 80  # L, source words that the location score can look at
+    memory: int = 32  # size of the memory that the term `memory` keeps for every source position
+    fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
 
     @property
     def annotation(self) -> int:
@@ -76,57 +47,31 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained.
+    """How a model is trained."""
 
-    Attributes:
-        epochs: passes over the corpus, at most.
-        updates: steps of the optimizer, at most; 0 sets no limit.
-        batch: sentence pairs a batch.
-        tokens: target tokens a batch with its padding, instead of `batch`; 0 counts sentence pairs.
-        accumulate: batches a step of the optimizer.
-        optimizer: `adam` or `sgd`.
-        rate: first step size.
-        schedule: of the step size: `linear` (to a tenth over the planned updates), `constant`, or `halving`.
-        hold: epochs before the first halving.
-        every: epochs between halvings.
-        init: all weights start uniform in ±init; 0 leaves each part its own way.
-        clip: largest norm of the gradient.
-        dropout: on the input of every recurrent layer and before the softmax, never on the recurrence.
-        smoothing: share of the probability that label smoothing spreads over all words.
-        gamma: weight of the trace bonus where both directions train together.
-        average: checkpoints, one an epoch and the last ones, whose average is the model if it is better on dev.
-        patience: epochs without a better dev perplexity before training stops.
-        words: size of the vocabularies, the most frequent words; 0 sets no limit.
-        frequency: a word seen less often in the corpus is `<unk>`.
-        bpe: pieces that sentencepiece learns for each side; 0 leaves words whole.
-        length: pairs with a side of more words are left out of training.
-        bfloat16: reckon in bfloat16 where that is safe; on a GPU only.
-        seed: of the weights, the order and the dropout.
-    """
-
-    epochs: int = 8
-    updates: int = 0
-    batch: int = 32
-    tokens: int = 0
-    accumulate: int = 1
-    optimizer: str = "adam"
-    rate: float = 0.003
-    schedule: str = "linear"
-    hold: int = 5
-    every: int = 1
-    init: float = 0.0
-    clip: float = 1.0
-    dropout: float = 0.3
-    smoothing: float = 0.0
-    gamma: float = 1.0
-    average: int = 0
-    patience: int = 3
-    words: int = 0
-    frequency: int = 2
-    bpe: int = 0
-    length: int = 80
-    bfloat16: bool = False
-    seed: int = 1
+    epochs: int = 8  # passes over the corpus, at most
+    updates: int = 0  # steps of the optimizer, at most; 0 sets no limit
+    batch: int = 32  # sentence pairs a batch
+    tokens: int = 0  # target tokens a batch with its padding, instead of `batch`; 0 counts sentence pairs
+    accumulate: int = 1  # batches a step of the optimizer
+    optimizer: str = "adam"  # `adam` or `sgd`
+    rate: float = 0.003  # first step size
+    schedule: str = "linear"  # of the step size: `linear` (to a tenth over all updates), `constant`, or `halving`
+    hold: int = 5  # epochs before the first halving
+    every: int = 1  # epochs between halvings
+    init: float = 0.0  # all weights start uniform in ±init; 0 leaves each part its own way
+    clip: float = 1.0  # largest norm of the gradient
+    dropout: float = 0.3  # on the input of every recurrent layer and before the softmax, never on the recurrence
+    smoothing: float = 0.0  # share of the probability that label smoothing spreads over all words
+    gamma: float = 1.0  # weight of the trace bonus where both directions train together
+    average: int = 0  # checkpoints, one an epoch and the last ones, whose average is the model if it is better on dev
+    patience: int = 3  # epochs without a better dev perplexity before training stops
+    words: int = 0  # size of the vocabularies, the most frequent words; 0 sets no limit
+    frequency: int = 2  # a word seen less often in the corpus is `<unk>`
+    bpe: int = 0  # pieces that sentencepiece learns for each side; 0 leaves words whole
+    length: int = 80  # pairs with a side of more words are left out of training
+    bfloat16: bool = False  # reckon in bfloat16 where that is safe; on a GPU only
+    seed: int = 1  # of the weights, the order and the dropout
 
 
 _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "fertility", "seed"}

@@ -34,28 +34,24 @@ class Subwords:
 
 def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
     """Learn `pieces` pieces, the single letters and sentencepiece's three marks among them, or all that there are."""
+    model = io.BytesIO()
     try:
-        return _learn(sentences, pieces)
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(_text(" ".join(tokens)) for tokens in sentences),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=pieces,
+            character_coverage=1.0,
+            normalization_rule_name="identity",
+            minloglevel=2,
+        )
     except RuntimeError as error:
         reason = re.sub(r"^\w+: .*\] ", "", str(error))
         most = re.search(r"too high .*<= (\d+)", reason)
         if not most:
             raise InputError(f"setting 'bpe': sentencepiece cannot learn {pieces} pieces here: {reason}") from None
-    note(f"bpe: the text has {most[1]} pieces, not {pieces}")
-    return _learn(sentences, int(most[1]))
-
-
-def _learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(_text(" ".join(tokens)) for tokens in sentences),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=pieces,
-        character_coverage=1.0,
-        normalization_rule_name="identity",
-        minloglevel=2,
-    )
+        note(f"bpe: the text has {most[1]} pieces, not {pieces}")
+        return learn(sentences, int(most[1]))
     return Subwords(model.getvalue())
 
 

@@ -20,7 +20,7 @@ class Vocabulary:
     def __init__(self, words: Sequence[str], subwords: Subwords | None = None) -> None:
         self.words = (*SPECIAL, *words)
         self._numbers = {word: number for number, word in enumerate(words, start=len(SPECIAL))}
-        self._subwords = subwords
+        self._subwords, self._model = subwords, subwords.model if subwords else b""
 
     def __len__(self) -> int:
         return len(self.words)
@@ -37,13 +37,9 @@ class Vocabulary:
         """Write `SIDE.vocabulary`, a line a word, without the special ones, and `SIDE.bpe` if there are pieces."""
         with open_output(str(folder / f"{side}.vocabulary")) as stream:
             stream.writelines(encode(f"{word}\n") for word in self.words[len(SPECIAL) :])
-        if self._subwords:
+        if self._model:
             with open_output(str(folder / f"{side}.bpe")) as stream:
-                stream.write(self._subwords.model)
-
-    @property
-    def _model(self) -> bytes:
-        return self._subwords.model if self._subwords else b""
+                stream.write(self._model)
 
 
 def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> Vocabulary:

@@ -21,16 +21,12 @@ def tanh(values: Tensor) -> Tensor:
 class Cell(NamedTuple):
     """A recurrent cell.
 
-    Attributes:
-        gates: blocks of H in its weights.
-        kept: tensors in the state of a layer.
-        layers: torch's module for a stack of them.
-        step: from what enters (B, gates·H), what comes from the state (B, gates·H), and the state, to the next state.
+    `step` takes what enters (B, gates·H), what comes from the state (B, gates·H), and the state, to the next state.
     """
 
-    gates: int
-    kept: int
-    layers: type[nn.RNNBase]
+    gates: int  # blocks of H in its weights
+    kept: int  # tensors in the state of a layer
+    layers: type[nn.RNNBase]  # torch's module for a stack of them
     step: Callable[[Tensor, Tensor, Layer], Layer]
 
     def packed(self, state: Layer) -> Tensor | Layer:
@@ -96,8 +92,7 @@ class Recurrence(nn.Module):
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
         hidden, layers = architecture.hidden, architecture.layers
-        between = dropout if layers > 1 else 0.0
-        self.stack = self.cell.layers(architecture.embedding, hidden, layers, dropout=between)
+        self.stack = self.cell.layers(architecture.embedding, hidden, layers, dropout=dropout if layers > 1 else 0.0)
         self.beside = Columns(beside, self.cell.gates * hidden, bias=False) if beside else None
         self.dropout = nn.Dropout(dropout)
 

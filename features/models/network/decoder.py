@@ -14,45 +14,27 @@ from features.models.settings import Architecture
 
 
 class State(NamedTuple):
-    """What a step hands to the next. Rows can be gathered: batches, beams and children of a prefix all do.
+    """What a step hands to the next. Rows can be gathered: batches, beams and children of a prefix all do."""
 
-    Attributes:
-        step: (B, 1) number of the next step, from 1.
-        layers: state of each recurrent layer.
-        feed: (B, …) what the step before feeds in, empty if nothing.
-        history: what the attention terms remember.
-    """
-
-    step: Tensor
-    layers: tuple[Layer, ...]
-    feed: tuple[Tensor, ...]
-    history: History
+    step: Tensor  # (B, 1) number of the next step, from 1
+    layers: tuple[Layer, ...]  # state of each recurrent layer
+    feed: tuple[Tensor, ...]  # (B, …) what the step before feeds in, empty if nothing
+    history: History  # what the attention terms remember
 
 
 class StepInput(NamedTuple):
-    """Previous words y_{j-1} of a step.
+    """Previous words y_{j-1} of a step."""
 
-    Attributes:
-        vectors: (B, E) with dropout.
-        gates: (B, gates·H) their part of the first layer's gates.
-    """
-
-    vectors: Tensor
-    gates: Tensor
+    vectors: Tensor  # (B, E) with dropout
+    gates: Tensor  # (B, gates·H) their part of the first layer's gates
 
 
 class StepOutput(NamedTuple):
-    """What a step leaves for the softmax, or all steps with an axis T in front.
+    """What a step leaves for the softmax, or all steps with an axis T in front."""
 
-    Attributes:
-        top: (B, H) state of the top layer, or with feed `output` what is made of it.
-        context: (B, K) what attention saw; empty without attention.
-        row: (B, S) weights of the source positions; zeros without attention.
-    """
-
-    top: Tensor
-    context: Tensor
-    row: Tensor
+    top: Tensor  # (B, H) state of the top layer, or with feed `output` what is made of it
+    context: Tensor  # (B, K) what attention saw; empty without attention
+    row: Tensor  # (B, S) weights of the source positions; zeros without attention
 
 
 class Decoded(NamedTuple):
@@ -112,14 +94,14 @@ class Decoder(nn.Module):
         raise NotImplementedError
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
-        """(…, H) what the softmax reads, for one step or for all; `vectors` (…, E) are of the words before."""
+        """(…, H) what the softmax reads, of one step or all, before dropout; `vectors` (…, E) are of words before."""
         raise NotImplementedError
 
     def forward(self, embedded: Tensor, source: Source) -> Decoded:
         """Run all steps over vectors (T, B, E) of previous words."""
         vectors = self.dropout(embedded)
         steps = self.run(vectors, source)
-        return Decoded(outputs=self.output(steps, vectors), rows=steps.row)
+        return Decoded(outputs=self.dropout(self.output(steps, vectors)), rows=steps.row)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps over word vectors (T, B, E)."""
@@ -154,8 +136,7 @@ class Unattended(Decoder):
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return the top state."""
-        top: Tensor = self.dropout(steps.top)
-        return top
+        return steps.top
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps with the fused kernel."""
@@ -190,11 +171,9 @@ class AttendFirst(Decoder):
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return u_j, or g_j."""
-        top = steps.top
-        if self.combines:
-            top = tanh(top + self.context_output(steps.context) + self.word_output(vectors))
-        dropped: Tensor = self.dropout(top)
-        return dropped
+        if not self.combines:
+            return steps.top
+        return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
 
 class AttendAfter(Decoder):
@@ -234,9 +213,7 @@ class AttendAfter(Decoder):
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return h~_j."""
-        combined = steps.top if self.feed == "output" else self._combined(steps.top, steps.context)
-        dropped: Tensor = self.dropout(combined)
-        return dropped
+        return steps.top if self.feed == "output" else self._combined(steps.top, steps.context)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""

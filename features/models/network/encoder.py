@@ -12,15 +12,10 @@ from features.models.tables import find
 
 
 class Annotations(NamedTuple):
-    """What an encoder makes of a batch of source sentences.
+    """What an encoder makes of a batch of source sentences."""
 
-    Attributes:
-        states: (B, S, K) annotation of every position, sentinels included; 0 on padding.
-        last: state of each layer at the end; of a bidirectional encoder the top backward output at `<s>` alone.
-    """
-
-    states: Tensor
-    last: tuple[Layer, ...]
+    states: Tensor  # (B, S, K) annotation of every position, sentinels included; 0 on padding
+    last: tuple[Layer, ...]  # of each layer at the end; if bidirectional, the top backward output at `<s>` alone
 
 
 class FirstStates(nn.Module):

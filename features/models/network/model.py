@@ -15,35 +15,21 @@ from features.models.vocabulary import PADDING, UNKNOWN
 
 
 class TokenScores(NamedTuple):
-    """What a model says of a batch of targets, token by token; J counts `</s>`. Features are reductions of these.
+    """What a model says of a batch of targets, token by token; J counts `</s>`. Features are reductions of these."""
 
-    Attributes:
-        log_probs: (B, J) natural log of p(t_j | s, t_<j), 0 on padding.
-        unknown: (B, J) true where t_j is not in the vocabulary.
-        attention: (B, J, S) row j is the attention of step j on the source, sentinels included; 0 on padding.
-        source_mask: (B, S) true on the words of the source.
-    """
-
-    log_probs: Tensor
-    unknown: Tensor
-    attention: Tensor
-    source_mask: Tensor
+    log_probs: Tensor  # (B, J) natural log of p(t_j | s, t_<j), 0 on padding
+    unknown: Tensor  # (B, J) true where t_j is not in the vocabulary
+    attention: Tensor  # (B, J, S) row j is the attention of step j on the source, sentinels included; 0 on padding
+    source_mask: Tensor  # (B, S) true on the words of the source
 
 
 class Objective(NamedTuple):
-    """What training looks at, of a batch of pairs.
+    """What training looks at, of a batch of pairs."""
 
-    Attributes:
-        loss: sum of -log p over the target tokens, with label smoothing if asked for.
-        plain: the same without label smoothing, and without gradient.
-        bonus: sum of what is added to the log-likelihood.
-        rows: (J, B, S) attention, 0 on padding.
-    """
-
-    loss: Tensor
-    plain: Tensor
-    bonus: Tensor
-    rows: Tensor
+    loss: Tensor  # sum of -log p over the target tokens, with label smoothing if asked for
+    plain: Tensor  # the same without label smoothing, and without gradient
+    bonus: Tensor  # sum of what is added to the log-likelihood
+    rows: Tensor  # (J, B, S) attention, 0 on padding
 
 
 class Contextualization(nn.Module):
@@ -78,9 +64,8 @@ class EncoderDecoder(nn.Module):
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
         self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
         self.softmax = Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
-        self.objectives = nn.ModuleDict(
-            {name: find("objectives", name)(architecture) for name in architecture.objectives}
-        )
+        objectives = {name: find("objectives", name)(architecture) for name in architecture.objectives}
+        self.objectives = nn.ModuleDict(objectives)
         self.sentinels, self.annotation = architecture.sentinels, architecture.annotation
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.uniform_(embedding.weight, -0.1, 0.1)
@@ -130,9 +115,7 @@ class EncoderDecoder(nn.Module):
         encoded = self.encode(source)
         outputs, rows = self.decode(encoded, target)
         loss, plain = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)  # words (J, B)
-        bonus = loss.new_zeros(())
-        for objective in self.objectives.values():
-            bonus = bonus + objective(encoded, rows).sum()  # ()
+        bonus = sum((objective(encoded, rows).sum() for objective in self.objectives.values()), loss.new_zeros(()))
         return Objective(loss=loss, plain=plain, bonus=bonus, rows=rows)
 
     @torch.inference_mode()

@@ -1,4 +1,4 @@
-"""Scores: how well a query (B, H) fits each annotation. Annotations are projected once for all steps."""
+"""Scores: how well a query (B, H) fits each annotation. `key` projects annotations (B, S, K), once for all steps."""
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +23,6 @@ class Additive(nn.Module):
         self.fine = architecture.granularity == "fine"
         self.out = nn.Linear(architecture.attention, architecture.annotation if self.fine else 1, bias=False)
 
-    def keys(self, states: Tensor) -> Tensor:
-        """(B, S, A)."""
-        projected: Tensor = self.key(states)
-        return projected
-
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
         """(B, S), or (B, S, K) where fine; terms broadcast to the keys."""
         hidden = self.query(query).unsqueeze(1)  # (B, 1, A)
@@ -43,10 +38,7 @@ class Dot(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-
-    def keys(self, states: Tensor) -> Tensor:
-        """(B, S, H)."""
-        return states
+        self.key: nn.Module = nn.Identity()
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
         """(B, S)."""
@@ -60,11 +52,6 @@ class General(Dot):
         super().__init__(architecture)
         self.key = nn.Linear(architecture.annotation, architecture.hidden, bias=False)
 
-    def keys(self, states: Tensor) -> Tensor:
-        """(B, S, H)."""
-        projected: Tensor = self.key(states)
-        return projected
-
 
 class Location(nn.Module):
     """f = W_a q, a row of W_a for `<s>` and for each of the next L positions (Luong eq. 8, footnote 6).
@@ -77,7 +64,7 @@ class Location(nn.Module):
         super().__init__()
         self.position = nn.Linear(architecture.hidden, architecture.positions + 1, bias=False)
 
-    def keys(self, states: Tensor) -> Tensor:
+    def key(self, states: Tensor) -> Tensor:
         """(B, S, 0) nothing: the score does not look at annotations."""
         return states[:, :, :0]  # (B, S, 0)
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from features.arrays import Integers
 from features.models.network.cells import product
 from features.models.vocabulary import PADDING
 
@@ -44,7 +44,7 @@ class Softmax(nn.Linear):
         rows = np.arange(words.numel())  # (N,)
         return self.chosen(outputs.flatten(0, -2), rows, words.flatten()).view(words.shape)  # (…)
 
-    def chosen(self, outputs: Tensor, rows: NDArray[np.int64], words: Tensor) -> Tensor:
+    def chosen(self, outputs: Tensor, rows: Integers, words: Tensor) -> Tensor:
         """(M,) natural log of p(words[m]) at output rows[m] of (N, H); `rows` ascend, and a row may have many words."""
         parts = []
         for block in _blocks(len(outputs)):
@@ -52,7 +52,9 @@ class Softmax(nn.Linear):
             logits = product(self.weight, outputs[block], self.bias)  # (V, N)
             places = torch.from_numpy(rows[first:last] - block.start).to(words.device)  # (M,)
             at_words = logits[words[first:last], places]  # (M,)
-            parts.append(at_words - _log_norm(logits)[places])  # (M,)
+            highest = logits.amax(dim=0)  # (N,)
+            log_norm = logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,) in half the time of logsumexp
+            parts.append(at_words - log_norm[places])  # (M,)
         return torch.cat(parts)  # (M,)
 
 
@@ -96,15 +98,6 @@ class _Loss(torch.autograd.Function):
         """Scale the gradients."""
         outputs, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
         return outputs, weight, bias[0] if bias else None, None, None
-
-
-def _log_norm(logits: Tensor) -> Tensor:
-    """(N,) log of the sum of exp over the words of logits (V, N), which are overwritten.
-
-    On a CPU less than half the time of torch's `logsumexp`.
-    """
-    highest = logits.amax(dim=0)  # (N,)
-    return logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,)
 
 
 def _blocks(rows: int) -> list[slice]:

@@ -14,7 +14,7 @@ Gathered = TypeVar("Gathered")
 
 def gather(value: Gathered, rows: Tensor) -> Gathered:
     """Return the value with row `rows[n]` of its tensors at n."""
-    return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # (rows, …)
+    return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # type: ignore[no-any-return]  # (rows, …)
 
 
 def join(values: Sequence[Gathered]) -> Gathered:
@@ -22,40 +22,27 @@ def join(values: Sequence[Gathered]) -> Gathered:
     return values[0] if len(values) == 1 else _each(values, torch.cat)  # (all rows, …)
 
 
-def _each(values: Sequence[Gathered], function: Callable[[list[Tensor]], Tensor]) -> Gathered:
+def _each(values: Sequence[Any], function: Callable[[list[Tensor]], Tensor]) -> Any:
     """Call the function with the tensors that stand at the same place in each value."""
-    first: Any = values[0]
-    result: Any
-    if isinstance(first, Tensor):
-        result = function(list(values))  # type: ignore[arg-type]
-    else:
-        parts = [_each(tuple(each), function) for each in zip(*values, strict=True)]
-        result = tuple(parts) if type(first) is tuple else type(first)(*parts)
-    return result  # type: ignore[no-any-return]
+    if isinstance(values[0], Tensor):
+        return function(list(values))
+    parts = [_each(each, function) for each in zip(*values, strict=True)]
+    return tuple(parts) if type(values[0]) is tuple else type(values[0])(*parts)
 
 
 class Source(NamedTuple):
     """Encoded source sentences with all that does not change from step to step.
 
     Positions count the sentinels: `<s>` is 0, words are 1 … I, `</s>` is I+1.
-
-    Attributes:
-        states: (B, S, K) annotations, or products of them; see `inference.fold`.
-        keys: (B, S, …) projected annotations, with the constant part of the terms.
-        bias: (B, S) 0 where attention may go, minus infinity elsewhere.
-        source_length: (B, 1) I, the number of words without sentinels.
-        last: what the decoder's first state is made of.
-        gate: (B, E) mask on the target's word vectors; empty unless the model is contextual.
-        counts: rows that share each of the annotations, one after the other; empty if each row has its own.
     """
 
-    states: Tensor
-    keys: Tensor
-    bias: Tensor
-    source_length: Tensor
-    last: tuple[Layer, ...]
-    gate: tuple[Tensor, ...]
-    counts: tuple[int, ...] = ()
+    states: Tensor  # (B, S, K) annotations, or products of them; see `inference.fold`
+    keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms
+    bias: Tensor  # (B, S) 0 where attention may go, minus infinity elsewhere
+    source_length: Tensor  # (B, 1) I, the number of words without sentinels
+    last: tuple[Layer, ...]  # what the decoder's first state is made of
+    gate: tuple[Tensor, ...]  # (B, E) mask on the target's word vectors; empty unless the model is contextual
+    counts: tuple[int, ...] = ()  # rows that share each annotation, one after the other; empty if each has its own
 
     def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
         """Return the source for queries that share it: `rows` ascend, and `counts` says how often each occurs.

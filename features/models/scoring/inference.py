@@ -22,12 +22,9 @@ class Folded(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """(…, outputs) what the layer gave."""
-        products = rows[..., self.own]
-        return (
-            products
-            if self.rest is None
-            else products + functional.linear(rows[..., self.total :], self.rest, self.bias)
-        )
+        if self.rest is None:
+            return rows[..., self.own]
+        return rows[..., self.own] + functional.linear(rows[..., self.total :], self.rest, self.bias)
 
 
 def fold(network: EncoderDecoder) -> None:

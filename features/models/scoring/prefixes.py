@@ -15,27 +15,16 @@ from features.models.vocabulary import BEGIN, END
 
 @dataclass(frozen=True)
 class Level:
-    """Nodes of one depth, and the edges that leave them.
+    """Nodes of one depth, and the edges that leave them."""
 
-    Attributes:
-        sources: (N,) source of each node, ascending.
-        words: (N,) last token of its prefix, `<s>` at the root.
-        edge_in: (N,) edge of the level before that leads to it; at the root the source.
-        parents: (N,) node of the level before that this edge leaves; at the root the source.
-        nodes: (M,) node that each edge leaves, ascending.
-        next_words: (M,) its token.
-        ended: candidates that end in this level.
-        ends: the edge by which each of them does.
-    """
-
-    sources: Integers
-    words: Integers
-    edge_in: Integers
-    parents: Integers
-    nodes: Integers
-    next_words: Integers
-    ended: Integers
-    ends: Integers
+    sources: Integers  # (N,) source of each node, ascending
+    words: Integers  # (N,) last token of its prefix, `<s>` at the root
+    edge_in: Integers  # (N,) edge of the level before that leads to it; at the root the source
+    parents: Integers  # (N,) node of the level before that this edge leaves; at the root the source
+    nodes: Integers  # (M,) node that each edge leaves, ascending
+    next_words: Integers  # (M,) its token
+    ended: Integers  # candidates that end in this level
+    ends: Integers  # the edge by which each of them does
 
     def split(self, size: int) -> "Iterator[Level]":
         """Yield stretches of `size` nodes with their edges, whose nodes count from the first of the stretch."""

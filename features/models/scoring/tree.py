@@ -19,7 +19,7 @@ from features.models.network.softmax import BLOCK
 from features.models.network.source import gather, join
 from features.models.scoring.alone import encode_target, fertility, mean_log
 from features.models.scoring.prefixes import Level, prefix_tree
-from features.models.scoring.values import WORST, CandidateScores, SourceWords, Sums, of_tokens, select
+from features.models.scoring.values import CandidateScores, SourceWords, Sums, of_tokens, select
 from features.models.settings import Architecture
 from features.models.vocabulary import UNKNOWN
 
@@ -101,10 +101,8 @@ class _Walk:
 
     def nothing(self) -> Sums:
         """Return the sums of no tokens, a row a source."""
-        zeros = torch.zeros(self.source.bias.shape, dtype=torch.float64, device=self._device)  # (sources, S)
-        zero = zeros[:, 0]
-        worst = zeros.new_zeros(len(zeros), WORST)
-        return Sums(log_probs=zero, known=zero, unknown=zero, entropy=zero, attention=zeros, worst=worst)
+        zeros = torch.zeros_like(self.source.bias)  # (sources, S)
+        return of_tokens(zeros[:, 0], zeros[:, 0] > 0, zeros)
 
     def step(self, level: Level) -> tuple[Tensor, Tensor]:
         """(M,) log-probability of each edge of the next level, and (N, S) attention of its nodes."""

@@ -18,23 +18,14 @@ WORST = 3
 
 
 class Sums(NamedTuple):
-    """Sums over the tokens of N candidates, or of N prefixes, `</s>` included where the candidate ends.
+    """Sums over the tokens of N candidates, or of N prefixes, `</s>` included where the candidate ends."""
 
-    Attributes:
-        log_probs: (N,) natural log of p(token).
-        known: (N,) the same over the tokens of the vocabulary alone.
-        unknown: (N,) tokens that are not in the vocabulary.
-        entropy: (N,) nats, of the attention at every token.
-        attention: (N, S) that each source position got.
-        worst: (N, WORST) lowest log-probabilities of tokens, the lowest first; 0 where there are fewer tokens.
-    """
-
-    log_probs: Tensor
-    known: Tensor
-    unknown: Tensor
-    entropy: Tensor
-    attention: Tensor
-    worst: Tensor
+    log_probs: Tensor  # (N,) natural log of p(token)
+    known: Tensor  # (N,) the same over the tokens of the vocabulary alone
+    unknown: Tensor  # (N,) tokens that are not in the vocabulary
+    entropy: Tensor  # (N,) nats, of the attention at every token
+    attention: Tensor  # (N, S) that each source position got
+    worst: Tensor  # (N, WORST) lowest log-probabilities of tokens, the lowest first; 0 where there are fewer tokens
 
     def plus(self, other: "Sums") -> "Sums":
         """Add single tokens row by row."""
@@ -47,29 +38,18 @@ class Sums(NamedTuple):
 
 
 class SourceWords(NamedTuple):
-    """The source words of N candidates.
+    """The source words of N candidates."""
 
-    Attributes:
-        mask: (N, S) true on words.
-        fertility: mean and variance, (N, S) each, of how much attention a word should get; empty if not needed.
-    """
-
-    mask: Tensor
-    fertility: tuple[Tensor, ...] = ()
+    mask: Tensor  # (N, S) true on words
+    fertility: tuple[Tensor, ...] = ()  # (N, S) mean and variance of the attention due to a word; empty if not needed
 
 
 class CandidateScores(NamedTuple):
-    """What models say of N candidates.
+    """What models say of N candidates."""
 
-    Attributes:
-        values: (N, names) by their names, in float64.
-        attention: of each candidate, if it was needed.
-        steps: what it took.
-    """
-
-    values: Array
-    attention: list[AttentionRows]
-    steps: Steps = Steps()
+    values: Array  # (N, names) by their names, in float64
+    attention: list[AttentionRows]  # of each candidate, if it was needed
+    steps: Steps = Steps()  # what it took
 
 
 def of_tokens(log_probs: Tensor, unknown: Tensor, attention: Tensor) -> Sums:

@@ -6,7 +6,6 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
@@ -22,50 +21,29 @@ Tensors = dict[str, Tensor]
 
 @dataclass
 class Progress:
-    """How far a training has come.
+    """How far a training has come."""
 
-    Attributes:
-        epoch: epochs done.
-        updates: steps of the optimizer.
-        best: lowest perplexity on dev.
-        stale: epochs since then.
-        seconds: time spent.
-    """
-
-    epoch: int = 0
-    updates: int = 0
-    best: float = float("inf")
-    stale: int = 0
-    seconds: float = 0.0
+    epoch: int = 0  # epochs done
+    updates: int = 0  # steps of the optimizer
+    best: float = float("inf")  # lowest perplexity on dev
+    stale: int = 0  # epochs since the best one
+    seconds: float = 0.0  # time spent
 
 
 @dataclass
 class Run:
-    """A training of one network, or of two together.
-
-    Attributes:
-        settings: of the training.
-        learners: one, or the forward and the backward one.
-        corpus: for each learner, pair n of all being the same.
-        dev: the same, for early stopping.
-        optimizer: over the weights of all learners.
-        planned: updates in all epochs.
-        device: where the networks are.
-        rng: order of the batches.
-        progress: how far it has come.
-        recent: weights of each learner after the last epochs, for their average.
-    """
+    """A training of one network, or of two together."""
 
     settings: Training
-    learners: list[Learner]
-    corpus: list[EncodedCorpus]
-    dev: list[EncodedCorpus]
-    optimizer: torch.optim.Optimizer
-    planned: int
+    learners: list[Learner]  # one, or the forward and the backward one
+    corpus: list[EncodedCorpus]  # for each learner, pair n of all being the same
+    dev: list[EncodedCorpus]  # the same, for early stopping
+    optimizer: torch.optim.Optimizer  # over the weights of all learners
+    planned: int  # updates in all epochs
     device: torch.device
-    rng: random.Random
+    rng: random.Random  # order of the batches
     progress: Progress = field(default_factory=Progress)
-    recent: list[list[Tensors]] = field(default_factory=list)
+    recent: list[list[Tensors]] = field(default_factory=list)  # of the last epochs, weights of each learner
 
     @property
     def parameters(self) -> list[torch.nn.Parameter]:

@@ -21,23 +21,14 @@ TokenPair = tuple[list[str], list[str]]
 
 @dataclass
 class Learner:
-    """A network under training.
-
-    Attributes:
-        config: what it is.
-        folder: where it is kept.
-        network: the weights.
-        source: vocabulary of the network's source.
-        target: vocabulary of the network's target.
-        rows: a line of `metrics.jsonl` for each epoch.
-    """
+    """A network under training."""
 
     config: ModelConfig
     folder: Path
     network: EncoderDecoder
-    source: Vocabulary
-    target: Vocabulary
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    source: Vocabulary  # of what the network reads
+    target: Vocabulary  # of what it predicts
+    rows: list[dict[str, Any]] = field(default_factory=list)  # a line of `metrics.jsonl` for each epoch
 
     def forward(self, pairs: Sequence[EncodedPair], numbers: Sequence[int], device: torch.device) -> Objective:
         """Run the network over a batch of pairs, in its own direction."""
@@ -56,15 +47,10 @@ class Learner:
 
 @dataclass(frozen=True)
 class EncodedCorpus:
-    """Sentence pairs in numbers, and how many words their targets have.
+    """Sentence pairs in numbers, and how many words their targets have."""
 
-    Attributes:
-        pairs: in the direction of the network.
-        target_lengths: tokens of each target before they were cut into pieces, and one for `</s>`.
-    """
-
-    pairs: list[EncodedPair]
-    target_lengths: list[int]
+    pairs: list[EncodedPair]  # in the direction of the network
+    target_lengths: list[int]  # tokens of each target before they were cut into pieces, and one for `</s>`
 
     def tokens(self, numbers: Sequence[int]) -> int:
         """Return the target's tokens of some pairs, `</s>` included."""

@@ -122,8 +122,7 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
     better = joint < progress.best
     progress.best, progress.stale = (joint, 0) if better else (progress.best, progress.stale + 1)
     if run.settings.average:
-        recent = [*run.recent, [weights_of(learner) for learner in run.learners]]
-        run.recent = recent[-run.settings.average :]
+        run.recent = [*run.recent, [weights_of(learner) for learner in run.learners]][-run.settings.average :]
     for learner, dev in zip(run.learners, perplexities[1:], strict=True):
         if better:
             save_weights(learner.folder, learner.network)

@@ -31,20 +31,12 @@ _SHARED_WITH_START = ("direction", "right_to_left", "bpe", "words", "frequency",
 
 @dataclass(frozen=True)
 class Task:
-    """A training as it is asked for.
+    """A training as it is asked for."""
 
-    Attributes:
-        models: one, or the forward and the backward one that train together.
-        corpus: token pairs in the direction of the first model.
-        dev: the same, to stop by.
-        folder: of the model, or of the folders `forward` and `backward` of a pair.
-        device: where to train.
-    """
-
-    models: Sequence[ModelConfig]
-    corpus: Sequence[TokenPair]
-    dev: Sequence[TokenPair]
-    folder: Path
+    models: Sequence[ModelConfig]  # one, or the forward and the backward one that train together
+    corpus: Sequence[TokenPair]  # token pairs in the direction of the first model
+    dev: Sequence[TokenPair]  # the same, to stop by
+    folder: Path  # of the model, or of the folders `forward` and `backward` of a pair
     device: torch.device
 
     @cached_property

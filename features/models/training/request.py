@@ -19,21 +19,13 @@ PAIR = {"forward": "../backward", "backward": "../forward"}
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What to train.
+    """What to train."""
 
-    Attributes:
-        preset: name of the system.
-        backward: train p(source|target).
-        right_to_left: read the target from its last word to its first.
-        paper_sizes: take the settings of the paper, not the small ones.
-        settings: what differs from the preset.
-    """
-
-    preset: str
-    backward: bool = False
-    right_to_left: bool = False
-    paper_sizes: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    preset: str  # name of the system
+    backward: bool = False  # train p(source|target)
+    right_to_left: bool = False  # read the target from its last word to its first
+    paper_sizes: bool = False  # take the settings of the paper, not the small ones
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what differs from the preset
 
     def settle(self) -> tuple[Architecture, Training]:
         """Return all settings.
@@ -110,19 +102,12 @@ def train_model(
     from features.models.training.loop import train
     from features.models.training.preparation import Task
 
-    alone = ("backward" if request.backward else "forward", "")
-    configs = [
-        ModelConfig(
-            preset=request.preset,
-            direction=direction,
-            architecture=architecture,
-            training=training,
-            right_to_left=request.right_to_left,
-            partner=partner,
-        )
-        for direction, partner in (PAIR.items() if request.symmetric else (alone,))
+    partners = PAIR if request.symmetric else {"backward" if request.backward else "forward": ""}
+    models = [
+        ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
+        for direction, partner in partners.items()
     ]
-    task = Task(models=configs, corpus=corpus, dev=dev, folder=Path(output), device=find_device(device))
+    task = Task(models=models, corpus=corpus, dev=dev, folder=Path(output), device=find_device(device))
     train(task, Path(start) if start else None, resume)
 
 
