@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Evaluate."""
     from moses_io.errors import InputError
     from rerank.metrics.filters import Filters
@@ -45,4 +45,3 @@ def run(arguments: argparse.Namespace) -> int:
     filters = Filters(arguments.filter)
     evaluation = evaluate_files(systems, arguments.reference, arguments.nbest, filters, arguments.tokenize)
     print(json.dumps(evaluation.as_json(), indent=2) if arguments.json else "\n".join(table(evaluation)))
-    return 0

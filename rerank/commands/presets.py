@@ -10,7 +10,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments: none."""
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """List."""
     from dataclasses import asdict
 
@@ -24,4 +24,3 @@ def run(arguments: argparse.Namespace) -> int:
         for name, value in asdict(defaults).items():
             text = str(value).lower() if isinstance(value, bool) else ",".join(value) if value == () else value
             print(f"  {name + '=' + str(text):<24}{' | '.join(CHOICES.get(name, ()))}".rstrip())
-    return 0

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_resources(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Score."""
     from features.feature import Resources
     from features.request import parse_requests
@@ -36,4 +36,3 @@ def run(arguments: argparse.Namespace) -> int:
     requests = parse_requests(arguments.feature)
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
     add_features(arguments.nbest, arguments.source, requests, arguments.output, resources, arguments.verify)
-    return 0

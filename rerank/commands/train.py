@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from rerank.experiment.groups import members
@@ -67,4 +67,3 @@ def run(arguments: argparse.Namespace) -> int:
             train_model, request, files, output, arguments.device, arguments.start_from, arguments.resume
         )
     do_all(trainings, arguments.jobs)
-    return 0
