@@ -15,7 +15,7 @@ COMMANDS = (
     "run", "demo", "train", "score", "tune", "rerank", "evaluate", "explain", "validate", "export", "import-weights",
     "presets", "features",
 )  # fmt: skip
-"""Each a module of `rerank.commands`, which has HELP, EXAMPLES, add_arguments(parser) and run(arguments), which may return a status."""
+"""Modules of `rerank.commands`: each has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status or None."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,15 +19,10 @@ from rerank.experiment.workers import Workers
 
 @dataclass(frozen=True)
 class Stage:
-    """A step from files to a file or folder.
+    """A step from files and folders to files, or to a folder.
 
-    Attributes:
-        name: what it is called on stderr and in the record.
-        inputs: files and folders that it reads.
-        settings: what else decides its result, as JSON values.
-        outputs: the files, or the folder, that it makes.
-        action: what makes it.
-        apart: whether it can be done in a process of its own; the action can be pickled then.
+    `settings` is what else decides its result, as JSON values. A stage that can be done `apart`, in a process of its
+    own, has an action that can be pickled.
     """
 
     name: str
@@ -90,9 +85,13 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
             waiting.remove(ready)
             due = record.begin(ready)
             note(f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}{'' if due else ': up to date'}")
-            if due:
+            if due and jobs > 1 and ready.apart:
                 running[ready.name] = ready
-                workers.start(ready.name, ready.perform, apart=jobs > 1 and ready.apart)
+                workers.start(ready.name, ready.perform)
+            elif due:
+                ready.perform()
+                record.end(ready)
+                done.append(ready.name)
     return done
 
 
