@@ -87,11 +87,11 @@ class Order:
         self._met.add(sentence)
 
 
-def read_hypotheses(path: str) -> Iterator[Hypothesis]:
+def read_hypotheses(path: str, checked: bool = True) -> Iterator[Hypothesis]:
     """Yield the lines of a list one after the other; empty lines are skipped.
 
     Raises:
-        InputError: a line cannot be parsed or does not fit those before, with file and line.
+        InputError: a line cannot be parsed or, if they are `checked`, does not fit those before; with file and line.
     """
     layout, order = Layout(), Order()
     for number, line in numbered_lines(path):
@@ -99,8 +99,9 @@ def read_hypotheses(path: str) -> Iterator[Hypothesis]:
             continue
         try:
             hypothesis = parse_line(line, number)
-            layout.check(hypothesis)
-            order.check(hypothesis.sentence)
+            if checked:
+                layout.check(hypothesis)
+                order.check(hypothesis.sentence)
         except Fault as fault:
             raise InputError(f"{name_of(path)}:{number}: {fault}") from None
         yield hypothesis
@@ -112,15 +113,11 @@ def read_nbest(path: str) -> Iterator[SentenceList]:
     Raises:
         InputError: as `read_hypotheses`; also if the list is empty.
     """
-    group: list[Hypothesis] = []
-    for hypothesis in read_hypotheses(path):
-        if group and group[0].sentence != hypothesis.sentence:
-            yield SentenceList(group[0].sentence, tuple(group), path)
-            group = []
-        group.append(hypothesis)
-    if not group:
+    sentence = None
+    for sentence, group in groupby(read_hypotheses(path), key=lambda hypothesis: hypothesis.sentence):
+        yield SentenceList(sentence, tuple(group), path)
+    if sentence is None:
         raise InputError(f"{name_of(path)}: the list is empty")
-    yield SentenceList(group[0].sentence, tuple(group), path)
 
 
 def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
@@ -158,14 +155,8 @@ def regroup(nbest: str, output: str) -> int:
         InputError: a line cannot be read.
     """
     rows: list[tuple[int, bytes]] = []
-    for number, line in numbered_lines(nbest):
-        if not without_line_end(line):
-            continue
-        try:
-            sentence = parse_line(line, number).sentence
-        except Fault as fault:
-            raise InputError(f"{name_of(nbest)}:{number}: {fault}") from None
-        rows.append((sentence, line if line.endswith(b"\n") else line + b"\n"))
+    for hypothesis in read_hypotheses(nbest, checked=False):
+        rows.append((hypothesis.sentence, hypothesis.line.removesuffix(b"\n") + b"\n"))
     runs = Counter(sentence for sentence, _ in groupby(sentence for sentence, _ in rows))
     rows.sort(key=lambda row: row[0])
     with open_output(output) as stream:

@@ -42,11 +42,8 @@ def open_input(path: str) -> Iterator[BinaryIO]:
             except OSError as error:
                 raise InputError(f"{path}: {error.strerror}") from None
         head = raw.peek(5)
-        for start, unpack in _PACKERS.items():
-            if head.startswith(start):
-                yield cast("BinaryIO", stack.enter_context(unpack(raw)))
-                return
-        yield raw
+        unpack = next((unpack for start, unpack in _PACKERS.items() if head.startswith(start)), None)
+        yield stack.enter_context(unpack(raw)) if unpack else raw
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:

@@ -24,5 +24,4 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.tuning.exchange import export
     from rerank.tuning.tuning_set import Lists
 
-    lists = Lists(arguments.nbest, arguments.reference, Filters(arguments.filter))
-    export(lists, arguments.start, arguments.output)
+    export(Lists(arguments.nbest, arguments.reference, Filters(arguments.filter)), arguments.start, arguments.output)

@@ -1,6 +1,7 @@
 """`moses-rerank presets`."""
 
 import argparse
+from dataclasses import asdict
 
 HELP = "list the models that can be named"
 EXAMPLES = ""
@@ -12,8 +13,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """List."""
-    from dataclasses import asdict
-
     from features.models.presets import PRESETS
     from features.models.settings import CHOICES, Architecture, Training
 

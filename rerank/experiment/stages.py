@@ -58,8 +58,8 @@ class Stage:
         return any(not made.isdisjoint((path, *path.parents)) for path in read)
 
 
-def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
-    """Do the stages whose inputs, settings or outputs are not those of the record in `path`; return their names.
+def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> None:
+    """Do the stages whose inputs, settings or outputs are not those of the record in `path`.
 
     With several jobs, stages that do not need each other and can be done apart are done at the same time. What the
     record does not know is left alone.
@@ -72,15 +72,13 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
     _check_files(stages, record)
     for stage in stages:
         stage.recover()
-    waiting, done = list(stages), []
+    waiting = list(stages)
     running: dict[str, Stage] = {}
     with Workers(min(jobs, sum(stage.apart for stage in stages) or 1)) as workers:
         while waiting or running:
             ready = _ready(waiting, list(running.values())) if workers.free else None
             if ready is None:
-                ended = running.pop(workers.wait())
-                record.end(ended)
-                done.append(ended.name)
+                record.end(running.pop(workers.wait()))
                 continue
             waiting.remove(ready)
             due = record.begin(ready)
@@ -91,8 +89,6 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
             elif due:
                 ready.perform()
                 record.end(ready)
-                done.append(ready.name)
-    return done
 
 
 class _Record:

@@ -144,12 +144,11 @@ def _share(slot: int, jobs: int) -> dict[str, str]:
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Have variables set while the block runs, for a process that starts there."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name in variables:
             os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
+        os.environ.update(before)
