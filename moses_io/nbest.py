@@ -91,7 +91,7 @@ def read_hypotheses(path: str, checked: bool = True) -> Iterator[Hypothesis]:
     """Yield the lines of a list one after the other; empty lines are skipped.
 
     Raises:
-        InputError: a line cannot be parsed or, if they are `checked`, does not fit those before; with file and line.
+        InputError: a line cannot be parsed or, if `checked`, does not fit those before; with file and line.
     """
     layout, order = Layout(), Order()
     for number, line in numbered_lines(path):
@@ -154,9 +154,7 @@ def regroup(nbest: str, output: str) -> int:
     Raises:
         InputError: a line cannot be read.
     """
-    rows: list[tuple[int, bytes]] = []
-    for hypothesis in read_hypotheses(nbest, checked=False):
-        rows.append((hypothesis.sentence, hypothesis.line.removesuffix(b"\n") + b"\n"))
+    rows = [(each.sentence, each.line.removesuffix(b"\n") + b"\n") for each in read_hypotheses(nbest, checked=False)]
     runs = Counter(sentence for sentence, _ in groupby(sentence for sentence, _ in rows))
     rows.sort(key=lambda row: row[0])
     with open_output(output) as stream:
