@@ -11,14 +11,10 @@ from moses_io.text import decode, encode, number, tokens, without_line_end
 
 @dataclass(frozen=True)
 class Block:
-    """The lines of one sentence.
+    """The lines of one sentence, with file and line for messages.
 
-    Attributes:
-        place: file and line, for messages.
-        sentence: its id.
-        names: of the dense features with their index from 0, as `LM0_0`; of statistics the metric.
-        rows: the numbers of each candidate.
-        sparse: its sparse features.
+    `names` are those of the dense features with their index from 0, as `LM0_0`, of statistics the metric; `rows` and
+    `sparse` have the numbers and the sparse features of each candidate.
     """
 
     place: str

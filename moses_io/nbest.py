@@ -3,10 +3,11 @@
 Ids are keys: gaps are legal, an id that comes again after another one is not.
 """
 
-import bisect
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import Hypothesis, parse_line
@@ -35,11 +36,7 @@ class SentenceList:
 
 
 class Layout:
-    """The dense features that every line of a list must have; the first line sets them.
-
-    Attributes:
-        features: (name, number of values) in the order of the first line.
-    """
+    """The dense features that every line of a list must have: name and number of values, as the first line has them."""
 
     def __init__(self) -> None:
         self.features: tuple[tuple[str, int], ...] | None = None
@@ -60,21 +57,18 @@ class Layout:
             if name not in expected:
                 raise Fault(f"feature {name!r} is not in earlier lines")
             if count != expected[name]:
-                raise Fault(f"feature {name!r} has {_values(count)}, earlier lines have {expected[name]}")
+                values = "1 value" if count == 1 else f"{count} values"
+                raise Fault(f"feature {name!r} has {values}, earlier lines have {expected[name]}")
         for name in expected:
             if name not in counts:
                 raise Fault(f"feature {name!r} is missing, earlier lines have it")
 
 
 class Order:
-    """The ids met so far: those of one sentence must stand together.
-
-    Kept as intervals, so that a list in order needs no memory for them.
-    """
+    """The ids met so far: those of one sentence must stand together."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
+        self._met: set[int] = set()
         self._current: int | None = None
 
     def check(self, sentence: int) -> None:
@@ -86,23 +80,18 @@ class Order:
         if sentence == self._current:
             return
         self._current = sentence
-        after = bisect.bisect_right(self._starts, sentence)
-        if after and sentence < self._ends[after - 1]:
+        if sentence in self._met:
             raise Fault(
                 f"sentence {sentence} comes again after others; `moses-rerank validate --regroup` puts a list in order"
             )
-        if after and sentence == self._ends[after - 1]:
-            self._ends[after - 1] += 1
-        else:
-            self._starts.insert(after, sentence)
-            self._ends.insert(after, sentence + 1)
+        self._met.add(sentence)
 
 
-def read_hypotheses(path: str) -> Iterator[Hypothesis]:
+def read_hypotheses(path: str, checked: bool = True) -> Iterator[Hypothesis]:
     """Yield the lines of a list one after the other; empty lines are skipped.
 
     Raises:
-        InputError: a line cannot be parsed or does not fit those before, with file and line.
+        InputError: a line cannot be parsed or, if `checked`, does not fit those before; with file and line.
     """
     layout, order = Layout(), Order()
     for number, line in numbered_lines(path):
@@ -110,8 +99,9 @@ def read_hypotheses(path: str) -> Iterator[Hypothesis]:
             continue
         try:
             hypothesis = parse_line(line, number)
-            layout.check(hypothesis)
-            order.check(hypothesis.sentence)
+            if checked:
+                layout.check(hypothesis)
+                order.check(hypothesis.sentence)
         except Fault as fault:
             raise InputError(f"{name_of(path)}:{number}: {fault}") from None
         yield hypothesis
@@ -123,15 +113,11 @@ def read_nbest(path: str) -> Iterator[SentenceList]:
     Raises:
         InputError: as `read_hypotheses`; also if the list is empty.
     """
-    group: list[Hypothesis] = []
-    for hypothesis in read_hypotheses(path):
-        if group and group[0].sentence != hypothesis.sentence:
-            yield SentenceList(group[0].sentence, tuple(group), path)
-            group = []
-        group.append(hypothesis)
-    if not group:
+    sentence = None
+    for sentence, group in groupby(read_hypotheses(path), key=lambda hypothesis: hypothesis.sentence):
+        yield SentenceList(sentence, tuple(group), path)
+    if sentence is None:
         raise InputError(f"{name_of(path)}: the list is empty")
-    yield SentenceList(group[0].sentence, tuple(group), path)
 
 
 def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
@@ -163,30 +149,17 @@ def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
 def regroup(nbest: str, output: str) -> int:
     """Write the list with the lines of each sentence together and ids going up; order inside a sentence stays.
 
-    Returns:
-        The number of sentences whose lines did not stand together.
+    Return the number of sentences whose lines did not stand together.
 
     Raises:
         InputError: a line cannot be read.
     """
-    rows: list[tuple[int, bytes]] = []
-    order, scattered = Order(), set()
-    for number, line in numbered_lines(nbest):
-        if not without_line_end(line):
-            continue
-        try:
-            sentence = parse_line(line, number).sentence
-        except Fault as fault:
-            raise InputError(f"{name_of(nbest)}:{number}: {fault}") from None
-        try:
-            order.check(sentence)
-        except Fault:
-            scattered.add(sentence)
-        rows.append((sentence, line if line.endswith(b"\n") else line + b"\n"))
+    rows = [(each.sentence, each.line.removesuffix(b"\n") + b"\n") for each in read_hypotheses(nbest, checked=False)]
+    runs = Counter(sentence for sentence, _ in groupby(sentence for sentence, _ in rows))
     rows.sort(key=lambda row: row[0])
     with open_output(output) as stream:
         stream.writelines(line for _, line in rows)
-    return len(scattered)
+    return sum(count > 1 for count in runs.values())
 
 
 def check_id(sentence_list: SentenceList, lines: int, kind: str) -> None:
@@ -212,7 +185,3 @@ def without_marks(lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
                     "decode without -t and -tt (report-segmentation)"
                 )
         yield sentence_list
-
-
-def _values(count: int) -> str:
-    return "1 value" if count == 1 else f"{count} values"

@@ -19,7 +19,6 @@ from moses_io.errors import InputError
 STANDARD = "-"
 _PACKERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 """First bytes of packed files."""
-_DAMAGED = (gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
 def name_of(path: str) -> str:
@@ -43,11 +42,8 @@ def open_input(path: str) -> Iterator[BinaryIO]:
             except OSError as error:
                 raise InputError(f"{path}: {error.strerror}") from None
         head = raw.peek(5)
-        for start, unpack in _PACKERS.items():
-            if head.startswith(start):
-                yield cast("BinaryIO", stack.enter_context(unpack(raw)))
-                return
-        yield raw
+        unpack = next((unpack for start, unpack in _PACKERS.items() if head.startswith(start)), None)
+        yield stack.enter_context(unpack(raw)) if unpack else raw
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
@@ -58,21 +54,14 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """
     number = 0
     with open_input(path) as stream:
-        lines = iter(stream)
-        while True:
-            try:
-                line = next(lines, None)
-            except (EOFError, *_DAMAGED) as error:
-                fault = "cut off" if isinstance(error, EOFError) else "damaged"
-                raise InputError(f"{name_of(path)}:{number + 1}: the packed stream is {fault} here") from None
-            except OSError as error:
-                if error.errno is None:
-                    raise InputError(f"{name_of(path)}:{number + 1}: the packed stream is damaged here") from None
+        try:
+            for number, line in enumerate(stream, start=1):
+                yield number, line
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
                 raise InputError(f"{name_of(path)}: {error.strerror}") from None
-            if line is None:
-                return
-            number += 1
-            yield number, line
+            fault = "cut off" if isinstance(error, EOFError) else "damaged"
+            raise InputError(f"{name_of(path)}:{number + 1}: the packed stream is {fault} here") from None
 
 
 def digest(path: Path) -> str:
@@ -111,8 +100,8 @@ def open_output(path: str) -> Iterator[BinaryIO]:
             yield direct
         return
     try:
-        with os.fdopen(descriptor, "wb") as raw:
-            yield from _packed(raw, path)
+        with os.fdopen(descriptor, "wb") as raw, _packed(raw, path) as stream:
+            yield stream
         os.chmod(temporary, _permissions(target))
         os.replace(temporary, target)
     except BaseException:
@@ -120,15 +109,14 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         raise
 
 
-def _packed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
+def _packed(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:
     if path.endswith(".gz"):
-        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-            yield cast("BinaryIO", packed)
-    elif path.endswith((".bz2", ".xz")):
-        with (bz2 if path.endswith(".bz2") else lzma).open(raw, "wb") as packed:
-            yield cast("BinaryIO", packed)
-    else:
-        yield raw
+        return gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0)
+    if path.endswith(".bz2"):
+        return bz2.open(raw, "wb")
+    if path.endswith(".xz"):
+        return lzma.open(raw, "wb")
+    return contextlib.nullcontext(raw)
 
 
 def _permissions(target: Path) -> int:

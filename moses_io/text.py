@@ -59,16 +59,14 @@ def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
     Raises:
         InputError: the files differ in length, or are empty.
     """
-    sources, targets = read_lines(source), read_lines(target)
-    if len(sources) != len(targets):
-        raise InputError(f"{target} has {len(targets)} lines, {source} has {len(sources)}")
+    sources, targets = read_references([source, target])
     if not sources:
         raise InputError(f"{source} is empty")
     return list(zip(sources, targets, strict=True))
 
 
 def read_references(paths: Sequence[str]) -> list[list[str]]:
-    """Return the lines of each reference file.
+    """Return the lines of each of several files that go together, such as references.
 
     Raises:
         InputError: the files differ in length.

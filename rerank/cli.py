@@ -15,7 +15,7 @@ COMMANDS = (
     "run", "demo", "train", "score", "tune", "rerank", "evaluate", "explain", "validate", "export", "import-weights",
     "presets", "features",
 )  # fmt: skip
-"""Each a module of `rerank.commands`, which has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status."""
+"""Modules of `rerank.commands`: each has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status or None."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
     parsed = _parser().parse_args(arguments)
     try:
-        status: int = parsed.run(parsed)
+        status: int = parsed.run(parsed) or 0
         sys.stdout.flush()
     except InputError as error:
         print(f"moses-rerank {parsed.command}: {error}", file=sys.stderr)

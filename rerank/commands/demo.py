@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Run the chain on the sample and print its report."""
     from features.feature import Resources
     from rerank.experiment.chain import run_experiment
@@ -26,4 +26,3 @@ def run(arguments: argparse.Namespace) -> int:
 
     experiment, resources = sample_experiment(arguments.output), Resources(arguments.device)
     print("\n".join(run_experiment(experiment, resources, arguments.jobs)))
-    return 0

@@ -14,25 +14,20 @@ in the order in which they are named."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "systems", nargs="+", metavar="SYSTEM", help="translations, one a line; the first is compared with"
-    )
-    parser.add_argument("--reference", action="append", required=True, metavar="FILE", help="may be repeated")
-    parser.add_argument(
+    add = parser.add_argument
+    add("systems", nargs="+", metavar="SYSTEM", help="translations, one a line; the first is compared with")
+    add("--reference", action="append", required=True, metavar="FILE", help="may be repeated")
+    add(
         "--nbest",
         metavar="NBEST",
         help="also measure the best candidates of this list, and tell the systems' place in it",
     )
-    parser.add_argument(
-        "--filter", default="", metavar="NAMES", help="first do marks,factors,debpe,deescape,detruecase,detokenize"
-    )
-    parser.add_argument(
-        "--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: none)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add("--filter", default="", metavar="NAMES", help="first do marks,factors,debpe,deescape,detruecase,detokenize")
+    add("--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: none)")
+    add("--json", action="store_true", help="print JSON instead of a table")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Evaluate."""
     from moses_io.errors import InputError
     from rerank.metrics.filters import Filters
@@ -45,4 +40,3 @@ def run(arguments: argparse.Namespace) -> int:
     filters = Filters(arguments.filter)
     evaluation = evaluate_files(systems, arguments.reference, arguments.nbest, filters, arguments.tokenize)
     print(json.dumps(evaluation.as_json(), indent=2) if arguments.json else "\n".join(table(evaluation)))
-    return 0

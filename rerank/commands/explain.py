@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="and references")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Explain."""
     from moses_io.errors import InputError
     from moses_io.text import read_lines
@@ -39,4 +39,3 @@ def run(arguments: argparse.Namespace) -> int:
         texts.append((name, lines[arguments.sentence]))
     question = Question(sentence=arguments.sentence, chosen=arguments.candidate, against=arguments.against)
     print("\n".join(explain(arguments.nbest, arguments.weights, question, texts)))
-    return 0

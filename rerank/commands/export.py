@@ -18,12 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to make")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Export."""
     from rerank.metrics.filters import Filters
     from rerank.tuning.exchange import export
     from rerank.tuning.tuning_set import Lists
 
-    lists = Lists(arguments.nbest, arguments.reference, Filters(arguments.filter))
-    export(lists, arguments.start, arguments.output)
-    return 0
+    export(Lists(arguments.nbest, arguments.reference, Filters(arguments.filter)), arguments.start, arguments.output)

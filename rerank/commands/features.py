@@ -10,7 +10,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments: none."""
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """List."""
     from features.kinds.table import FEATURES
     from features.models.tables import VALUES
@@ -21,4 +21,3 @@ def run(arguments: argparse.Namespace) -> int:
     print("\nBehind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):")
     for name, value in VALUES.items():
         print(f"{name:<30}{value.description}")
-    return 0

@@ -15,9 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default="-", metavar="FILE", help="ini to write")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Import."""
     from rerank.tuning.exchange import import_weights
 
     import_weights(arguments.folder, arguments.result, arguments.output)
-    return 0

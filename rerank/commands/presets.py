@@ -1,6 +1,7 @@
 """`moses-rerank presets`."""
 
 import argparse
+from dataclasses import asdict
 
 HELP = "list the models that can be named"
 EXAMPLES = ""
@@ -10,10 +11,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments: none."""
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """List."""
-    from dataclasses import asdict
-
     from features.models.presets import PRESETS
     from features.models.settings import CHOICES, Architecture, Training
 
@@ -24,4 +23,3 @@ def run(arguments: argparse.Namespace) -> int:
         for name, value in asdict(defaults).items():
             text = str(value).lower() if isinstance(value, bool) else ",".join(value) if value == () else value
             print(f"  {name + '=' + str(text):<24}{' | '.join(CHOICES.get(name, ()))}".rstrip())
-    return 0

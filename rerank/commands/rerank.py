@@ -29,10 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default="-", metavar="FILE", help="text to write")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Rerank."""
     from rerank.selection import read_holes, rerank
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
     rerank(arguments.nbest, arguments.weights, holes, arguments.output, arguments.reranked)
-    return 0

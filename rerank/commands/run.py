@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_resources(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Run the chain and print its report."""
     from features.feature import Resources
     from rerank.experiment.chain import run_experiment
@@ -46,4 +46,3 @@ def run(arguments: argparse.Namespace) -> int:
 
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
     print("\n".join(run_experiment(read_experiment(arguments.experiment), resources, arguments.jobs)))
-    return 0

@@ -15,19 +15,16 @@ A feature is written [LABEL=]KIND[:ARG]; `moses-rerank features` lists the kinds
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
-    parser.add_argument("--source", required=True, metavar="FILE", help="source, line k belongs to id k (from 0)")
-    parser.add_argument(
-        "--feature", action="append", required=True, metavar="[LABEL=]KIND[:ARG]", help="may be repeated"
-    )
-    parser.add_argument("--output", default="-", metavar="FILE", help="list to write; a name in .gz is packed")
-    parser.add_argument(
-        "--verify", type=whole_number, default=0, metavar="N", help="score N random candidates again, one by one"
-    )
+    add = parser.add_argument
+    add("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
+    add("--source", required=True, metavar="FILE", help="source, line k belongs to id k (from 0)")
+    add("--feature", action="append", required=True, metavar="[LABEL=]KIND[:ARG]", help="may be repeated")
+    add("--output", default="-", metavar="FILE", help="list to write; a name in .gz is packed")
+    add("--verify", type=whole_number, default=0, metavar="N", help="score N random candidates again, one by one")
     add_resources(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Score."""
     from features.feature import Resources
     from features.request import parse_requests
@@ -36,4 +33,3 @@ def run(arguments: argparse.Namespace) -> int:
     requests = parse_requests(arguments.feature)
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
     add_features(arguments.nbest, arguments.source, requests, arguments.output, resources, arguments.verify)
-    return 0

@@ -17,30 +17,25 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "--preset", required=True, metavar="NAME[,NAME…]", help="a name that `moses-rerank presets` lists, or several"
-    )
-    parser.add_argument("--seeds", type=whole_number, metavar="N", help="train N models a preset, into DIR/NAME-SEED")
-    parser.add_argument("--source", required=True, metavar="FILE", help="source side, one tokenized sentence a line")
-    parser.add_argument("--target", required=True, metavar="FILE", help="target side, the language of the n-best lists")
-    parser.add_argument("--dev-source", required=True, metavar="FILE", help="source side that decides when to stop")
-    parser.add_argument("--dev-target", required=True, metavar="FILE", help="target side that decides when to stop")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
-    parser.add_argument(
-        "--right-to-left", action="store_true", help="read each target sentence from its last word to its first"
-    )
-    parser.add_argument("--paper-sizes", action="store_true", help="sizes and training of the preset's paper")
-    parser.add_argument("--start-from", default="", metavar="DIR", help="trained model to start from")
-    parser.add_argument(
-        "--resume", action="store_true", help="go on with the training in --output, if it was killed; else begin it"
-    )
+    add = parser.add_argument
+    add("--preset", required=True, metavar="NAME[,NAME…]", help="a name that `moses-rerank presets` lists, or several")
+    add("--seeds", type=whole_number, metavar="N", help="train N models a preset, into DIR/NAME-SEED")
+    add("--source", required=True, metavar="FILE", help="source side, one tokenized sentence a line")
+    add("--target", required=True, metavar="FILE", help="target side, the language of the n-best lists")
+    add("--dev-source", required=True, metavar="FILE", help="source side that decides when to stop")
+    add("--dev-target", required=True, metavar="FILE", help="target side that decides when to stop")
+    add("--output", required=True, metavar="DIR", help="folder to make")
+    add("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
+    add("--right-to-left", action="store_true", help="read each target sentence from its last word to its first")
+    add("--paper-sizes", action="store_true", help="sizes and training of the preset's paper")
+    add("--start-from", default="", metavar="DIR", help="trained model to start from")
+    add("--resume", action="store_true", help="go on with the training in --output, if it was killed; else begin it")
     add_settings(parser, "KEY=VALUE", "such as hidden=512 terms=markov,fertility; see `moses-rerank presets`")
     add_jobs(parser, "models")
     add_device(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from rerank.experiment.groups import members
@@ -52,19 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
         dev=ParallelFiles(source=arguments.dev_source, target=arguments.dev_target),
     )
     several = "," in arguments.preset or arguments.seeds is not None
+    switches = {name: vars(arguments)[name] for name in ("backward", "right_to_left", "paper_sizes")}
     trainings = {}
     for name, preset, seed in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds):
-        request = TrainingRequest(
-            preset,
-            backward=arguments.backward,
-            right_to_left=arguments.right_to_left,
-            paper_sizes=arguments.paper_sizes,
-            settings=settings | ({"seed": seed} if several else {}),
-        )
+        request = TrainingRequest(preset, **switches, settings=settings | ({"seed": seed} if several else {}))
         request.check(arguments.start_from)
         output = f"{arguments.output}/{name}" if several else arguments.output
         trainings[f"train {name if several else arguments.output}"] = partial(
             train_model, request, files, output, arguments.device, arguments.start_from, arguments.resume
         )
     do_all(trainings, arguments.jobs)
-    return 0

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Tune."""
     from rerank.metrics.filters import Filters
     from rerank.tuning.settings import settle
@@ -62,4 +62,3 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("expected a list and --reference, or --features and --statistics (without --filter)")
     caution = Caution(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
     tune(source, arguments.start, settle(values), arguments.output, caution)
-    return 0

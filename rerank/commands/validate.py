@@ -13,14 +13,13 @@ each count from 0 must be renumbered first."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
-    parser.add_argument("--source", metavar="FILE", help="source: no id may be beyond it")
-    parser.add_argument(
-        "--reference", action="append", default=[], metavar="FILE", help="reference: likewise; may be repeated"
-    )
-    parser.add_argument("--weights", metavar="FILE", help="weights: each feature must have as many as values")
-    parser.add_argument("--regroup", action="store_true", help="write the list with ids in order instead")
-    parser.add_argument("--output", default="-", metavar="FILE", help="list that --regroup writes")
+    add = parser.add_argument
+    add("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
+    add("--source", metavar="FILE", help="source: no id may be beyond it")
+    add("--reference", action="append", default=[], metavar="FILE", help="reference: likewise; may be repeated")
+    add("--weights", metavar="FILE", help="weights: each feature must have as many as values")
+    add("--regroup", action="store_true", help="write the list with ids in order instead")
+    add("--output", default="-", metavar="FILE", help="list that --regroup writes")
 
 
 def run(arguments: argparse.Namespace) -> int:

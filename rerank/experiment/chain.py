@@ -41,8 +41,7 @@ def _check(experiment: Experiment) -> None:
     read_weights(experiment.start)
     for files in (experiment.dev, experiment.test):
         read_references([files.source, *files.reference])
-        first = next(read_nbest(files.nbest))
-        check_labels(first, list(experiment.features))
+        check_labels(next(read_nbest(files.nbest)), list(experiment.features))
     if any(text.startswith("kenlm") for text in experiment.features.values()):
         require_kenlm()
 

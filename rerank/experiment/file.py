@@ -46,7 +46,7 @@ class ModelEntry:
 
 @dataclass(frozen=True)
 class TuningEntry:
-    """How weights are tuned, and how far the result is trusted."""
+    """How weights are tuned, how far the result is trusted, and what is done to text before a metric looks at it."""
 
     tuning: Tuning
     caution: Caution
@@ -57,16 +57,9 @@ class TuningEntry:
 class Experiment:
     """All of an experiment file; paths are absolute or relative to the folder of the file.
 
-    Attributes:
-        train: corpus of the models.
-        dev: set that stops training and tunes the weights.
-        test: set that is reranked and evaluated.
-        start: weights to start from, those that Moses decoded with.
-        output: folder for all results.
-        models: by name; a feature `neural:NAME` uses them, `neural:NAME/forward` one of a pair.
-        features: label to KIND[:ARG].
-        tuning: settings of the tuner, whether features are looked at on folds, and what is done to text before a
-            metric looks at it.
+    Models are trained on `train`; `dev` stops training and tunes the weights, from those of `start`, which Moses
+    decoded with; `test` is reranked and evaluated. Of the features, label to KIND[:ARG], `neural:NAME` uses the model
+    of that name, `neural:NAME/forward` one of a pair. All results go to the folder `output`.
     """
 
     train: ParallelFiles

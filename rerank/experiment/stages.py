@@ -19,15 +19,10 @@ from rerank.experiment.workers import Workers
 
 @dataclass(frozen=True)
 class Stage:
-    """A step from files to a file or folder.
+    """A step from files and folders to files, or to a folder.
 
-    Attributes:
-        name: what it is called on stderr and in the record.
-        inputs: files and folders that it reads.
-        settings: what else decides its result, as JSON values.
-        outputs: the files, or the folder, that it makes.
-        action: what makes it.
-        apart: whether it can be done in a process of its own; the action can be pickled then.
+    `settings` is what else decides its result, as JSON values. A stage that can be done `apart`, in a process of its
+    own, has an action that can be pickled.
     """
 
     name: str
@@ -63,8 +58,8 @@ class Stage:
         return any(not made.isdisjoint((path, *path.parents)) for path in read)
 
 
-def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
-    """Do the stages whose inputs, settings or outputs are not those of the record in `path`; return their names.
+def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> None:
+    """Do the stages whose inputs, settings or outputs are not those of the record in `path`.
 
     With several jobs, stages that do not need each other and can be done apart are done at the same time. What the
     record does not know is left alone.
@@ -77,23 +72,23 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> list[str]:
     _check_files(stages, record)
     for stage in stages:
         stage.recover()
-    waiting, done = list(stages), []
+    waiting = list(stages)
     running: dict[str, Stage] = {}
     with Workers(min(jobs, sum(stage.apart for stage in stages) or 1)) as workers:
         while waiting or running:
             ready = _ready(waiting, list(running.values())) if workers.free else None
             if ready is None:
-                ended = running.pop(workers.wait())
-                record.end(ended)
-                done.append(ended.name)
+                record.end(running.pop(workers.wait()))
                 continue
             waiting.remove(ready)
             due = record.begin(ready)
             note(f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}{'' if due else ': up to date'}")
-            if due:
+            if due and jobs > 1 and ready.apart:
                 running[ready.name] = ready
-                workers.start(ready.name, ready.perform, apart=jobs > 1 and ready.apart)
-    return done
+                workers.start(ready.name, ready.perform)
+            elif due:
+                ready.perform()
+                record.end(ready)
 
 
 class _Record:

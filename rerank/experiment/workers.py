@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, cast
 
 from features.progress import note, speak_as
@@ -42,12 +41,11 @@ class Workers:
     def __init__(self, jobs: int) -> None:
         self._jobs, self._slots = jobs, list(range(jobs))
         self._running: dict[int, _Process] = {}
-        self._done_here = ""
 
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for running in self._running.values():
             running.process.terminate()
         for running in self._running.values():
@@ -57,14 +55,10 @@ class Workers:
     @property
     def free(self) -> bool:
         """Whether one more may start."""
-        return bool(self._slots) and not self._done_here
+        return bool(self._slots)
 
-    def start(self, name: str, action: Action, apart: bool = True) -> None:
-        """Do something in a process of its own, whose lines on stderr begin with the name, or here and now."""
-        if not apart:
-            action()
-            self._done_here = name
-            return
+    def start(self, name: str, action: Action) -> None:
+        """Do something in a process of its own, whose lines on stderr begin with the name."""
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
         ours, theirs = context.Pipe(duplex=False)
@@ -80,9 +74,6 @@ class Workers:
         Raises:
             InputError: its input was at fault, or it was killed.
         """
-        if self._done_here:
-            name, self._done_here = self._done_here, ""
-            return name
         some = [self._running[cast(int, sentinel)] for sentinel in wait(list(self._running))]
         for each in some:
             each.process.join()
@@ -100,14 +91,17 @@ class Workers:
 
 def do_all(actions: Mapping[str, Action], jobs: int) -> None:
     """Do all, one after the other, or `jobs` at a time in processes of their own."""
-    apart = jobs > 1
+    if jobs == 1:
+        for name, action in actions.items():
+            if len(actions) > 1:
+                note(name)
+            action()
+        return
     with Workers(min(jobs, len(actions))) as workers:
         for name, action in actions.items():
             if not workers.free:
                 workers.wait()
-            if not apart and len(actions) > 1:
-                note(name)
-            workers.start(name, action, apart)
+            workers.start(name, action)
         for _ in range(min(jobs, len(actions))):
             workers.wait()
 
@@ -150,12 +144,11 @@ def _share(slot: int, jobs: int) -> dict[str, str]:
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Have variables set while the block runs, for a process that starts there."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name in variables:
             os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
+        os.environ.update(before)

@@ -14,16 +14,10 @@ from rerank.metrics.metric import Metric
 
 @dataclass(frozen=True)
 class Change:
-    """One sentence whose translation changed.
+    """One sentence whose translation changed, with its first reference.
 
-    Attributes:
-        sentence: its id.
-        source: the source sentence.
-        reference: its first reference.
-        before: the translation before.
-        after: the translation after.
-        gain: smoothed sentence BLEU after minus before, 0 … 1.
-        reasons: by feature, its weighted part of the model score after minus before; most against the change last.
+    `gain` is the smoothed sentence BLEU after minus before, -1 … 1; `reasons` are, by feature, its weighted part of the
+    model score after minus before, most against the change last.
     """
 
     sentence: int

@@ -38,9 +38,8 @@ class Score:
 class ListFacts:
     """What a list says of systems.
 
-    Attributes:
-        best: the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none.
-        ranks: by system, for each line of the reference the place in the list of what it says, from 1, or None.
+    `best` has the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none;
+    `ranks`, by system, for each line of the reference the place in the list of what it says, from 1, or None.
     """
 
     best: list[str]
@@ -52,22 +51,14 @@ class ListFacts:
         for name, ranks in self.ranks.items():
             known = sorted(rank for rank in ranks if rank is not None)
             mean = f", place {np.mean(known):.1f} in the mean, {known[len(known) // 2]} in the median" if known else ""
-            lines.append(
-                f"{name}: {len(known)} of {len(ranks)} lines are in the list, {known.count(1)} first in it{mean}"
-            )
+            counts = f"{len(known)} of {len(ranks)} lines are in the list, {known.count(1)} first in it"
+            lines.append(f"{name}: {counts}{mean}")
         return lines
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What systems reach.
-
-    Attributes:
-        scores: of each system, by name, each metric.
-        signatures: of each metric.
-        best: scores of the best candidates of an n-best list, if there is one; chosen by smoothed sentence BLEU.
-        facts: what that list says of the systems.
-    """
+    """What systems reach: by system and metric; `best` by metric the best candidates of a list, if there is one."""
 
     scores: dict[str, dict[str, Score]]
     signatures: dict[str, str]

@@ -14,12 +14,10 @@ from rerank.selection import LinearModel
 
 @dataclass(frozen=True)
 class Question:
-    """Which candidates of which sentence are compared.
+    """Which candidates of which sentence are compared, by their places in the list, from 1.
 
-    Attributes:
-        sentence: its id.
-        chosen: place in the list, from 1; 0 for the one that the weights choose.
-        against: likewise; 0 for the one with the highest total or, if that is chosen, the second best by weights.
+    0 stands for the one that the weights choose, in `against` for the one with the highest total or, if that is chosen,
+    the second best by weights.
     """
 
     sentence: int
@@ -28,19 +26,15 @@ class Question:
 
 
 def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[str, str]]) -> list[str]:
-    """Return lines that say it.
-
-    Args:
-        nbest: scored list.
-        weights: file of weights.
-        question: what is compared.
-        texts: further lines to show, each with its name, such as source and reference.
+    """Return lines that say it; `texts` are shown too, each with its name, such as source and reference.
 
     Raises:
         InputError: no such sentence, or no such candidate.
     """
     by_name = read_weights(weights)
-    sentence_list = _find(nbest, question.sentence)
+    sentence_list = next((each for each in read_nbest(nbest) if each.sentence == question.sentence), None)
+    if sentence_list is None:
+        raise InputError(f"{nbest}: no sentence {question.sentence}")
     scores = LinearModel(by_name, weights).scores(sentence_list)
     chosen, against = (_place(number, sentence_list) for number in (question.chosen, question.against))
     order = np.argsort(-scores, kind="stable").tolist()
@@ -56,13 +50,6 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     return lines + _rows(sentence_list.hypotheses[chosen], sentence_list.hypotheses[against], by_name)
 
 
-def _find(nbest: str, sentence: int) -> SentenceList:
-    for sentence_list in read_nbest(nbest):
-        if sentence_list.sentence == sentence:
-            return sentence_list
-    raise InputError(f"{nbest}: no sentence {sentence}")
-
-
 def _place(number: int, sentence_list: SentenceList) -> int | None:
     size = len(sentence_list.hypotheses)
     if number > size:
@@ -75,7 +62,7 @@ def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str
     ours, theirs = (dict(_values(each.dense)) | each.sparse for each in (chosen, against))
     by_value = dict(_values(weights.items()))
     parts = []
-    for name in dict.fromkeys([*ours, *theirs]):
+    for name in ours | theirs:
         mine, other, weight = ours.get(name, 0.0), theirs.get(name, 0.0), by_value.get(name, 0.0)
         parts.append((name, mine, other, weight, weight * (mine - other)))
     parts.sort(key=lambda part: -part[4])

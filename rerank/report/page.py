@@ -25,7 +25,7 @@ del { background: #fdd; text-decoration: none; } ins { background: #cfc; text-de
 def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, worth: Sequence[str] = ()) -> str:
     """Return the page: the table, what features are `worth`, and each change with the words that differ and why."""
     head, *rows = cells(evaluation)
-    table = [_row("th", head), *(_row("td", row) for row in rows)]
+    table = "".join([_row("th", head), *(_row("td", row) for row in rows)])
     signatures = "<br>".join(escape(f"{name}: {text}") for name, text in evaluation.signatures.items())
     return "\n".join(
         [
@@ -33,7 +33,7 @@ def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, wort
             '<html lang="en"><head><meta charset="utf-8"><title>moses-rerank</title>',
             f"<style>{_STYLE}</style></head><body>",
             "<h1>moses-rerank</h1>",
-            f"<table>{''.join(table)}</table><p><small>{signatures}</small></p>",
+            f"<table>{table}</table><p><small>{signatures}</small></p>",
             f"<pre>{escape(chr(10).join(worth))}</pre>",
             f"<p>{summary(changes, sentences)}. Largest gain first; a bar is a feature's weighted part of the model "
             "score after minus before: green speaks for the change, red against it.</p>",

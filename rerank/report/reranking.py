@@ -41,12 +41,8 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     changes = find_changes(files.scored, read_weights(files.weights), source, references, before, after, filters)
     worth = read_lines(files.ablation) if files.ablation else []
     text = [*table(evaluation), "", *worth, "", summary(changes, len(source)), *side_by_side(changes)]
-    contents = (
-        "\n".join(text),
-        page(evaluation, changes, len(source), worth),
-        json.dumps(evaluation.as_json(), indent=2),
-    )
-    for path, content in zip(outputs, contents, strict=True):
+    html, plain = page(evaluation, changes, len(source), worth), json.dumps(evaluation.as_json(), indent=2)
+    for path, content in zip(outputs, ("\n".join(text), html, plain), strict=True):
         with open_output(path) as stream:
             stream.write(encode(content + "\n"))
     note(f"every changed sentence, and why: {outputs[1]}")

@@ -12,13 +12,13 @@ MAIN_REASONS = 4
 def table(evaluation: Evaluation) -> list[str]:
     """Return the lines of a table of systems and metrics, with the signatures under it."""
     rows = cells(evaluation)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
-    lines += [f"{name}: {text}" for name, text in evaluation.signatures.items()]
-    return lines + (evaluation.facts.lines() if evaluation.facts else [])
+    signatures = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
+    return lines + signatures + (evaluation.facts.lines() if evaluation.facts else [])
 
 
 def cells(evaluation: Evaluation) -> list[list[str]]:
@@ -56,7 +56,6 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
 
 def _numbers(scores: dict[str, Score]) -> list[str]:
     numbers = []
-    for metric in REPORTED:
-        score = scores[metric]
+    for score in (scores[metric] for metric in REPORTED):
         numbers += [f"{score.value:.2f}", "" if score.p_value is None else f"{score.p_value:.3f}"]
     return numbers
