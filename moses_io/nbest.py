@@ -3,6 +3,7 @@
 Ids are keys: gaps are legal, an id that comes again after another one is not.
 """
 
+import bisect
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -65,10 +66,14 @@ class Layout:
 
 
 class Order:
-    """The ids met so far: those of one sentence must stand together."""
+    """The ids met so far: those of one sentence must stand together.
+
+    Kept as intervals, so that a list in order needs no memory for them.
+    """
 
     def __init__(self) -> None:
-        self._met: set[int] = set()
+        self._starts: list[int] = []
+        self._ends: list[int] = []
         self._current: int | None = None
 
     def check(self, sentence: int) -> None:
@@ -80,11 +85,16 @@ class Order:
         if sentence == self._current:
             return
         self._current = sentence
-        if sentence in self._met:
+        after = bisect.bisect_right(self._starts, sentence)
+        if after and sentence < self._ends[after - 1]:
             raise Fault(
                 f"sentence {sentence} comes again after others; `moses-rerank validate --regroup` puts a list in order"
             )
-        self._met.add(sentence)
+        if after and sentence == self._ends[after - 1]:
+            self._ends[after - 1] += 1
+        else:
+            self._starts.insert(after, sentence)
+            self._ends.insert(after, sentence + 1)
 
 
 def read_hypotheses(path: str, checked: bool = True) -> Iterator[Hypothesis]:

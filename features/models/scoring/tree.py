@@ -1,7 +1,10 @@
 """Score the candidates of a source together: the decoder runs once for each different prefix.
 
-<s> ─ the ─┬─ house ─ </s>      a node is a prefix: the decoder's state after it, shared by all that follow
-└─ old ─ house …     an edge is a next token: its log-probability, added up along the path
+A node is a prefix: the decoder's state after it, shared by all that follow. An edge is a next token: its
+log-probability is added up along the path.
+
+    <s> ── the ──┬── house ── </s>
+                 └── old ── house ── …
 """
 
 from collections.abc import Sequence
