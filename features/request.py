@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from features.kinds.table import FEATURES, Kind
+from features.table import FEATURES, Kind
 from moses_io.errors import InputError, nearest
 
-GROUP = "moses_rerank.features"
+ENTRY_POINTS = "moses_rerank.features"
 """Entry points of packages that bring features: name = `module:Class`."""
 
 REST = re.compile("Rest[0-9]*")
@@ -137,7 +137,7 @@ def usage(kind: str, row: Kind) -> str:
 @functools.cache
 def packaged() -> dict[str, Kind]:
     """Return the features that installed packages bring."""
-    points = importlib.metadata.entry_points(group=GROUP)
+    points = importlib.metadata.entry_points(group=ENTRY_POINTS)
     return {point.name: _foreign(point.value, point.name.title(), point.value) for point in points}
 
 

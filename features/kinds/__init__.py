@@ -1,1 +1,1 @@
-"""The kinds of features, one idea a module; the table is `features.kinds.table.FEATURES`."""
+"""The kinds of features, one idea a module; the table is `features.table.FEATURES`."""

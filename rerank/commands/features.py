@@ -12,9 +12,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """List."""
-    from features.kinds.table import FEATURES
     from features.models.tables import VALUES
     from features.request import packaged, usage
+    from features.table import FEATURES
 
     for name, row in (FEATURES | packaged()).items():
         print(f"{usage(name, row):<30}{row.description}")

@@ -70,7 +70,7 @@ class Arrays(NamedTuple):
     rates: Array
 
 
-class State(NamedTuple):
+class MiraState(NamedTuple):
     """What changes.
 
     Attributes:
@@ -113,7 +113,7 @@ class Mira:
             upper=upper,
             rates=np.array([settings.step, settings.decay, settings.ridge], dtype=real),
         )
-        self._state = State(
+        self._state = MiraState(
             weights=start.copy(),
             totals=start.copy(),
             changed=np.zeros(size, dtype=np.int64),
@@ -154,7 +154,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
 
 
 @numba.njit(cache=True, nogil=True)
-def _epoch(arrays: Arrays, order: Integers, state: State) -> None:
+def _epoch(arrays: Arrays, order: Integers, state: MiraState) -> None:
     """Visit the sentences in this order; changes all of the state."""
     background, decay = state.background, arrays.rates[1]
     real = background.dtype.type
@@ -170,7 +170,7 @@ def _epoch(arrays: Arrays, order: Integers, state: State) -> None:
 
 
 @numba.njit(cache=True)
-def _hope_and_fear(arrays: Arrays, sentence: int, state: State) -> Choice:
+def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> Choice:
     """Choose; of several candidates that are as good the first."""
     weights, background = state.weights, state.background
     dense, sparse, statistics, parts = arrays.dense, arrays.sparse, arrays.statistics, arrays.parts
@@ -222,7 +222,7 @@ def _difference(dense: Array, sparse: Sparse, choice: Choice, difference: Array)
 
 
 @numba.njit(cache=True)
-def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, state: State) -> None:
+def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, state: MiraState) -> None:
     """Move along the difference where its margin is below its lead; changes all of the state but the background."""
     weights, totals, changed, updates = state.weights, state.totals, state.changed, state.updates
     step, _, ridge = arrays.rates

@@ -12,9 +12,9 @@ import pytest
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.kinds.table import FEATURES
 from features.models.tables import VALUES
 from features.request import FeatureRequest, parse_requests, together
+from features.table import FEATURES
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import read_nbest

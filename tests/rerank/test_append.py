@@ -10,8 +10,8 @@ import pytest
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.kinds.table import FEATURES, Kind
 from features.request import parse_requests
+from features.table import FEATURES, Kind
 from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.text import read_lines, tokens
