@@ -1,7 +1,7 @@
 """What a feature is.
 
-A feature looks at sentences with their candidates and returns numbers: natural logs and counts, higher is better,
-summed over the tokens and not divided by their number.
+A feature looks at sentences with their candidates and returns numbers: natural logs and counts, higher is better;
+log-probabilities are summed over the tokens and not divided by their number.
 """
 
 from abc import ABC, abstractmethod

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from features.table import FEATURES
+
 EXPECTED = Path(__file__).parent / "expected"
 SCRIPT = Path(__file__).parent.parent / "scripts" / "same_bytes"
 CLOSE = ("scored.gz", "scored.notes", "validation")
@@ -27,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("path", sorted(path for path in EXPECTED.iterdir() if path.is_file()), ids=lambda p: p.name)
 def test_every_step_writes_the_bytes_of_the_commit_before(path: Path, made: Path) -> None:
-    """On a processor that reckons otherwise scores are equal to six digits, and what follows from them is left out."""
+    """On a processor that reckons otherwise scores are equal to five digits, and what follows from them is left out."""
     wanted = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found = (made / path.name.removesuffix(".gz")).read_bytes()
     if (made / "arithmetic").read_text() == (EXPECTED / "arithmetic").read_text():
@@ -36,3 +38,8 @@ def test_every_step_writes_the_bytes_of_the_commit_before(path: Path, made: Path
         assert _NUMBER.sub(b"#", found) == _NUMBER.sub(b"#", wanted)
         numbers = [[float(number) for number in _NUMBER.findall(text)] for text in (found, wanted)]
         assert numbers[0] == pytest.approx(numbers[1], rel=1e-5, abs=1e-5)
+
+
+def test_every_kind_of_feature_is_among_them() -> None:
+    line = gzip.decompress((EXPECTED / "dev.scored.gz").read_bytes()).split(b"\n")[0].decode()
+    assert [kind for kind, row in FEATURES.items() if f" {row.label}0= " not in line] == []

@@ -1,4 +1,4 @@
-"""Statistics of BLEU as Moses' BleuScorer counts them; `rerank.metrics.metric` makes scores of them.
+"""Statistics of BLEU as Moses' BleuScorer counts them; `rerank.metrics.formula` makes scores of them.
 
 Tokens are the maximal runs without an ASCII space, order 4, no smoothing: 0 if an order has no match. The reference
 length is the closest (of two equally close ones the shorter), the shortest, or the average cut to a whole number.
