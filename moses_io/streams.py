@@ -2,6 +2,7 @@
 
 import bz2
 import contextlib
+import glob
 import gzip
 import hashlib
 import lzma
@@ -107,6 +108,12 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def remove_halves(path: Path) -> None:
+    """Remove what writings of a file left beside it that were killed; see `open_output`."""
+    for half in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}"):
+        half.unlink(missing_ok=True)
 
 
 def _packed(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:

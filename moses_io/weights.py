@@ -31,8 +31,23 @@ def read_weights(path: str) -> Weights:
     `init.opt`, the first is taken, as the weights of features without a name.
 
     Raises:
-        InputError: a line cannot be read, or there is no weight at all.
+        InputError: a line cannot be read, there is no weight at all, or a file names itself as its weight file.
     """
+    return _read(path, [])
+
+
+def weight_files(path: str) -> list[str]:
+    """Return all files that `read_weights` reads: this one, and those that `[weight-file]` names."""
+    files: list[str] = []
+    _read(path, files)
+    return files
+
+
+def _read(path: str, files: list[str]) -> Weights:
+    """Read weights, and add the files that were read."""
+    if path in files:
+        raise InputError(f"{name_of(path)}: names itself as its weight file")
+    files.append(path)
     sectioned: Weights = {}
     plain: dict[str, list[float]] = {}
     section, other = None, {}
@@ -41,7 +56,7 @@ def read_weights(path: str) -> Weights:
         if line.startswith("["):
             section = line[1:].split("]")[0]
         elif line and section == "weight-file":
-            other = read_weights(str(Path(path).parent / line.split(" ")[-1]))
+            other = _read(str(Path(path).parent / line.split(" ")[-1]), files)
         elif line and section in _OLD_SECTIONS:
             values = _numbers([line], _OLD_SECTIONS[section], f"{name_of(path)}:{line_number}")
             sectioned[_OLD_SECTIONS[section]] = sectioned.get(_OLD_SECTIONS[section], ()) + values
@@ -75,7 +90,16 @@ def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
 
 
 def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: Sequence[str]) -> None:
-    """Write an ini with a `[weight]` section, comments in front, that Moses' rescore.py reads too."""
+    """Write an ini with a `[weight]` section, comments in front, that Moses' rescore.py reads too.
+
+    Raises:
+        InputError: a weight that is not finite, or a name that an ini cannot carry.
+    """
+    for name, values in weights.items():
+        if name.startswith(("[", "#")) or "\t" in name:
+            raise InputError(f"{path}: an ini cannot carry {name!r}, a name with '[' or '#' in front or a tab in it")
+        if not all(map(math.isfinite, values)):
+            raise InputError(f"{path}: the weight of {name!r} is not finite")
     lines = [*(f"# {comment}" for comment in comments), "", "[weight]"]
     lines += [f"{name}= {' '.join(f'{value:.9g}' for value in values)}" for name, values in weights.items()]
     with open_output(path) as stream:

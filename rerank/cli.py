@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import cast
+from typing import TextIO, cast
 
 from moses_io.errors import InputError
+from moses_io.streams import STANDARD
 from rerank import __version__
 
 COMMANDS = (
@@ -18,11 +19,17 @@ COMMANDS = (
 """Modules of `rerank.commands`: each has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status or None."""
 
 
+OUTPUTS = ("output", "reranked")
+"""Arguments of commands that name what they write."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 2 for a fault of the input or of a disk, told in one line."""
+    _open_standard_streams()
     cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
     parsed = _parser().parse_args(arguments)
     try:
+        _check_outputs(parsed)
         status: int = parsed.run(parsed) or 0
         sys.stdout.flush()
     except InputError as error:
@@ -39,6 +46,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"moses-rerank {parsed.command}: stopped", file=sys.stderr)
         return 130
     return status
+
+
+def _open_standard_streams() -> None:
+    """Open those that were closed at the start on the null device, before a file takes their numbers."""
+    sys.stdin, sys.stdout, sys.stderr = sys.stdin or _null(), sys.stdout or _null(), sys.stderr or _null()
+
+
+def _null() -> TextIO:
+    return TextIOWrapper(open(os.devnull, "r+b", buffering=0), encoding="utf-8", write_through=True)
+
+
+def _check_outputs(parsed: argparse.Namespace) -> None:
+    """Refuse to write over a file that the command reads, by whatever name, or to write two things to one place."""
+    paths = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed).items()}
+    outputs = [path for name in OUTPUTS for path in paths.get(name, []) if path not in (None, STANDARD)]
+    inputs = [path for name, values in paths.items() if name not in OUTPUTS for path in values if isinstance(path, str)]
+    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
+        raise InputError("--output and --nbest name the same place")
+    for output in outputs:
+        for path in inputs:
+            if os.path.isfile(path) and os.path.exists(output) and os.path.samefile(path, output):
+                raise InputError(f"{output}: the command reads this file and would write over it; name another output")
 
 
 def _close_stdout() -> None:

@@ -67,7 +67,11 @@ class LinearModel:
         if not self._checked:
             self._check(sentence_list)
         candidates = collect([sentence_list])
-        return candidates.scores(candidates.space.vector(self._weights))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = candidates.scores(candidates.space.vector(self._weights))
+        if not np.isfinite(scores).all():
+            raise InputError(f"{sentence_list.place}: under {self._path} a candidate's score is not finite")
+        return scores
 
     def _check(self, sentence_list: SentenceList) -> None:
         """Hold the features of the first sentence against the weights."""

@@ -74,7 +74,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
             continue
         findings.duplicates += hypothesis.fields[1] in texts
         texts.add(hypothesis.fields[1])
-        beyond += source is not None and _points_beyond(hypothesis, limits[source][current])
+        beyond += source is not None and _points_beyond(hypothesis, limits[source])
         marked = marked or (number if has_marks(hypothesis.text) else 0)
         _count(findings, hypothesis)
     if marked:
@@ -107,12 +107,13 @@ def _check_coverage(findings: Findings, limits: dict[str, list[str]]) -> None:
         findings.warnings.append(f"{lacking}; `rerank` needs --on-missing")
 
 
-def _points_beyond(hypothesis: Hypothesis, source: str) -> bool:
+def _points_beyond(hypothesis: Hypothesis, sources: Sequence[str]) -> bool:
     """Tell whether a word alignment names a source word that is not there; chart lists count `<s>` and `</s>`."""
+    known = sources[hypothesis.sentence : hypothesis.sentence + 1]  # none where the id itself is beyond the source
     for content in hypothesis.fields[4:]:
         links = printed_links(content)
         if links is not None:
-            return any(place > len(tokens(source)) + 1 for place, _ in links)
+            return any(place > len(tokens(source)) + 1 for source in known for place, _ in links)
     return False
 
 

@@ -144,6 +144,20 @@ fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair", SMALL }
     assert done(command("run", experiment)[2]) == []
 
 
+def test_a_file_that_the_start_weights_name_is_an_input(command: Command, experiment: Path) -> None:
+    without_models = EXPERIMENT.replace('NMT = "neural:forward"\n', "")
+    experiment.write_text(
+        without_models[: without_models.index("[models]")] + without_models[without_models.index("[features]") :]
+    )
+    start, sparse = experiment.parent / "moses.ini", experiment.parent / "sparse"
+    start.write_text(start.read_text() + "\n[weight-file]\nsparse\n")
+    sparse.write_text("T_a 0.5\n")
+    assert command("run", experiment)[0] == 0
+    assert done(command("run", experiment)[2]) == []
+    sparse.write_text("T_a 0.25\n")
+    assert done(command("run", experiment)[2])[0] == "tune"
+
+
 def test_a_killed_training_goes_on_and_another_one_begins_anew(
     command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """What the candidates of a sentence say together: each weighs exp(scale · Moses' total), normalized over the list."""
 
 import collections
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -86,7 +87,7 @@ class Posteriors:
 def scale_of(text: str, feature: str) -> float:
     """Read a scale; the default where there is none."""
     value = number(text) if text else SCALE
-    if value is None or value < 0:
+    if value is None or not 0 <= value < math.inf:
         raise InputError(f"feature '{feature}': expected a scale from 0, found {text!r}")
     return value
 

@@ -6,6 +6,7 @@ needs nothing else. While a model trains, the weights in its folder are those of
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from features.models.settings import Architecture, Training, override
 from features.models.vocabulary import Vocabulary, load_vocabulary
 from features.progress import note
 from moses_io.errors import InputError
-from moses_io.streams import digest, open_output
+from moses_io.streams import digest, open_output, remove_halves
 
 FORMAT = 2
 CHECKPOINT = "training.safetensors"
 WEIGHTS = "model.safetensors"
+METRICS = "metrics.jsonl"
 _CONFIG = "config.json"
 
 
@@ -82,8 +84,17 @@ def check_free(folder: Path, resume: bool) -> None:
             raise InputError(f"{folder}: not a folder")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
-    if [path for path in files if not (resume and (path.name in begun or path.name.startswith(".")))]:
+    hidden = [path for path in files if any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    if [path for path in files if not (resume and (path.name in begun or path in hidden))]:
         raise InputError(f"{folder}: the folder is not empty; name another one, remove it, or go on with --resume")
+
+
+def remove_leftovers(folders: Iterable[Path]) -> None:
+    """Remove what a killed training left half-written of our own files; nothing else is ours to remove."""
+    sides = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocabulary", "bpe")]
+    for folder in folders:
+        for name in (_CONFIG, WEIGHTS, CHECKPOINT, METRICS, *sides):
+            remove_halves(folder / name)
 
 
 def save_weights(folder: Path, network: EncoderDecoder) -> None:

@@ -11,7 +11,7 @@ from features.request import parse_requests, together
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines, read_references
-from moses_io.weights import read_weights
+from moses_io.weights import read_weights, weight_files
 from rerank.append import check_labels, join_features, write_features
 from rerank.experiment.file import Experiment, ModelEntry, NbestFiles
 from rerank.experiment.stages import Stage, locked, make_or_go_on, run_stages
@@ -119,7 +119,7 @@ def _tune(experiment: Experiment, nbest: str) -> Stage:
     lists = _lists(experiment, experiment.dev, nbest)
     settings = [entry.tuning.signature, entry.tuning.metric, lists.signature, asdict(entry.caution)]
     action = partial(tune, lists, start, entry.tuning, weights, entry.caution)
-    return Stage("tune", (nbest, *lists.references, start), settings, (weights,), action)
+    return Stage("tune", (nbest, *lists.references, *weight_files(start)), settings, (weights,), action)
 
 
 def _lists(experiment: Experiment, files: NbestFiles, scored: str) -> Lists:
@@ -137,7 +137,8 @@ def _ablate(experiment: Experiment, dev: str, test: str) -> Stage:
         folds=entry.caution.folds,
     )
     settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, ablation.folds]
-    inputs = (dev, test, *experiment.dev.reference, *experiment.test.reference, experiment.start)
+    references = (*experiment.dev.reference, *experiment.test.reference)
+    inputs = (dev, test, *references, *weight_files(experiment.start))
     return Stage("ablate", inputs, settings, outputs, partial(write_ablation, ablation, entry.tuning, outputs))
 
 

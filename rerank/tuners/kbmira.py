@@ -189,7 +189,7 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> Choice:
     return Choice(hope=hope, fear=fear, lead=real(hoped - feared))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, inline="always")
 def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> float:
     """Return w·f, summed from left to right."""
     real = weights.dtype.type

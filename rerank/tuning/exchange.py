@@ -133,7 +133,7 @@ def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[s
     for place, line in enumerate(lines, start=1):
         name, _, text = line.strip(" \t").replace("\t", " ").partition(" ")
         value = number(text.strip(" "))
-        column = re.fullmatch("F([0-9]+)", name)
+        column = re.fullmatch("F([0-9]{1,9})", name)
         if value is None or (column and int(column.group(1)) >= size):
             raise InputError(f"{result}:{place}: expected 'F<k> weight' with k below {size}, or 'name weight'")
         if column:

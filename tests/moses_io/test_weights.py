@@ -1,9 +1,13 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from moses_io.errors import InputError
-from moses_io.weights import read_weights, write_weights
+from moses_io.errors import Fault, InputError
+from moses_io.hypothesis import parse_line
+from moses_io.text import encode
+from moses_io.weights import read_weights, weight_files, write_weights
 
 
 def read(tmp_path: Path, text: str) -> dict[str, tuple[float, ...]]:
@@ -77,3 +81,38 @@ def test_numbers_alone_are_the_first_line_of_init_opt(tmp_path: Path) -> None:
 def test_sections_from_before_2013(tmp_path: Path) -> None:
     text = "[weight-d]\n0.3\n0.1\n\n[weight-l]\n0.5\n[weight-t]\n0.2\n0.2\n[weight-w]\n-1\n[ttable-file]\n0 0 0 5 x\n"
     assert read(tmp_path, text) == {"d": (0.3, 0.1), "lm": (0.5,), "tm": (0.2, 0.2), "w": (-1.0,)}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.text(st.characters(exclude_characters="\n", codec="utf-8"), min_size=1).filter(str.strip),
+    st.sampled_from(["", "#", "["]),
+)
+def test_what_a_list_names_is_read_back_or_refused(tmp_path: Path, name: str, start: str) -> None:
+    """Of dense features and of sparse ones, whatever their names."""
+    try:
+        line = parse_line(encode(f"0 ||| a ||| {start}{name}= 1 {start}{name}_x= 2 ||| 0"), 1)
+    except Fault:
+        return
+    weights = {**{name: (0.5,) * len(values) for name, values in line.dense}, **dict.fromkeys(line.sparse, (0.25,))}
+    path = str(tmp_path / "weights.ini")
+    try:
+        write_weights(path, weights, [])
+    except InputError as error:
+        assert "an ini cannot carry" in str(error)
+    else:
+        assert read_weights(path) == weights
+
+
+def test_a_weight_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the weight of 'L' is not finite"):
+        write_weights(str(tmp_path / "w"), {"L": (float("nan"),)}, [])
+
+
+def test_weight_files_of_an_ini(tmp_path: Path) -> None:
+    (tmp_path / "m.ini").write_text("[weight-file]\nsparse\n[weight]\nL= 1\n")
+    (tmp_path / "sparse").write_text("T_a 0.5\n")
+    assert weight_files(str(tmp_path / "m.ini")) == [str(tmp_path / "m.ini"), str(tmp_path / "sparse")]
+    (tmp_path / "sparse").write_text("[weight-file]\nsparse\n")
+    with pytest.raises(InputError, match="sparse: names itself as its weight file"):
+        read_weights(str(tmp_path / "m.ini"))

@@ -93,3 +93,10 @@ def test_an_empty_list(command: Command, write: Write) -> None:
 def test_the_source_of_another_set_is_seen_by_the_alignment(command: Command, sample: Path) -> None:
     out = command("validate", sample / "test.nbest.gz", "--source", sample / "dev.de")[1].decode()
     assert "lines point beyond the end of the source; is it the one of this list?" in out
+
+
+def test_an_id_that_comes_again_beyond_a_short_source(command: Command, write: Write) -> None:
+    lines = [f"{sentence} ||| a ||| L= 1 ||| 0 ||| 0-9\n" for sentence in (0, 3, 3, 1, 3, 3)]
+    status, out, _ = command("validate", write("list", "".join(lines)), "--source", write("source", "x\ny\n"))
+    assert status == 2
+    assert b"list:2: sentence 3 is beyond" in out and b"list:5: sentence 3 comes again after others" in out

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from features.models.batches import EncodedPair, bucketed, pad
-from features.models.folder import ModelConfig
+from features.models.folder import METRICS, ModelConfig
 from features.models.network.model import EncoderDecoder, Objective
 from features.models.vocabulary import Vocabulary
 from moses_io.streams import open_output
@@ -41,7 +41,7 @@ class Learner:
     def add_row(self, row: dict[str, Any]) -> None:
         """Write an epoch down."""
         self.rows.append(row)
-        with open_output(str(self.folder / "metrics.jsonl")) as stream:
+        with open_output(str(self.folder / METRICS)) as stream:
             stream.writelines(json.dumps(line).encode() + b"\n" for line in self.rows)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from features.models.batches import bucketed
-from features.models.folder import CHECKPOINT, save_weights
+from features.models.folder import CHECKPOINT, remove_leftovers, save_weights
 from features.models.network.objectives import trace
 from features.models.tables import find
 from features.models.training.checkpoint import Run, save, weights_of
@@ -49,8 +49,7 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
             _finish_epoch(run, _train_epoch(run, bar))
             save(run, checkpoint)
     _try_average(run)
-    for half in folder.rglob(".*"):
-        half.unlink()
+    remove_leftovers([folder, *task.folders])
     checkpoint.unlink()
     note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
 

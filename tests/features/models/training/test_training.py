@@ -1,6 +1,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,27 @@ def fit(folder: Path, resume: bool = False, **settings: Any) -> list[dict[str, A
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_start_may_have_objectives_that_the_model_lacks(tmp_path: Path) -> None:
+    training, pairs = Training(epochs=1, batch=16), corpus(40)
+    with_fertility = replace(ARCHITECTURE, objectives=("fertility",))
+    for name, architecture, start in (("first", with_fertility, None), ("then", ARCHITECTURE, tmp_path / "first")):
+        config = ModelConfig("rnnsearch", "forward", architecture, training)
+        train(Task([config], pairs, pairs, tmp_path / name, CPU), start)
+    perplexities = [metrics(tmp_path / name)[0]["dev_perplexity"] for name in ("first", "then")]
+    assert perplexities[1] < perplexities[0]
+
+
+def test_only_what_it_left_itself_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    others = [folder / ".git" / "config", folder / ".notes", folder / ".git" / ".keep.12345678"]
+    left = folder / ".model.safetensors.a1b2c3d4"
+    for path in (*others, left):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    fit(folder, resume=True, epochs=1)
+    assert all(path.exists() for path in others) and not left.exists()
 
 
 def test_training_learns_and_keeps_the_best_model(tmp_path: Path) -> None:
