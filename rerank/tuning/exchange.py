@@ -114,6 +114,8 @@ def import_weights(folder: str, result: str, output: str) -> None:
     sparse = read_weights(f"{folder}/sparse-weights") if Path(folder, "sparse-weights").exists() else {}
     dense, named = _parse(result, space.dense_size, sparse)
     scale = 1 / (np.abs(dense).sum() or 1)
+    if not np.isfinite([*dense, *named.values()]).all():
+        raise InputError(f"{result}: a weight is not finite")
     weights: Weights = space.weights(space.normalized(np.array(dense)))
     weights |= {name: (value * scale,) for name, value in named.items()}
     write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"])
