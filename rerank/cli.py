@@ -9,7 +9,6 @@ from io import TextIOWrapper
 from typing import TextIO, cast
 
 from moses_io.errors import InputError
-from moses_io.streams import STANDARD
 from rerank import __version__
 
 COMMANDS = (
@@ -60,7 +59,7 @@ def _null() -> TextIO:
 def _check_outputs(parsed: argparse.Namespace) -> None:
     """Refuse to write over a file that the command reads, by whatever name, or to write two things to one place."""
     paths = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed).items()}
-    outputs = [path for name in OUTPUTS for path in paths.get(name, []) if path not in (None, STANDARD)]
+    outputs = [path for name in OUTPUTS for path in paths.get(name, []) if path is not None]
     inputs = [path for name, values in paths.items() if name not in OUTPUTS for path in values if isinstance(path, str)]
     if len({os.path.realpath(path) for path in outputs}) < len(outputs):
         raise InputError("--output and --nbest name the same place")
