@@ -13,19 +13,26 @@ import numpy as np
 
 from features.arrays import Array, AttentionRows
 from moses_io.hypothesis import Hypothesis
+from moses_io.streams import name_of
 
 
 @dataclass(frozen=True)
 class Sentence:
     """A source sentence by its id and tokens, and the tokens of its candidates.
 
-    Lines are those of the list, for features that look at more than the text; they may be left out for others.
+    Lines are those of the list, for features that look at more than the text; they may be left out for others. `path`
+    is that of the list.
     """
 
     sentence: int
     source: tuple[str, ...]
     hypotheses: tuple[tuple[str, ...], ...]
     lines: tuple[Hypothesis, ...] = ()
+    path: str = ""
+
+    def place(self, line: Hypothesis) -> str:
+        """File and number of one of the lines, for messages."""
+        return f"{name_of(self.path)}:{line.number}"
 
 
 @dataclass(frozen=True)

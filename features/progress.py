@@ -1,12 +1,16 @@
-"""Progress on stderr: a bar where a person watches, plain lines elsewhere."""
+"""What a person reads: results on stdout; on stderr a bar of progress where one watches, plain lines elsewhere."""
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from moses_io.errors import printable
+from moses_io.streams import STANDARD, open_output
+from moses_io.text import encode
 
 PAUSE = 30.0
 """Seconds between two lines of progress where stderr is not a terminal."""
@@ -44,7 +48,13 @@ def progress_bar(description: str, total: int) -> Iterator[Bar]:
 
 def note(message: str) -> None:
     """Tell a person something on stderr."""
-    print("".join(f"{_speaker}{line}\n" for line in message.split("\n")), end="", file=sys.stderr, flush=True)
+    print(printable(f"{_speaker}{message}"), file=sys.stderr, flush=True)
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print results for a person on stdout; nothing of what was read steers the terminal."""
+    with open_output(STANDARD) as stream:
+        stream.writelines(encode(f"{printable(line)}\n") for line in lines)
 
 
 def speak_as(name: str) -> None:

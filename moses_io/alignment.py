@@ -10,8 +10,8 @@ from moses_io.text import decode, tokens, without_line_end
 Alignment = frozenset[tuple[int, int]]
 """Links (source word, target word) from 0."""
 
-_SEGMENT = re.compile("([0-9]+)(?:-([0-9]+))?=([0-9]+)(?:-([0-9]+))?")
-_LINK = re.compile("([0-9]+)-([0-9]+)")
+_SEGMENT = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_LINK = re.compile("([0-9]{1,9})-([0-9]{1,9})")
 
 
 class Phrase(NamedTuple):
@@ -53,7 +53,7 @@ def word_alignment(line: Hypothesis, source_length: int, target_length: int) -> 
         if any(i >= source_length or j >= target_length for i, j in links):
             links = {(i - 1, j - 1) for i, j in links}
             if any(not (-1 <= i <= source_length and -1 <= j <= target_length) for i, j in links):
-                raise Fault(f"links beyond its {source_length} and {target_length} words")
+                raise Fault(f"word alignment beyond the {source_length} source and {target_length} target words")
             links = {(i, j) for i, j in links if 0 <= i < source_length and 0 <= j < target_length}
         return frozenset(links)
     return None

@@ -1,6 +1,13 @@
-"""The errors that a user sees as a line and not as a traceback."""
+"""The errors that a user sees as a line and not as a traceback, and how lines for people show what was read."""
 
 import difflib
+import re
+
+QUOTED = 80
+"""Characters of the input that a message repeats, at most."""
+
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, those that turn the direction of writing round, and bytes that are no UTF-8."""
 
 
 class InputError(Exception):
@@ -14,4 +21,22 @@ class Fault(Exception):
 def nearest(name: str, known: list[str]) -> str:
     """Return "; did you mean 'x'?" for the known name that is most like `name`, or the known names."""
     close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
+    return f"; did you mean {shown(close[0])}?" if close else f"; known: {', '.join(known)}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 value`, `2 values`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    r"""Return a line for a terminal: what would steer it is escaped, ESC as `\x1b`; all other letters stay."""
+    return _STEERING.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def shown(found: object) -> str:
+    """Return how a message quotes what was found: its `repr`, cut where it repeats more than `QUOTED` characters."""
+    if isinstance(found, str):
+        return f"{found[:QUOTED]!r}{'…' if len(found) > QUOTED else ''}"
+    text = repr(found)
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"

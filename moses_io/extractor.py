@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from moses_io.errors import InputError
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, encode, number, tokens, without_line_end
+from moses_io.text import decode, encode, no_number, number, tokens, whole, without_line_end
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,17 @@ def read_blocks(path: str, kind: str) -> Iterator[Block]:
     lines = ((place, tokens(decode(without_line_end(line)))) for place, line in numbered_lines(path))
     for place, head in lines:
         where = f"{name_of(path)}:{place}"
-        if len(head) < 4 or head[0] != f"{kind}_TXT_BEGIN_0" or not all(part.isdigit() for part in head[1:4]):
+        numbers = [value for value in map(whole, head[1:4]) if value is not None]
+        if len(numbers) < 3 or not numbers[1] or head[0] != f"{kind}_TXT_BEGIN_0":
             raise InputError(f"{where}: expected {kind}_TXT_BEGIN_0, a sentence, its candidates and their numbers")
-        sentence, count, size = (int(part) for part in head[1:4])
+        sentence, count, size = numbers
         if kind == "FEATURES" and len(head) - 4 != size:
             raise InputError(f"{where}: expected {size} names, found {len(head) - 4}")
         rows, sparse = [], []
         for _ in range(count):
-            place, parts = next(lines, (place, []))
+            place, parts = next(lines, (0, []))
+            if not place:
+                break
             row, named = _row(parts, f"{name_of(path)}:{place}")
             if len(row) != size:
                 raise InputError(f"{name_of(path)}:{place}: expected {size} numbers, found {len(row)}")
@@ -70,7 +73,7 @@ def _row(parts: list[str], place: str) -> tuple[tuple[float, ...], dict[str, flo
         name, equals, digits = part.rpartition("=")
         value = number(digits)
         if value is None:
-            raise InputError(f"{place}: {part!r} is not a number")
+            raise InputError(f"{place}: {no_number(digits)}")
         if equals:
             sparse[name] = value
         else:

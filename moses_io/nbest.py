@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from moses_io.errors import Fault, InputError
+from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.streams import name_of, numbered_lines, open_output
 from moses_io.text import has_marks, without_line_end
@@ -56,13 +56,12 @@ class Layout:
         expected, counts = dict(self.features), dict(features)
         for name, count in features:
             if name not in expected:
-                raise Fault(f"feature {name!r} is not in earlier lines")
+                raise Fault(f"feature {shown(name)} is not in earlier lines")
             if count != expected[name]:
-                values = "1 value" if count == 1 else f"{count} values"
-                raise Fault(f"feature {name!r} has {values}, earlier lines have {expected[name]}")
+                raise Fault(f"feature {shown(name)} has {counted(count, 'value')}, earlier lines have {expected[name]}")
         for name in expected:
             if name not in counts:
-                raise Fault(f"feature {name!r} is missing, earlier lines have it")
+                raise Fault(f"feature {shown(name)} is missing, earlier lines have it")
 
 
 class Order:
@@ -97,8 +96,23 @@ class Order:
             self._ends.insert(after, sentence + 1)
 
 
-def read_hypotheses(path: str, checked: bool = True) -> Iterator[Hypothesis]:
-    """Yield the lines of a list one after the other; empty lines are skipped.
+class EmptyLines:
+    """The empty lines of a list, which are skipped, as Moses' own tools do: how many, and the number of the first."""
+
+    def __init__(self) -> None:
+        self.count = self._first = 0
+
+    def add(self, number: int) -> None:
+        """Count one more."""
+        self._first = self._first or number
+        self.count += 1
+
+    def __str__(self) -> str:
+        return f"{counted(self.count, 'empty line')}, the first of them line {self._first}"
+
+
+def read_hypotheses(path: str, checked: bool = True, empty: EmptyLines | None = None) -> Iterator[Hypothesis]:
+    """Yield the lines of a list one after the other; empty lines are skipped, and counted if `empty` is there.
 
     Raises:
         InputError: a line cannot be parsed or, if `checked`, does not fit those before; with file and line.
@@ -106,6 +120,8 @@ def read_hypotheses(path: str, checked: bool = True) -> Iterator[Hypothesis]:
     layout, order = Layout(), Order()
     for number, line in numbered_lines(path):
         if not without_line_end(line):
+            if empty is not None:
+                empty.add(number)
             continue
         try:
             hypothesis = parse_line(line, number)
@@ -117,14 +133,14 @@ def read_hypotheses(path: str, checked: bool = True) -> Iterator[Hypothesis]:
         yield hypothesis
 
 
-def read_nbest(path: str) -> Iterator[SentenceList]:
-    """Yield the candidates of one sentence after the other, holding one at a time.
+def read_nbest(path: str, empty: EmptyLines | None = None) -> Iterator[SentenceList]:
+    """Yield the candidates of one sentence after the other, holding one at a time; `empty` as in `read_hypotheses`.
 
     Raises:
         InputError: as `read_hypotheses`; also if the list is empty.
     """
     sentence = None
-    for sentence, group in groupby(read_hypotheses(path), key=lambda hypothesis: hypothesis.sentence):
+    for sentence, group in groupby(read_hypotheses(path, empty=empty), key=lambda hypothesis: hypothesis.sentence):
         yield SentenceList(sentence, tuple(group), path)
     if sentence is None:
         raise InputError(f"{name_of(path)}: the list is empty")

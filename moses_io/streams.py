@@ -11,13 +11,16 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from io import BufferedReader
+from functools import partial
+from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from moses_io.errors import InputError
 
 STANDARD = "-"
+LONGEST = 10_000_000
+"""Bytes of a line, at most: what is packed in a small file must not fill the memory."""
 _PACKERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 """First bytes of packed files."""
 
@@ -32,17 +35,21 @@ def open_input(path: str) -> Iterator[BinaryIO]:
     """Open a file, or stdin for `-`, and unpack gzip, bzip2 and xz, told by the first bytes and not by the name.
 
     Raises:
-        InputError: the file cannot be opened, or is a folder.
+        InputError: the file cannot be opened, or is a folder; or stdin was closed at the start.
     """
     with contextlib.ExitStack() as stack:
-        if path == STANDARD:
-            raw = cast("BufferedReader", sys.stdin.buffer)
-        else:
-            try:
+        if path == STANDARD and not sys.stdin:
+            raise InputError(f"{name_of(path)}: stdin is closed; name a file")
+        try:
+            if path == STANDARD:
+                raw = cast("BufferedReader", sys.stdin.buffer)
+            else:
                 raw = stack.enter_context(Path(path).open("rb"))
-            except OSError as error:
-                raise InputError(f"{path}: {error.strerror}") from None
-        head = raw.peek(5)
+            head = raw.peek(5)
+        except OSError as error:
+            raise InputError(f"{name_of(path)}: {error.strerror}") from None
+        except ValueError:
+            raise InputError(f"{path}: no file has a name with a NUL in it") from None
         unpack = next((unpack for start, unpack in _PACKERS.items() if head.startswith(start)), None)
         yield stack.enter_context(unpack(raw)) if unpack else raw
 
@@ -51,18 +58,36 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
 
     Raises:
-        InputError: the file cannot be opened, or what is packed in it is damaged or cut off; the line is named.
+        InputError: the file cannot be opened, what is packed in it is damaged or cut off, or a line is longer than
+            `LONGEST`; the line is named.
     """
     number = 0
     with open_input(path) as stream:
         try:
-            for number, line in enumerate(stream, start=1):
+            for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start=1):
+                if len(line) > LONGEST:
+                    raise InputError(f"{name_of(path)}:{number}: expected lines of at most {LONGEST:,} bytes")
                 yield number, line
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise InputError(f"{name_of(path)}: {error.strerror}") from None
             fault = "cut off" if isinstance(error, EOFError) else "damaged"
             raise InputError(f"{name_of(path)}:{number + 1}: the packed stream is {fault} here") from None
+
+
+class _Target(FileIO):
+    """A file whose errors of writing name it, as those of opening do."""
+
+    def __init__(self, file: int | Path, path: str) -> None:
+        super().__init__(file, "wb")
+        self._path = path
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = self._path
+            raise
 
 
 def digest(path: Path) -> str:
@@ -82,26 +107,29 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     no half file is ever left. What is not a plain file (a pipe, `/dev/null`) is written directly.
 
     Raises:
-        InputError: the file cannot be written.
+        InputError: the file cannot be opened for writing, or stdout was closed at the start.
+        OSError: it cannot be written on; the error has its name.
     """
     if path == STANDARD:
+        if not sys.stdout:
+            raise InputError("<stdout>: stdout is closed; name a file to write")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     target = Path(path)
     try:
-        direct = target.open("wb") if target.exists() and not target.is_file() else None
+        direct = _Target(target, path) if target.exists() and not target.is_file() else None
         if direct is None:
             target = target.resolve()
             descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     if direct is not None:
-        with direct:
-            yield direct
+        with BufferedWriter(direct) as stream:
+            yield stream
         return
     try:
-        with os.fdopen(descriptor, "wb") as raw, _packed(raw, path) as stream:
+        with BufferedWriter(_Target(descriptor, path)) as raw, _packed(raw, path) as stream:
             yield stream
         os.chmod(temporary, _permissions(target))
         os.replace(temporary, target)

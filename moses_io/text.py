@@ -8,8 +8,11 @@ import codecs
 import re
 from collections.abc import Sequence
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.streams import numbered_lines
+
+LARGEST = 3.4028235e38
+"""Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""
 
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+[|,]")
@@ -36,8 +39,25 @@ def tokens(text: str) -> list[str]:
 
 
 def number(token: str) -> float | None:
-    """Return the value of a number in the C locale's style, None for anything else; Python's `float` takes more."""
-    return float(token) if _NUMBER.fullmatch(token) else None
+    """Return the value of a number in the C locale's style, up to `LARGEST` in size, and None for anything else."""
+    if not _NUMBER.fullmatch(token):
+        return None
+    value = float(token)
+    return value if -LARGEST <= value <= LARGEST else None
+
+
+def no_number(token: str) -> str:
+    """Say why `number` gives None for a token."""
+    if token.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return f"not finite ({token})"
+    if _NUMBER.fullmatch(token):
+        return f"{shown(token)} is larger than {LARGEST:.2g}, the largest number of Moses"
+    return f"expected a number, found {shown(token)}"
+
+
+def whole(token: str) -> int | None:
+    """Return the value of up to 18 digits, None for anything else; Python's `int` and `isdigit` take more, or less."""
+    return int(token) if len(token) <= 18 and token.isascii() and token.isdigit() else None
 
 
 def has_marks(text: str) -> bool:

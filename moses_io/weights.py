@@ -1,14 +1,13 @@
 """Weights: the sections of `moses.ini` and `rescore.ini`, and dense and sparse weight files."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from moses_io.errors import Fault, InputError
+from moses_io.errors import Fault, InputError, counted, printable, shown
 from moses_io.hypothesis import UNLABELLED, Hypothesis
 from moses_io.streams import name_of, numbered_lines, open_output
-from moses_io.text import decode, encode, number, tokens, without_line_end
+from moses_io.text import LARGEST, decode, encode, no_number, number, tokens, without_line_end
 
 _NO_WEIGHT = re.compile(r"(^[^ ]+=| UNTUNEABLE)$")
 _COMMENT = re.compile(r"(^|[ \t])#.*")
@@ -84,7 +83,8 @@ def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
     for name, values in (*hypothesis.dense, *((name, (value,)) for name, value in hypothesis.sparse.items())):
         own = weights.get(name, (0.0,) * len(values))
         if len(own) != len(values):
-            raise Fault(f"{name!r} has {len(values)} values in the list, {len(own)} weights")
+            pair = counted(len(values), "value"), counted(len(own), "weight")
+            raise Fault(f"feature {shown(name)} has {' in the list and '.join(pair)}")
         parts[name] = sum(weight * value for weight, value in zip(own, values, strict=True))
     return parts
 
@@ -97,10 +97,12 @@ def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: S
     """
     for name, values in weights.items():
         if name.startswith(("[", "#")) or "\t" in name:
-            raise InputError(f"{path}: an ini cannot carry {name!r}, a name with '[' or '#' in front or a tab in it")
-        if not all(map(math.isfinite, values)):
-            raise InputError(f"{path}: the weight of {name!r} is not finite")
-    lines = [*(f"# {comment}" for comment in comments), "", "[weight]"]
+            raise InputError(
+                f"{path}: an ini cannot carry the name {shown(name)}, with '[' or '#' in front or a tab in it"
+            )
+        if not all(abs(value) <= LARGEST for value in values):
+            raise InputError(f"{path}: the weight of {shown(name)} is not finite, or larger than {LARGEST:.2g}")
+    lines = [*(f"# {printable(comment)}" for comment in comments), "", "[weight]"]
     lines += [f"{name}= {' '.join(f'{value:.9g}' for value in values)}" for name, values in weights.items()]
     with open_output(path) as stream:
         stream.write(encode("".join(f"{line}\n" for line in lines)))
@@ -111,13 +113,17 @@ def _parse(line: str, place: str) -> tuple[str, tuple[float, ...]]:
     if "_" in name and len(values) == 1:
         return name.removesuffix("="), _numbers(values, name, place)
     if not name.endswith("=") or len(name) == 1:
-        raise InputError(f"{place}: expected 'Name= value …', found {line!r}")
+        raise InputError(f"{place}: expected 'Name= value …', found {shown(line)}")
     return name[:-1], _numbers([value for value in values if value != "UNTUNEABLECOMPONENT"], name[:-1], place)
 
 
 def _numbers(values: Sequence[str], name: str, place: str) -> tuple[float, ...]:
-    numbers = [number(value) for value in values]
-    weights = tuple(value for value in numbers if value is not None and math.isfinite(value))
-    if not weights or len(weights) < len(values):
-        raise InputError(f"{place}: weights of {name!r}: expected finite numbers, found {' '.join(values)!r}")
-    return weights
+    weights = []
+    for value in values:
+        weight = number(value)
+        if weight is None:
+            raise InputError(f"{place}: weights of {shown(name)}: {no_number(value)}")
+        weights.append(weight)
+    if not weights:
+        raise InputError(f"{place}: weights of {shown(name)}: expected numbers, found none")
+    return tuple(weights)

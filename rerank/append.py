@@ -12,11 +12,11 @@ from features.feature import Resources, Sentence, Steps
 from features.feature_set import Column, FeatureSet
 from features.progress import note, progress_bar
 from features.request import FeatureRequest
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.hypothesis import with_features
-from moses_io.nbest import SentenceList, check_id, read_hypotheses, read_nbest, without_marks
-from moses_io.streams import STANDARD, numbered_lines, open_output
-from moses_io.text import read_lines, tokens, without_line_end
+from moses_io.nbest import EmptyLines, SentenceList, check_id, read_hypotheses, read_nbest, without_marks
+from moses_io.streams import STANDARD, name_of, numbered_lines, open_output
+from moses_io.text import LARGEST, read_lines, tokens, without_line_end
 from rerank import __version__
 from rerank.verification import Sample
 
@@ -86,9 +86,9 @@ def _scored(nbest: str, source: str, features: FeatureSet) -> Iterator[tuple[lis
     if nbest == source == STANDARD:
         raise InputError("list and source cannot both come from stdin")
     sources = read_lines(source)
-    steps, scored, started = Steps(), 0, time.monotonic()
+    steps, scored, started, empty = Steps(), 0, time.monotonic(), EmptyLines()
     with progress_bar("score", len(sources)) as bar:
-        for batch in _batches(without_marks(read_nbest(nbest)), list(features.signatures)):
+        for batch in _batches(without_marks(read_nbest(nbest, empty)), list(features.signatures)):
             sentences = [_sentence(sentence_list, sources) for sentence_list in batch]
             result = features.score(sentences)
             for column in result.columns:
@@ -100,6 +100,8 @@ def _scored(nbest: str, source: str, features: FeatureSet) -> Iterator[tuple[lis
             saved = f", {1 - steps.taken / steps.alone:.0%} of the steps saved" if steps.alone else ""
             bar.advance(len(batch), rate + saved)
     features.end()
+    if empty.count:
+        note(f"warning: {name_of(nbest)}: {empty}, which the scored list does not have")
 
 
 def _written(columns: Sequence[Column]) -> Iterator[list[bytes]]:
@@ -109,23 +111,24 @@ def _written(columns: Sequence[Column]) -> Iterator[list[bytes]]:
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:
-    """Refuse values that are not a row of finite numbers for each candidate."""
+    """Refuse values that are not a row of numbers, as a list has them, for each candidate."""
     label, values = column
     rows = sum(len(each.hypotheses) for each in sentences)
     if values.ndim != 2 or len(values) != rows or not values.shape[1]:
         expected = f"({rows}, values) numbers, a row a candidate"
-        raise InputError(f"feature {label!r}: expected {expected}, found {values.shape}")
-    if not np.isfinite(values).all():
-        places = [(each.sentence, place) for each in sentences for place, _ in enumerate(each.hypotheses, start=1)]
-        sentence, place = places[int(np.argmin(np.isfinite(values).all(axis=1)))]
-        raise InputError(f"feature {label!r}, sentence {sentence}: not finite for hypothesis {place}")
+        raise InputError(f"feature '{label}': expected {expected}, found {values.shape}")
+    good = (np.abs(values) <= LARGEST).all(axis=1)  # (candidates,)
+    if not good.all():
+        places = [each.place(line) for each in sentences for line in each.lines]
+        fault = f"not finite, or larger than {LARGEST:.2g}, the largest number of Moses"
+        raise InputError(f"{places[int(np.argmin(good))]}: feature '{label}': {fault}")
 
 
 def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
     """Refuse labels that the list has already."""
     for name, _ in sentence_list.hypotheses[0].dense:
         if name in labels:
-            raise InputError(f"{sentence_list.place}: the list already has a feature {name!r}; name another label")
+            raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}; name another label")
 
 
 def _batches(lists: Iterable[SentenceList], labels: Sequence[str]) -> Iterator[list[SentenceList]]:
@@ -147,4 +150,4 @@ def _sentence(sentence_list: SentenceList, sources: Sequence[str]) -> Sentence:
     check_id(sentence_list, len(sources), "source")
     hypotheses = tuple(tuple(tokens(hypothesis.text)) for hypothesis in sentence_list.hypotheses)
     source = tuple(tokens(sources[sentence_list.sentence]))
-    return Sentence(sentence_list.sentence, source, hypotheses, sentence_list.hypotheses)
+    return Sentence(sentence_list.sentence, source, hypotheses, sentence_list.hypotheses, sentence_list.path)

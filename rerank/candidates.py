@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, hstack
 
 from features.arrays import Array, Integers
-from moses_io.errors import InputError
+from moses_io.errors import Fault, counted, shown
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,14 @@ class FeatureSpace:
         """(size,) the weights in this order, 0 for a feature without one.
 
         Raises:
-            InputError: a feature has another number of weights than of values.
+            Fault: a feature has another number of weights than of values.
         """
         vector: list[float] = []
         for name, count in (*self.dense, *((name, 1) for name in self.sparse)):
             own = weights.get(name, (0.0,) * count)
             if len(own) != count:
-                raise InputError(f"feature {name!r} has {count} values in the list and {len(own)} weights")
+                values, numbers = counted(count, "value"), counted(len(own), "weight")
+                raise Fault(f"feature {shown(name)} has {values} in the list and {numbers}")
             vector.extend(own)
         return np.array(vector)
 

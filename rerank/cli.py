@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import TextIO, cast
+from typing import NoReturn, cast
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, printable
 from rerank import __version__
 
 COMMANDS = (
@@ -21,39 +21,63 @@ COMMANDS = (
 OUTPUTS = ("output", "reranked")
 """Arguments of commands that name what they write."""
 
+LONGEST = 1000
+"""Letters of a line that tells of a fault."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose line about arguments is as any other one that tells of a fault."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the usage and the fault."""
+        super().error(_line(message))
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 2 for a fault of the input or of a disk, told in one line."""
-    _open_standard_streams()
-    cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
+    _keep_closed_streams()
+    if sys.stdout:
+        cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
     parsed = _parser().parse_args(arguments)
     try:
         _check_outputs(parsed)
         status: int = parsed.run(parsed) or 0
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except InputError as error:
-        print(f"moses-rerank {parsed.command}: {error}", file=sys.stderr)
+        _tell(parsed.command, str(error))
         return 2
     except BrokenPipeError:
         _close_stdout()
         return 141
     except OSError as error:
         _close_stdout()
-        print(f"moses-rerank {parsed.command}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        _tell(parsed.command, f"{error.filename or '<stdout>'}: {error.strerror}")
         return 2
     except KeyboardInterrupt:
-        print(f"moses-rerank {parsed.command}: stopped", file=sys.stderr)
+        _tell(parsed.command, "stopped")
         return 130
     return status
 
 
-def _open_standard_streams() -> None:
-    """Open those that were closed at the start on the null device, before a file takes their numbers."""
-    sys.stdin, sys.stdout, sys.stderr = sys.stdin or _null(), sys.stdout or _null(), sys.stderr or _null()
+def _tell(command: str, message: str) -> None:
+    print(_line(f"moses-rerank {command}: {message}"), file=sys.stderr)
 
 
-def _null() -> TextIO:
-    return TextIOWrapper(open(os.devnull, "r+b", buffering=0), encoding="utf-8", write_through=True)
+def _line(message: str) -> str:
+    line = printable(message)
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+
+
+def _keep_closed_streams() -> None:
+    """Put the null device where a standard stream was closed at the start, before a file takes its number.
+
+    What is read from stdin or written to stdout then is still an error; what is told on stderr goes nowhere.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
 
 
 def _check_outputs(parsed: argparse.Namespace) -> None:
@@ -71,11 +95,12 @@ def _check_outputs(parsed: argparse.Namespace) -> None:
 
 def _close_stdout() -> None:
     """Let the interpreter flush into nothing when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="moses-rerank",
         description="Rerank Moses n-best lists with attentional neural models and other features.",
         epilog="`moses-rerank demo` runs the whole chain on a small corpus that comes with it.",

@@ -10,7 +10,7 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import note
-from moses_io.errors import InputError
+from moses_io.errors import Fault, InputError, shown
 from moses_io.hypothesis import with_total
 from moses_io.nbest import SentenceList, check_id, read_nbest
 from moses_io.streams import open_output
@@ -67,24 +67,23 @@ class LinearModel:
         if not self._checked:
             self._check(sentence_list)
         candidates = collect([sentence_list])
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = candidates.scores(candidates.space.vector(self._weights))
-        if not np.isfinite(scores).all():
-            raise InputError(f"{sentence_list.place}: under {self._path} a candidate's score is not finite")
-        return scores
+        try:
+            return candidates.scores(candidates.space.vector(self._weights))
+        except Fault as fault:
+            raise InputError(f"{sentence_list.place}: {fault} in {self._path}") from None
 
     def _check(self, sentence_list: SentenceList) -> None:
         """Hold the features of the first sentence against the weights."""
         space = FeatureSpace(dense_features(sentence_list))
         for name, _ in space.dense:
             if name not in self._weights:
-                raise InputError(f"{sentence_list.place}: feature {name!r} has no weight in {self._path}")
+                raise InputError(f"{sentence_list.place}: feature {shown(name)} has no weight in {self._path}")
         if unused := unused_weights(space, self._weights):
             missing = f"no feature {', '.join(unused)}, which {self._path} has a weight for"
             raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
         everywhere = set.intersection(*(set(hypothesis.sparse) for hypothesis in sentence_list.hypotheses))
         for name in sorted(everywhere - set(self._weights)):
-            note(f"warning: feature {name!r} has no weight in {self._path} and counts 0")
+            note(f"warning: feature {shown(name)} has no weight in {self._path} and counts 0")
         self._checked = True
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from moses_io.alignment import describe_field, printed_links
-from moses_io.errors import Fault, InputError
+from moses_io.errors import Fault, shown
 from moses_io.hypothesis import Hypothesis, parse_line
-from moses_io.nbest import Layout, Order
+from moses_io.nbest import EmptyLines, Layout, Order
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import has_marks, read_lines, tokens, without_line_end
 from moses_io.weights import read_weights
@@ -55,9 +55,11 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     """Read a list to its end and collect all that is wrong or odd about it."""
     findings = Findings(name_of(nbest))
     limits = {path: read_lines(path) for path in [*([source] if source else []), *references]}
+    empty = EmptyLines()
     order, texts, marked, falling, beyond, current = Order(), set[bytes](), 0, 0, 0, -1
     for number, line in numbered_lines(nbest):
         if not without_line_end(line):
+            empty.add(number)
             continue
         try:
             hypothesis = parse_line(line, number)
@@ -77,6 +79,8 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
         beyond += source is not None and _points_beyond(hypothesis, limits[source])
         marked = marked or (number if has_marks(hypothesis.text) else 0)
         _count(findings, hypothesis)
+    if empty.count:
+        findings.warnings.append(f"{findings.path}: {empty}, which all commands skip")
     if marked:
         findings.warnings.append(f"{findings.path}:{marked}: segmentation marks such as |0-1| (Moses' -t), not words")
     if falling:
@@ -150,10 +154,10 @@ def _compare_weights(findings: Findings, path: str | None) -> None:
     space = FeatureSpace(findings.layout.features)
     for name, _ in space.dense:
         if name not in weights:
-            findings.warnings.append(f"feature {name!r} has no weight in {path}")
+            findings.warnings.append(f"feature {shown(name)} has no weight in {path}")
     try:
         space.vector(weights)
-    except InputError as error:
-        findings.faults.append(f"{path}: {error}")
+    except Fault as fault:
+        findings.faults.append(f"{path}: {fault}")
     if unused := unused_weights(space, weights):
         findings.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")

@@ -7,7 +7,7 @@ import numpy as np
 from features.arrays import Array
 from features.progress import note
 from features.request import REST
-from moses_io.errors import InputError, nearest
+from moses_io.errors import Fault, InputError, nearest, shown
 from moses_io.hypothesis import UNLABELLED
 from moses_io.weights import Weights, read_weights
 from rerank.candidates import FeatureSpace
@@ -22,7 +22,7 @@ def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
     The file holds weights by name, or is an `init.opt` of mert: numbers alone, of which the first line is the start.
 
     Raises:
-        InputError: it cannot be read, or has not as many numbers as the list has dense values.
+        InputError: it cannot be read, or has not as many numbers as the list, or one of its features, has values.
     """
     weights = read_weights(path)
     if list(weights) == [UNLABELLED] and UNLABELLED not in space.columns:
@@ -31,7 +31,12 @@ def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
             raise InputError(f"{path}: expected {space.dense_size} start weights, found {len(values)}")
         weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
     rest = [name for name, _ in space.dense if REST.fullmatch(name)]
-    return dict.fromkeys(rest, (1.0,)) | weights, rest
+    weights = dict.fromkeys(rest, (1.0,)) | weights
+    try:
+        space.vector(weights)
+    except Fault as fault:
+        raise InputError(f"{path}: {fault}") from None
+    return weights, rest
 
 
 def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
@@ -44,11 +49,11 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
     for text in sign:
         name, _, side = text.rpartition(":")
         if side not in ("+", "-"):
-            raise InputError(f"sign {text!r}: expected NAME:+ or NAME:-")
+            raise InputError(f"sign {shown(text)}: expected NAME:+ or NAME:-")
         (lower if side == "+" else upper)[_places(space, name)] = 0
     for name in freeze:
         if name in space.sparse:
-            raise InputError(f"freeze: {name!r} is a sparse feature; only dense ones can be frozen")
+            raise InputError(f"freeze: {shown(name)} is a sparse feature; only dense ones can be frozen")
         places = _places(space, name)
         lower[places] = upper[places] = start[places]
     return lower, upper
@@ -57,7 +62,7 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
 def _places(space: FeatureSpace, name: str) -> list[int]:
     """Return the columns of a feature."""
     if name not in space.columns:
-        raise InputError(f"the list has no feature {name!r}{nearest(name, sorted(set(space.columns)))}")
+        raise InputError(f"the list has no feature {shown(name)}{nearest(name, sorted(set(space.columns)))}")
     return [place for place, other in enumerate(space.columns) if other == name]
 
 

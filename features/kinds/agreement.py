@@ -66,7 +66,8 @@ class Links(ModelFeature):
             for hypothesis, line in zip(each.hypotheses, each.lines, strict=True):
                 alignment = alignment_of(each, hypothesis, line)
                 if alignment is None:
-                    raise InputError(f"feature 'links', sentence {each.sentence}: the list has no word alignment")
+                    hint = "decode with -print-alignment-info-in-n-best"
+                    raise InputError(f"{each.place(line)}: feature 'links': no word alignment here; {hint}")
                 rows = next(attention)
                 values.append([sum(float(rows[target, source + 1]) for source, target in alignment)])
         return np.array(values, dtype=np.float64)

@@ -10,7 +10,7 @@ from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.formulas import bleu, chrf
 from features.ngrams import ORDER, Ngram, by_length, count_ngrams
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.text import number
 
 LETTERS = 6
@@ -88,7 +88,7 @@ def scale_of(text: str, feature: str) -> float:
     """Read a scale; the default where there is none."""
     value = number(text) if text else SCALE
     if value is None or not 0 <= value < math.inf:
-        raise InputError(f"feature '{feature}': expected a scale from 0, found {text!r}")
+        raise InputError(f"feature '{feature}': expected a scale from 0, found {shown(text)}")
     return value
 
 
@@ -98,10 +98,12 @@ def posterior(sentence: Sentence, scale: float) -> list[float]:
     Raises:
         InputError: a line without a total.
     """
-    totals = [line.total for line in sentence.lines]
-    known = [total for total in totals if total is not None]
-    if len(known) != len(sentence.hypotheses):
-        raise InputError(f"sentence {sentence.sentence}: a candidate has no total, which features of the list need")
-    weighed = np.exp(scale * (np.array(known) - max(known)))
+    totals = []
+    for line in sentence.lines:
+        total = line.total
+        if total is None:
+            raise InputError(f"{sentence.place(line)}: no total in the fourth field, which features of the list need")
+        totals.append(total)
+    weighed = np.exp(scale * (np.array(totals) - max(totals)))
     shares: list[float] = (weighed / weighed.sum()).tolist()
     return shares

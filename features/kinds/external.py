@@ -9,7 +9,7 @@ import numpy as np
 from features.arrays import Array
 from features.feature import ListFeature, Resources, Sentence
 from features.kinds.score_files import read_scores
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.streams import digest
 from moses_io.text import encode, number, tokens
 
@@ -70,5 +70,5 @@ class Command:
         for place, line in enumerate(lines, start=1):
             values = [number(token) for token in tokens(line.replace("\t", " ").rstrip("\r"))]
             if not values or None in values:
-                raise InputError(f"feature 'command:{self._command}': line {place} is no numbers: {line[:60]!r}")
+                raise InputError(f"feature 'command:{self._command}': line {place} is no numbers: {shown(line)}")
             yield [value for value in values if value is not None]

@@ -9,7 +9,7 @@ from features.feature import ModelFeature, Need, Reading, Sentence
 from features.models.tables import VALUES
 from features.reader import Reader
 from features.request import split_values
-from moses_io.errors import InputError, nearest
+from moses_io.errors import InputError, nearest, shown
 
 
 class Neural(ModelFeature):
@@ -37,7 +37,9 @@ class Neural(ModelFeature):
         folders, names = split_values(argument)
         for name in names:
             if name not in VALUES:
-                raise InputError(f"feature 'neural:{argument}': unknown value {name!r}{nearest(name, list(VALUES))}")
+                raise InputError(
+                    f"feature 'neural:{argument}': unknown value {shown(name)}{nearest(name, list(VALUES))}"
+                )
         return [Need(cls._folders(folders), names or ("logprob",))]
 
     @classmethod

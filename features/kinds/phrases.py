@@ -36,14 +36,14 @@ def alignment_of(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis
     try:
         return word_alignment(line, len(sentence.source), len(hypothesis))
     except Fault as fault:
-        raise InputError(f"sentence {sentence.sentence}: {fault}") from None
+        raise InputError(f"{sentence.place(line)}: {fault}") from None
 
 
 def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> list[float]:
     alignment, phrases = alignment_of(sentence, hypothesis, line), segmentation(line)
     if alignment is None and phrases is None:
         hint = "decode with -print-alignment-info-in-n-best or -include-segmentation-in-n-best"
-        raise InputError(f"feature 'phrases', sentence {sentence.sentence}: the list has no alignment; {hint}")
+        raise InputError(f"{sentence.place(line)}: feature 'phrases': no alignment here; {hint}")
     if phrases is None:
         phrases = _connected(alignment or frozenset())
     count = len(phrases)

@@ -25,7 +25,7 @@ class Rest:
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        self._weights = read_weights(argument)
+        self._path, self._weights = argument, read_weights(argument)
         self.signature = f"rest|sha256:{digest(Path(argument))}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
@@ -35,11 +35,12 @@ class Rest:
     def _rest(self, sentence: Sentence, row: int) -> float:
         line = sentence.lines[row]
         if line.total is None:
-            raise InputError(f"feature 'rest', sentence {sentence.sentence}: hypothesis {row + 1} has no total")
+            raise InputError(f"{sentence.place(line)}: feature 'rest': no total in the fourth field")
         if not any(name in self._weights for name, _ in line.dense):
-            raise InputError("feature 'rest': no feature of the list has a weight in this file; is it the decoder's?")
+            lacking = f"no feature of the list has a weight in {self._path}; are these the decoder's?"
+            raise InputError(f"{sentence.place(line)}: feature 'rest': {lacking}")
         try:
             rest = line.total - sum(weighted(line, self._weights).values())
         except Fault as fault:
-            raise InputError(f"feature 'rest': {fault}") from None
+            raise InputError(f"{sentence.place(line)}: feature 'rest': {fault} in {self._path}") from None
         return rest if abs(rest) >= ROUNDING else 0.0

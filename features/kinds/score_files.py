@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from features.arrays import Array
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.streams import name_of
 from moses_io.text import number, read_lines, tokens
 
@@ -87,7 +87,7 @@ def read_scores(path: str) -> tuple[str, Array]:
     for place, line in enumerate(lines, start=1):
         row = FORMS[form](line)
         if not _good(row) or (rows and len(row) != len(rows[0])):
-            raise InputError(f"{name_of(path)}:{place}: not like the first line, which is of the form {form!r}")
+            raise InputError(f"{name_of(path)}:{place}: not like the first line, which is of the form '{form}'")
         rows.append(row)
     return form, np.array(rows, dtype=np.float64)
 
@@ -102,7 +102,7 @@ def _ordered(hypotheses: list[re.Match[str]], path: str) -> Array:
     for match in hypotheses:
         value = number(match.group(2))
         if value is None or int(match.group(1)) in by_number:
-            raise InputError(f"{name_of(path)}: {match.string[:40]!r} is no number, or stands there twice")
+            raise InputError(f"{name_of(path)}: {shown(match.string)} is no number, or stands there twice")
         by_number[int(match.group(1))] = value
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(f"{name_of(path)}: scores of {len(by_number)} candidates, not numbered from 0 without gaps")

@@ -5,14 +5,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.text import number
 
 
 def whole_number(text: str) -> int:
     """Convert an argument that must be a whole number from 0."""
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0, found {shown(text)}")
     return int(text)
 
 

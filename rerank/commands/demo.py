@@ -21,8 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the chain on the sample and print its report."""
     from features.feature import Resources
+    from features.progress import show
     from rerank.experiment.chain import run_experiment
     from rerank.sample import sample_experiment
 
     experiment, resources = sample_experiment(arguments.output), Resources(arguments.device)
-    print("\n".join(run_experiment(experiment, resources, arguments.jobs)))
+    show(run_experiment(experiment, resources, arguments.jobs))

@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate."""
+    from features.progress import show
     from moses_io.errors import InputError
     from rerank.metrics.filters import Filters
     from rerank.report.evaluation import evaluate_files
@@ -39,4 +40,4 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("a system is named twice")
     filters = Filters(arguments.filter)
     evaluation = evaluate_files(systems, arguments.reference, arguments.nbest, filters, arguments.tokenize)
-    print(json.dumps(evaluation.as_json(), indent=2) if arguments.json else "\n".join(table(evaluation)))
+    show(json.dumps(evaluation.as_json(), indent=2).split("\n") if arguments.json else table(evaluation))

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Explain."""
+    from features.progress import show
     from moses_io.errors import InputError
     from moses_io.text import read_lines
     from rerank.report.explanation import Question, explain
@@ -38,4 +39,4 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(f"{path} has {len(lines)} lines, there is no sentence {arguments.sentence}")
         texts.append((name, lines[arguments.sentence]))
     question = Question(sentence=arguments.sentence, chosen=arguments.candidate, against=arguments.against)
-    print("\n".join(explain(arguments.nbest, arguments.weights, question, texts)))
+    show(explain(arguments.nbest, arguments.weights, question, texts))

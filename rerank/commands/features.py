@@ -13,11 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """List."""
     from features.models.tables import VALUES
+    from features.progress import show
     from features.request import packaged, usage
     from features.table import FEATURES
 
-    for name, row in (FEATURES | packaged()).items():
-        print(f"{usage(name, row):<30}{row.description}")
-    print("\nBehind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):")
-    for name, value in VALUES.items():
-        print(f"{name:<30}{value.description}")
+    show(f"{usage(name, row):<30}{row.description}" for name, row in (FEATURES | packaged()).items())
+    show(["", "Behind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):"])
+    show(f"{name:<30}{value.description}" for name, value in VALUES.items())

@@ -41,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the chain and print its report."""
     from features.feature import Resources
+    from features.progress import show
     from rerank.experiment.chain import run_experiment
     from rerank.experiment.file import read_experiment
 
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
-    print("\n".join(run_experiment(read_experiment(arguments.experiment), resources, arguments.jobs)))
+    show(run_experiment(read_experiment(arguments.experiment), resources, arguments.jobs))

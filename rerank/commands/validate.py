@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Validate or regroup."""
-    from features.progress import note
+    from features.progress import note, show
     from moses_io.nbest import regroup
     from rerank.validation import validate
 
@@ -34,6 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     findings = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)
     lines = [*findings.summary(), *(f"fault: {fault}" for fault in findings.faults)]
-    print("\n".join([*lines, *(f"warning: {warning}" for warning in findings.warnings)]))
-    print(f"faults: {len(findings.faults)}, warnings: {len(findings.warnings)}")
+    lines += [f"warning: {warning}" for warning in findings.warnings]
+    show([*lines, f"faults: {len(findings.faults)}, warnings: {len(findings.warnings)}"])
     return 2 if findings.faults else 0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from moses_io.errors import InputError, nearest
+from moses_io.errors import InputError, nearest, shown
 from moses_io.text import tokens
 
 Filter = Callable[[str], str]
@@ -72,13 +72,13 @@ class Filters:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            raise InputError(f"filter: expected names such as 'debpe,deescape', found {self.text!r}")
+            raise InputError(f"filter: expected names such as 'debpe,deescape', found {shown(self.text)}")
         for part in self._parts:
             name, _, argument = part.partition(":")
             if name not in FILTERS:
-                raise InputError(f"unknown filter {name!r}{nearest(name, list(FILTERS))}")
+                raise InputError(f"unknown filter {shown(name)}{nearest(name, list(FILTERS))}")
             if argument and name != "detokenize":
-                raise InputError(f"filter {part!r}: {name} takes nothing behind a colon")
+                raise InputError(f"filter {shown(part)}: {name} takes nothing behind a colon")
 
     @property
     def _parts(self) -> list[str]:

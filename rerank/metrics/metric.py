@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from moses_io.errors import InputError, nearest
+from moses_io.errors import InputError, nearest, shown
 from moses_io.text import tokens
 from rerank.metrics import bleu
 from rerank.metrics.formula import BLEU, CHRF, TER, Formula, Parts
@@ -64,12 +64,12 @@ class Metric:
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
-            raise InputError(f"metric: expected a name such as 'bleu', found {text!r}")
+            raise InputError(f"metric: expected a name such as 'bleu', found {shown(text)}")
         named, colon, numbers = text.partition(":")
         names = _split(named)
         weights = _weights(numbers, text) if colon else [1 / len(names)] * len(names)
         if len(weights) != len(names):
-            raise InputError(f"metric {text!r}: expected {len(names)} weights, found {len(weights)}")
+            raise InputError(f"metric {shown(text)}: expected {len(names)} weights, found {len(weights)}")
         self._kinds = kinds = [METRICS[name] for name in names]
         starts = np.cumsum([0, *(kind.size for kind in kinds)])  # (metrics + 1,)
         places = [[kind.code, start, kind.size] for kind, start in zip(kinds, starts, strict=False)]
@@ -89,7 +89,7 @@ def _split(named: str) -> list[str]:
     names = [name.replace("##", "++") for name in named.replace("chrf++", "chrf##").split("+")]
     for name in names:
         if name not in METRICS:
-            raise InputError(f"unknown metric {name!r}{nearest(name, list(METRICS))}")
+            raise InputError(f"unknown metric {shown(name)}{nearest(name, list(METRICS))}")
     return names
 
 
@@ -97,7 +97,7 @@ def _weights(numbers: str, text: str) -> list[float]:
     try:
         weights = [float(number) for number in numbers.split(",")]
     except ValueError:
-        raise InputError(f"metric {text!r}: expected numbers behind the colon") from None
+        raise InputError(f"metric {shown(text)}: expected numbers behind the colon") from None
     if not (all(0 <= weight < float("inf") for weight in weights) and sum(weights) > 0):
-        raise InputError(f"metric {text!r}: expected weights that are not negative, and one above 0")
+        raise InputError(f"metric {shown(text)}: expected weights that are not negative, and one above 0")
     return weights

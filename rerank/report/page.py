@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Sequence
 from html import escape
 
+from moses_io.errors import printable
 from moses_io.text import tokens
 from rerank.report.changes import Change
 from rerank.report.evaluation import Evaluation
@@ -26,7 +27,7 @@ def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, wort
     """Return the page: the table, what features are `worth`, and each change with the words that differ and why."""
     head, *rows = cells(evaluation)
     table = "".join([_row("th", head), *(_row("td", row) for row in rows)])
-    signatures = "<br>".join(escape(f"{name}: {text}") for name, text in evaluation.signatures.items())
+    signatures = "<br>".join(_escaped(f"{name}: {text}") for name, text in evaluation.signatures.items())
     return "\n".join(
         [
             "<!doctype html>",
@@ -34,7 +35,7 @@ def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, wort
             f"<style>{_STYLE}</style></head><body>",
             "<h1>moses-rerank</h1>",
             f"<table>{table}</table><p><small>{signatures}</small></p>",
-            f"<pre>{escape(chr(10).join(worth))}</pre>",
+            f"<pre>{chr(10).join(map(_escaped, worth))}</pre>",
             f"<p>{summary(changes, sentences)}. Largest gain first; a bar is a feature's weighted part of the model "
             "score after minus before: green speaks for the change, red against it.</p>",
             *(_section(change) for change in changes),
@@ -43,17 +44,27 @@ def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, wort
     )
 
 
+def _escaped(text: str) -> str:
+    """Return a line of text as HTML; what steers a terminal is nothing that a page may hold either."""
+    return escape(printable(text))
+
+
 def _row(tag: str, row: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{_escaped(cell)}</{tag}>" for cell in row) + "</tr>"
 
 
 def _section(change: Change) -> str:
     before, after = _differences(tokens(change.before), tokens(change.after))
-    lines = {"source": escape(change.source), "reference": escape(change.reference), "before": before, "after": after}
+    lines = {
+        "source": _escaped(change.source),
+        "reference": _escaped(change.reference),
+        "before": before,
+        "after": after,
+    }
     listed = "".join(f"<dt>{name}</dt><dd>{line}</dd>" for name, line in lines.items())
     largest = max((abs(part) for _, part in change.reasons), default=0.0) or 1.0
     reasons = "".join(
-        f'<div class="reason"><span>{escape(name)}</span><b>{part:+.2f}</b>'
+        f'<div class="reason"><span>{_escaped(name)}</span><b>{part:+.2f}</b>'
         f'<i class="{"for" if part > 0 else "against"}" style="width: {100 * abs(part) / largest:.0f}%"></i></div>'
         for name, part in change.reasons
     )
@@ -65,7 +76,7 @@ def _differences(before: list[str], after: list[str]) -> tuple[str, str]:
     """Return both lines with the words marked that the other one does not have there."""
     old, new = [], []
     for kind, i, j, k, m in difflib.SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
-        left, right = escape(" ".join(before[i:j])), escape(" ".join(after[k:m]))
+        left, right = _escaped(" ".join(before[i:j])), _escaped(" ".join(after[k:m]))
         old.append(left if kind == "equal" or not left else f"<del>{left}</del>")
         new.append(right if kind == "equal" or not right else f"<ins>{right}</ins>")
     return " ".join(part for part in old if part), " ".join(part for part in new if part)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from features.progress import note
+from moses_io.errors import printable
 from moses_io.streams import open_output
 from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights
@@ -42,7 +43,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     worth = read_lines(files.ablation) if files.ablation else []
     text = [*table(evaluation), "", *worth, "", summary(changes, len(source)), *side_by_side(changes)]
     html, plain = page(evaluation, changes, len(source), worth), json.dumps(evaluation.as_json(), indent=2)
-    for path, content in zip(outputs, ("\n".join(text), html, plain), strict=True):
+    for path, content in zip(outputs, ("\n".join(map(printable, text)), html, plain), strict=True):
         with open_output(path) as stream:
             stream.write(encode(content + "\n"))
     note(f"every changed sentence, and why: {outputs[1]}")

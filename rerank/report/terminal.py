@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from moses_io.errors import printable
 from rerank.report.changes import Change
 from rerank.report.evaluation import REPORTED, Evaluation, Score
 
@@ -24,7 +25,7 @@ def table(evaluation: Evaluation) -> list[str]:
 def cells(evaluation: Evaluation) -> list[list[str]]:
     """Return the head and the rows of the table, cell by cell."""
     rows = [["system", *(cell for metric in REPORTED for cell in (metric, "p"))]]
-    rows += [[name, *_numbers(scores)] for name, scores in evaluation.scores.items()]
+    rows += [[printable(name), *_numbers(scores)] for name, scores in evaluation.scores.items()]
     return rows + ([["best candidates", *_numbers(evaluation.best)]] if evaluation.best else [])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 
 from features.arrays import Array
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
 
@@ -34,7 +34,7 @@ class ExpectedSettings:
         stages = self.entropies
         listed = isinstance(stages, (list, tuple)) and len(stages) > 0
         if not (listed and all(isinstance(each, (int, float)) for each in stages)):
-            raise InputError(f"entropies: expected a list of numbers, found {stages!r}")
+            raise InputError(f"entropies: expected a list of numbers, found {shown(stages)}")
         check_numbers(1, whole=True, steps=self.steps)
         check_numbers(0, ridge=self.ridge)
 

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from features.arrays import Array, Integers
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from rerank.candidates import Sparse
 from rerank.metrics.formula import Parts, length, value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
@@ -47,7 +47,7 @@ class KbmiraSettings:
         check_numbers(0, above=True, step=self.step)
         check_numbers(0, ridge=self.ridge)
         if not (isinstance(self.decay, (int, float)) and 0 < self.decay <= 1):
-            raise InputError(f"decay: expected a number above 0 and at most 1, found {self.decay!r}")
+            raise InputError(f"decay: expected a number above 0 and at most 1, found {shown(self.decay)}")
 
     @property
     def signature(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from features.arrays import Array, Integers
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from rerank.candidates import Candidates
 from rerank.metrics.formula import Formula
 
@@ -88,4 +88,4 @@ def check_numbers(bound: int, whole: bool = False, above: bool = False, **settin
     expected = f"a {'whole ' if whole else ''}number {'above' if above else 'from'} {bound}"
     for name, value in settings.items():
         if not isinstance(value, int if whole else (int, float)) or not (value > bound if above else value >= bound):
-            raise InputError(f"{name}: expected {expected}, found {value!r}")
+            raise InputError(f"{name}: expected {expected}, found {shown(value)}")

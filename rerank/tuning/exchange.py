@@ -1,13 +1,14 @@
 """Exchange with Moses' tuners: a folder in which kbmira, mert and pro tune our list, and their weights as an ini."""
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 
 from features.arrays import Array
 from features.progress import note
-from moses_io.errors import InputError
+from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
 from moses_io.streams import open_output
 from moses_io.text import encode, number, read_lines, tokens
@@ -21,9 +22,9 @@ from rerank.weights import compare, read_start
 SCRIPT = """\
 #!/bin/sh
 # Moses' tuners on this folder; set MOSES to the folder of its programs. Then:
-#   moses-rerank import-weights {folder} {folder}/kbmira.out --output weights.ini
+#   moses-rerank import-weights {folder} {result} --output weights.ini
 set -e
-cd "$(dirname "$0")"
+cd -- "$(dirname -- "$0")"
 run="${{1:-kbmira}}"
 case "$run" in
 kbmira) "$MOSES/kbmira" --dense-init init.dense{sparse_kbmira} --ffile features.dat --scfile scores.dat -o kbmira.out ;;
@@ -50,7 +51,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     compare(space, weights, start)
     for name, _ in space.dense:
         if "_" in name:
-            raise InputError(f"feature {name!r}: Moses' tools take a name with '_' for a sparse feature; rename it")
+            raise InputError(f"feature {shown(name)}: rename it; Moses' tools take a name with '_' for a sparse one")
     place = Path(folder)
     try:
         place.mkdir(parents=True)
@@ -93,7 +94,9 @@ def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
         sparse = zip(space.sparse, start[space.dense_size :].tolist(), strict=True)
         files["sparse-weights"] = "".join(f"{name} {value:.10g}\n" for name, value in sparse)
     kbmira, mert = (f" --sparse-{flag} sparse-weights" if space.sparse else "" for flag in ("init", "weights"))
-    files["tune.sh"] = SCRIPT.format(folder=folder, dimensions=len(begin), sparse_kbmira=kbmira, sparse_mert=mert)
+    names = {"folder": folder, "result": folder / "kbmira.out"}
+    quoted = {name: printable(shlex.quote(str(path))) for name, path in names.items()}
+    files["tune.sh"] = SCRIPT.format(**quoted, dimensions=len(begin), sparse_kbmira=kbmira, sparse_mert=mert)
     for name, text in files.items():
         with open_output(str(folder / name)) as stream:
             stream.write(encode(text))
@@ -114,8 +117,6 @@ def import_weights(folder: str, result: str, output: str) -> None:
     sparse = read_weights(f"{folder}/sparse-weights") if Path(folder, "sparse-weights").exists() else {}
     dense, named = _parse(result, space.dense_size, sparse)
     scale = 1 / (np.abs(dense).sum() or 1)
-    if not np.isfinite([*dense, *named.values()]).all():
-        raise InputError(f"{result}: a weight is not finite")
     weights: Weights = space.weights(space.normalized(np.array(dense)))
     weights |= {name: (value * scale,) for name, value in named.items()}
     write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"])
@@ -143,7 +144,7 @@ def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[s
         elif name in sparse:
             others[name] = value
         else:
-            raise InputError(f"{result}:{place}: no feature {name!r} in the folder")
+            raise InputError(f"{result}:{place}: no feature {shown(name)} in the folder")
     if not lines:
         raise InputError(f"{result}: the file is empty")
     return dense, others

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from moses_io.errors import InputError, nearest
+from moses_io.errors import InputError, nearest, shown
 from rerank.metrics.metric import Metric
 from rerank.tuners import moses
 from rerank.tuners.problem import check_numbers
@@ -23,23 +23,23 @@ def settle(values: dict[str, Any]) -> Tuning:
     for name in ("sign", "freeze"):
         names = own.setdefault(name, ())
         if not (isinstance(names, (list, tuple)) and all(isinstance(each, str) for each in names)):
-            raise InputError(f"{name}: expected a list of names, found {names!r}")
+            raise InputError(f"{name}: expected a list of names, found {shown(names)}")
         own[name] = tuple(names)
     if not isinstance(tuner, str) or tuner not in TUNERS:
-        raise InputError(f"tuner: unknown tuner {tuner!r}{nearest(str(tuner), list(TUNERS))}")
+        raise InputError(f"tuner: unknown tuner {shown(tuner)}{nearest(str(tuner), list(TUNERS))}")
     kind = TUNERS[tuner]
     if parity and tuner == "kbmira":
         others = {"step": moses.STEP} | others
     known = [each.name for each in dataclasses.fields(kind.settings)]
     for name in others:
         if name not in known:
-            raise InputError(f"unknown key {name!r}{nearest(name, [*known, *shared])}")
+            raise InputError(f"unknown key {shown(name)}{nearest(name, [*known, *shared])}")
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
     tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
     Metric(tuning.metric)
     check_numbers(1, whole=True, runs=tuning.runs)
     if tuning.parity not in ("", "moses"):
-        raise InputError(f"parity: expected 'moses', found {tuning.parity!r}")
+        raise InputError(f"parity: expected 'moses', found {shown(tuning.parity)}")
     plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze
     if tuning.parity and not plain:
         raise InputError("parity: Moses is followed by one run of kbmira on BLEU, with no sign and nothing frozen")

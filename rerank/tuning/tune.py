@@ -6,7 +6,7 @@ import numpy as np
 
 from features.arrays import Integers
 from features.progress import note
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.weights import Weights, write_weights
 from rerank import __version__
 from rerank.candidates import Candidates, FeatureSpace
@@ -40,7 +40,7 @@ class Caution:
 
     def __post_init__(self) -> None:
         if not isinstance(self.folds, int) or self.folds < 0 or self.folds == 1:
-            raise InputError(f"folds: expected a whole number from 2, or 0 for none, found {self.folds!r}")
+            raise InputError(f"folds: expected a whole number from 2, or 0 for none, found {shown(self.folds)}")
         if self.fallback and not self.folds:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
@@ -126,8 +126,8 @@ def _warn_of_names(candidates: Candidates) -> None:
     """Name features that are in every line but have a name that Moses' tools take for a sparse one."""
     for name, count in candidates.space.dense:
         if "_" in name:
-            note(f"warning: feature {name!r} has {count} values and '_' in its name; Moses' tools tear it apart")
+            note(f"warning: feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
-        name = candidates.space.sparse[column]
-        note(f"warning: feature {name!r} is in every line, but Moses' tools take a name with '_' for a sparse feature")
+        name = shown(candidates.space.sparse[column])
+        note(f"warning: feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")
