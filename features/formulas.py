@@ -5,13 +5,13 @@ All arithmetic of BLEU is in the type of the row, float64, or float32 where Mose
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from features.arrays import Array
+from features.compiled import compiled
 
 
-@numba.njit(cache=True)
+@compiled()
 def bleu(row: Array, smooth: bool) -> Any:
     """Return BLEU of (9,) `match1 total1 … match4 total4 reflength`; smoothed with 1 more of each, as Moses' BLEU+1."""
     real = row.dtype.type
@@ -32,7 +32,7 @@ def bleu(row: Array, smooth: bool) -> Any:
     return real(np.exp(log_bleu))
 
 
-@numba.njit(cache=True)
+@compiled()
 def chrf(row: Array) -> Any:
     """Return chrF2 of (3 · orders,) `hypothesis1 reference1 match1 …`, over the orders that both have n-grams of."""
     precision = recall = 0.0
@@ -48,7 +48,7 @@ def chrf(row: Array) -> Any:
     return 5 * precision * recall / ((4 * precision + recall) * orders)
 
 
-@numba.njit(cache=True)
+@compiled()
 def ter(row: Array) -> Any:
     """Return 1 - TER of (2,) `edits length`."""
     if row[1] > 0:

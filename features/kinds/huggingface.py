@@ -11,7 +11,7 @@ import numpy as np
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.request import split_values
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.streams import digest
 
 BATCH = 64
@@ -37,7 +37,7 @@ class HuggingFace:
         try:
             self._scorer: Any = scorer.TransformerScorer(transformers, folder, languages, resources)
         except (OSError, ValueError) as error:
-            raise InputError(f"{folder}: no model that transformers reads ({str(error).splitlines()[0]})") from None
+            raise InputError(f"{folder}: no model that transformers reads ({shown(str(error))})") from None
         content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]
         self.signature = f"hf|{','.join(languages)}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"
 

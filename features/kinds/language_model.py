@@ -2,12 +2,16 @@
 
 import importlib
 import math
+import re
 from pathlib import Path
 from types import ModuleType
 
 from features.feature import CandidateFeature, Resources
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.streams import digest
+
+_WHERE = re.compile(r"^Cannot read model '.*' \((.* threw \w+( because `.*')?\. )?|\)$")
+"""What stands around the reason in KenLM's errors: the model, and the place in KenLM's own code."""
 
 
 def require_kenlm() -> ModuleType:
@@ -34,9 +38,10 @@ class KenLM(CandidateFeature):
         config.arpa_complain = kenlm.ARPALoadComplain.NONE
         try:
             self._model = kenlm.Model(argument, config)
-        except OSError as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{argument}: not a language model that KenLM reads ({reason})") from None
+        except (OSError, UnicodeDecodeError) as error:
+            undecoded = isinstance(error, UnicodeDecodeError)  # what KenLM quotes of the file
+            reason = "bytes that are no UTF-8" if undecoded else _WHERE.sub("", str(error))
+            raise InputError(f"{argument}: not a language model that KenLM reads: {shown(reason)}") from None
         self._state = kenlm.State
         self.signature = f"{type(self).__name__.lower()}|order:{self._model.order}|sha256:{digest(Path(argument))}"
 

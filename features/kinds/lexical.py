@@ -57,11 +57,17 @@ class Estimated(CandidateFeature):
     """Two values, log p(candidate|source) and log p(source|candidate), by tables estimated from a corpus.
 
     Five iterations of EM from equal probabilities.
+
+    Raises:
+        InputError: no two files of as many lines, or a side without words.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
         source, target = two_files(argument, "ibm1")
         pairs = [(tokens(left), tokens(right)) for left, right in read_parallel(source, target)]
+        for path, side in zip((source, target), zip(*pairs, strict=True), strict=True):
+            if not any(side):
+                raise InputError(f"{path}: all lines are blank; expected words to estimate from")
         self._forward = estimate(pairs)
         self._backward = estimate([(right, left) for left, right in pairs])
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"

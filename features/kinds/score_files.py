@@ -18,10 +18,10 @@ import numpy as np
 from features.arrays import Array
 from moses_io.errors import InputError, shown
 from moses_io.streams import name_of
-from moses_io.text import number, read_lines, tokens
+from moses_io.text import no_number, number, read_lines, tokens
 
 _COMET = re.compile(r".*\tSegment [0-9]+\tscore: *(\S+)")
-_FAIRSEQ = re.compile(r"H-([0-9]+)\t(\S+)\t.*")
+_FAIRSEQ = re.compile(r"H-([0-9]{1,18})\t(\S+)\t.*")
 _LAMTRAM = re.compile(r"ll=(\S+)(?: unk=(\S+))?.*")
 _LABEL = re.compile(r"\S+[=:] +[-+0-9.]")
 _BARS = re.compile(r" *\|\|\| *")
@@ -75,16 +75,18 @@ def read_scores(path: str) -> tuple[str, Array]:
     Raises:
         InputError: no form that is known, or a line unlike the first.
     """
-    lines = read_lines(path)
-    hypotheses = [match for line in lines if (match := _FAIRSEQ.fullmatch(line))]
+    lines = dict(enumerate(read_lines(path), start=1))
+    hypotheses = {place: match for place, line in lines.items() if (match := _FAIRSEQ.fullmatch(line))}
     if hypotheses:
         return "fairseq", _ordered(hypotheses, path)
-    lines = [line for line in lines if not line.endswith("system score")]
-    form = next((name for name, parse in FORMS.items() if lines and _good(parse(lines[0]))), "")
+    lines = {place: line for place, line in lines.items() if not line.endswith("system score")}
+    first, begin = next(iter(lines.items()), (1, ""))
+    form = next((name for name, parse in FORMS.items() if _good(parse(begin))), "")
     if not form:
-        raise InputError(f"{name_of(path)}:1: no scores that are known; see `moses-rerank features --help`")
+        known = ", ".join([*FORMS, "fairseq"])
+        raise InputError(f"{name_of(path)}:{first}: expected scores as of {known}; found {shown(begin)}")
     rows: list[list[float | None]] = []
-    for place, line in enumerate(lines, start=1):
+    for place, line in lines.items():
         row = FORMS[form](line)
         if not _good(row) or (rows and len(row) != len(rows[0])):
             raise InputError(f"{name_of(path)}:{place}: not like the first line, which is of the form '{form}'")
@@ -96,13 +98,14 @@ def _good(row: list[float | None]) -> bool:
     return bool(row) and None not in row
 
 
-def _ordered(hypotheses: list[re.Match[str]], path: str) -> Array:
+def _ordered(hypotheses: dict[int, re.Match[str]], path: str) -> Array:
     """Put hypotheses of fairseq into the order of their numbers, of which none may be missing."""
     by_number: dict[int, float] = {}
-    for match in hypotheses:
+    for place, match in hypotheses.items():
         value = number(match.group(2))
         if value is None or int(match.group(1)) in by_number:
-            raise InputError(f"{name_of(path)}: {shown(match.string)} is no number, or stands there twice")
+            fault = "a second score of this candidate" if value is not None else no_number(match.group(2))
+            raise InputError(f"{name_of(path)}:{place}: {fault}")
         by_number[int(match.group(1))] = value
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(f"{name_of(path)}: scores of {len(by_number)} candidates, not numbered from 0 without gaps")

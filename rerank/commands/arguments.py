@@ -5,22 +5,24 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from moses_io.errors import InputError, shown
-from moses_io.text import number
+from moses_io.errors import QUOTED, InputError, shown
+from moses_io.text import number, whole
 
 
 def whole_number(text: str) -> int:
     """Convert an argument that must be a whole number from 0."""
-    if not (text.isascii() and text.isdigit()):
+    value = whole(text)
+    if value is None:
         raise argparse.ArgumentTypeError(f"expected a whole number from 0, found {shown(text)}")
-    return int(text)
+    return value
 
 
 def positive_number(text: str) -> int:
     """Convert an argument that must be a whole number from 1."""
-    if not whole_number(text):
+    value = whole_number(text)
+    if not value:
         raise argparse.ArgumentTypeError("expected a whole number from 1, found '0'")
-    return int(text)
+    return value
 
 
 def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
@@ -33,10 +35,10 @@ def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for item in items:
         key, equals, text = item.partition("=")
-        whole = re.fullmatch("-?[0-9]+", text)
-        value = text if form == "KEY=VALUE" else int(text) if whole else number(text)
+        digits = re.fullmatch("-?[0-9]{1,18}", text)
+        value = text if form == "KEY=VALUE" else int(text) if digits else number(text)
         if not equals or value is None:
-            raise InputError(f"--set {item}: expected {form}")
+            raise InputError(f"--set {item[:QUOTED]}: expected {form}")
         settings[key] = value
     return settings
 

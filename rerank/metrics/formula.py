@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from features.arrays import Array, Integers
+from features.compiled import compiled
 from features.formulas import bleu, chrf, ter
 
 BLEU, CHRF, TER = range(3)
@@ -41,7 +41,7 @@ class Formula:
         return _values(rows, self.parts, smooth).reshape(statistics.shape[:-1])  # (…)
 
 
-@numba.njit(cache=True)
+@compiled()
 def value(row: Array, parts: Parts, smooth: bool) -> Any:
     """Return the weighted score of statistics (size,), in their type."""
     real = row.dtype.type
@@ -59,7 +59,7 @@ def value(row: Array, parts: Parts, smooth: bool) -> Any:
     return total
 
 
-@numba.njit(cache=True)
+@compiled()
 def length(row: Array, parts: Parts) -> Any:
     """Return about how many words the references have: as counted by BLEU and TER, a sixth of the letters for chrF."""
     real = row.dtype.type
@@ -69,7 +69,7 @@ def length(row: Array, parts: Parts) -> Any:
     return row[start + 8] if code == BLEU else row[start + 1]
 
 
-@numba.njit(cache=True)
+@compiled()
 def _values(rows: Array, parts: Parts, smooth: bool) -> Array:
     scores = np.empty(len(rows), dtype=rows.dtype)  # (n,)
     for number in range(len(rows)):

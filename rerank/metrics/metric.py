@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from moses_io.errors import InputError, nearest, shown
-from moses_io.text import tokens
+from moses_io.text import no_number, number, tokens
 from rerank.metrics import bleu
 from rerank.metrics.formula import BLEU, CHRF, TER, Formula, Parts
 
@@ -94,10 +94,12 @@ def _split(named: str) -> list[str]:
 
 
 def _weights(numbers: str, text: str) -> list[float]:
-    try:
-        weights = [float(number) for number in numbers.split(",")]
-    except ValueError:
-        raise InputError(f"metric {shown(text)}: expected numbers behind the colon") from None
-    if not (all(0 <= weight < float("inf") for weight in weights) and sum(weights) > 0):
+    weights = []
+    for part in numbers.split(","):
+        weight = number(part)
+        if weight is None:
+            raise InputError(f"metric {shown(text)}: {no_number(part)} behind the colon")
+        weights.append(weight)
+    if not (min(weights) >= 0 and sum(weights) > 0):
         raise InputError(f"metric {shown(text)}: expected weights that are not negative, and one above 0")
     return weights

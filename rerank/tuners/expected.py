@@ -32,9 +32,10 @@ class ExpectedSettings:
 
     def __post_init__(self) -> None:
         stages = self.entropies
-        listed = isinstance(stages, (list, tuple)) and len(stages) > 0
-        if not (listed and all(isinstance(each, (int, float)) for each in stages)):
+        if not (isinstance(stages, (list, tuple)) and stages):
             raise InputError(f"entropies: expected a list of numbers, found {shown(stages)}")
+        for stage in stages:
+            check_numbers(0, entropies=stage)
         check_numbers(1, whole=True, steps=self.steps)
         check_numbers(0, ridge=self.ridge)
 

@@ -10,10 +10,10 @@ average is kept.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from features.arrays import Array, Integers
+from features.compiled import compiled
 from moses_io.errors import InputError, shown
 from rerank.candidates import Sparse
 from rerank.metrics.formula import Parts, length, value
@@ -44,9 +44,9 @@ class KbmiraSettings:
     def __post_init__(self) -> None:
         check_numbers(1, whole=True, iterations=self.iterations)
         check_numbers(0, whole=True, seed=self.seed)
-        check_numbers(0, above=True, step=self.step)
+        check_numbers(0, above=True, step=self.step, decay=self.decay)
         check_numbers(0, ridge=self.ridge)
-        if not (isinstance(self.decay, (int, float)) and 0 < self.decay <= 1):
+        if self.decay > 1:
             raise InputError(f"decay: expected a number above 0 and at most 1, found {shown(self.decay)}")
 
     @property
@@ -153,7 +153,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
     return Tuned(weights, best)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _epoch(arrays: Arrays, order: Integers, state: MiraState) -> None:
     """Visit the sentences in this order; changes all of the state."""
     background, decay = state.background, arrays.rates[1]
@@ -169,7 +169,7 @@ def _epoch(arrays: Arrays, order: Integers, state: MiraState) -> None:
             background[place] = real(real(decay * background[place]) + arrays.statistics[choice.hope, place])
 
 
-@numba.njit(cache=True)
+@compiled()
 def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> Choice:
     """Choose; of several candidates that are as good the first."""
     weights, background = state.weights, state.background
@@ -189,7 +189,7 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> Choice:
     return Choice(hope=hope, fear=fear, lead=real(hoped - feared))
 
 
-@numba.njit(cache=True, inline="always")
+@compiled(inline="always")
 def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> float:
     """Return w·f, summed from left to right."""
     real = weights.dtype.type
@@ -202,7 +202,7 @@ def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> floa
     return score
 
 
-@numba.njit(cache=True)
+@compiled()
 def _difference(dense: Array, sparse: Sparse, choice: Choice, difference: Array) -> Integers:
     """Put f_hope - f_fear into (size,) `difference`, in the columns that it returns; the others stay as they are."""
     offsets, size, real = sparse.offsets, dense.shape[1], difference.dtype.type
@@ -221,7 +221,7 @@ def _difference(dense: Array, sparse: Sparse, choice: Choice, difference: Array)
     return columns
 
 
-@numba.njit(cache=True)
+@compiled()
 def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, state: MiraState) -> None:
     """Move along the difference where its margin is below its lead; changes all of the state but the background."""
     weights, totals, changed, updates = state.weights, state.totals, state.changed, state.updates

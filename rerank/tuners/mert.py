@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from features.arrays import Array, Integers
+from features.compiled import compiled
 from rerank.metrics.formula import Parts, value
 from rerank.tuners.problem import Problem, Tuned, check_numbers
 
@@ -164,8 +164,11 @@ class LineSearch:
         here = int(np.searchsorted(corners, 0.0))
         points[here] = 0.0 if np.isnan(points[here]) else points[here]
         away = weights - problem.start
-        costs = (away @ away) + points * (2 * (away @ direction) + points * (direction @ direction))  # (corners + 1,)
-        worths = np.where(np.isnan(points), -np.inf, metrics - self._ridge * costs)  # (corners + 1,)
+        with np.errstate(over="ignore", invalid="ignore"):  # of points that are too far to reckon with
+            costs = (away @ away) + points * (
+                2 * (away @ direction) + points * (direction @ direction)
+            )  # (corners + 1,)
+            worths = np.where(np.isfinite(costs), metrics - self._ridge * costs, -np.inf)  # (corners + 1,)
         best, stay = int(np.argmax(worths)), float(metrics[here] - self._ridge * (away @ away))
         distance = float(points[best]) if worths[best] > stay else 0.0
         return Step(worth=max(float(worths[best]), stay), distance=distance, direction=direction)
@@ -185,7 +188,7 @@ def _points(corners: Array, lowest: float, highest: float) -> Array:
     return np.where(starts < ends, (starts + ends) / 2, np.nan)  # (corners + 1,)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _ascending(slopes: Array, offsets: Integers) -> Integers:
     """(N,) the candidates, those of each sentence by slope."""
     order = np.empty(len(slopes), dtype=np.int64)
@@ -195,7 +198,7 @@ def _ascending(slopes: Array, offsets: Integers) -> Integers:
     return order
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _sweep(envelopes: Envelopes, order: Integers, statistics: Array, sums: Array, parts: Parts) -> Array:
     """(corners + 1,) the metric left of each corner, in this order, and right of the last.
 
@@ -220,7 +223,7 @@ def _sweep(envelopes: Envelopes, order: Integers, statistics: Array, sums: Array
     return metrics
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _envelopes(slopes: Array, heights: Array, order: Integers, offsets: Integers) -> Envelopes:
     r"""Return the upper envelopes of the lines heights + x · slopes, (N,), taken in this order, which is by slope.
 

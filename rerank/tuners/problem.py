@@ -9,6 +9,9 @@ from moses_io.errors import InputError, shown
 from rerank.candidates import Candidates
 from rerank.metrics.formula import Formula
 
+MOST = 10**18
+"""The largest number that a setting can be."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -80,12 +83,15 @@ class Tuned:
 
 
 def check_numbers(bound: int, whole: bool = False, above: bool = False, **settings: object) -> None:
-    """Refuse settings that are not numbers from a bound, or `above` it, or `whole` ones.
+    """Refuse settings that are not numbers from a bound, or `above` it, up to `MOST`, or `whole` ones.
 
     Raises:
         InputError: a setting is something else.
     """
     expected = f"a {'whole ' if whole else ''}number {'above' if above else 'from'} {bound}"
     for name, value in settings.items():
-        if not isinstance(value, int if whole else (int, float)) or not (value > bound if above else value >= bound):
+        kinds = int if whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not (value > bound if above else value >= bound):
             raise InputError(f"{name}: expected {expected}, found {shown(value)}")
+        if value > MOST:
+            raise InputError(f"{name}: expected {expected} and at most {MOST:.0e}, found {shown(value)}")

@@ -1,5 +1,6 @@
 """The tuners that can be named, and how one is run: from several seeds, with the average kept."""
 
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -81,7 +82,10 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     settings = [first]
     if kind.random:
         settings = [replace(first, seed=first.seed + number) for number in range(tuning.runs)]
-    with ThreadPoolExecutor(THREADS) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(THREADS) as pool:
+        warnings.filterwarnings(
+            "ignore", "lbfgs failed to converge"
+        )  # scikit-learn's, of pro; the metric tells how far
         runs = list(pool.map(lambda each: kind.tune(scaled.problem, each), settings if scaled.tunable else []))
     weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])
     return Tuned(weights, problem.measure(weights), runs=tuple(tuned.metric for tuned in runs))

@@ -91,6 +91,8 @@ class Extracted:
                 raise InputError(f"{block.place}: not the names, or not the order, of the first sentence")
             if counted.names != ("BLEU",):
                 raise InputError(f"{counted.place}: expected statistics of BLEU, found {' '.join(counted.names)}")
+            if any(len(row) != STATISTICS or min(row) < 0 for row in counted.rows):
+                raise InputError(f"{counted.place}: expected {STATISTICS} numbers from 0 a candidate, those of BLEU")
             labels = [name.rpartition("_")[0] or name for name in block.names]
             dense = tuple((label, len(list(group))) for label, group in groupby(labels))
             collector.add_rows(block.sentence, dense, block.rows, block.sparse)
