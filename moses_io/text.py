@@ -81,7 +81,7 @@ def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
     """
     sources, targets = read_references([source, target])
     if not sources:
-        raise InputError(f"{source} is empty")
+        raise InputError(f"{source}: the file is empty; expected a sentence a line")
     return list(zip(sources, targets, strict=True))
 
 

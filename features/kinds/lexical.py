@@ -10,7 +10,7 @@ import numpy as np
 from features.feature import CandidateFeature, Resources
 from features.kinds.length import two_files
 from features.progress import progress_bar
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.streams import digest, name_of, numbered_lines
 from moses_io.text import decode, number, read_parallel, tokens, without_line_end
 
@@ -40,10 +40,11 @@ class Lexical(CandidateFeature):
         self._predicts_source = "e2f" in name
         self._table: Table = collections.defaultdict(dict)
         for line, raw in numbered_lines(argument):
-            parts = tokens(decode(without_line_end(raw)))
+            text = decode(without_line_end(raw))
+            parts = tokens(text)
             value = number(parts[2]) if len(parts) == 3 else None
             if value is None:
-                raise InputError(f"{name_of(argument)}:{line}: expected 'word word probability'")
+                raise InputError(f"{name_of(argument)}:{line}: expected 'word word probability', found {shown(text)}")
             self._table[parts[1]][parts[0]] = value
         self.signature = f"lexical|{'e2f' if self._predicts_source else 'f2e'}|sha256:{digest(Path(argument))}"
 

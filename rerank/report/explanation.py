@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, counted
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
+from moses_io.streams import name_of
 from moses_io.weights import Weights, read_weights
 from rerank.selection import LinearModel
 
@@ -34,7 +35,7 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     by_name = read_weights(weights)
     sentence_list = next((each for each in read_nbest(nbest) if each.sentence == question.sentence), None)
     if sentence_list is None:
-        raise InputError(f"{nbest}: no sentence {question.sentence}")
+        raise InputError(f"{name_of(nbest)}: no sentence {question.sentence}")
     scores = LinearModel(by_name, weights).scores(sentence_list)
     chosen, against = (_place(number, sentence_list) for number in (question.chosen, question.against))
     order = np.argsort(-scores, kind="stable").tolist()
@@ -53,7 +54,9 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
 def _place(number: int, sentence_list: SentenceList) -> int | None:
     size = len(sentence_list.hypotheses)
     if number > size:
-        raise InputError(f"sentence {sentence_list.sentence} has {size} candidates, there is no candidate {number}")
+        raise InputError(
+            f"{sentence_list.place}: {counted(size, 'candidate')} from here, there is no candidate {number}"
+        )
     return number - 1 if number else None
 
 

@@ -165,9 +165,8 @@ class LineSearch:
         points[here] = 0.0 if np.isnan(points[here]) else points[here]
         away = weights - problem.start
         with np.errstate(over="ignore", invalid="ignore"):  # of points that are too far to reckon with
-            costs = (away @ away) + points * (
-                2 * (away @ direction) + points * (direction @ direction)
-            )  # (corners + 1,)
+            along, square = 2 * (away @ direction), direction @ direction  # (), ()
+            costs = (away @ away) + points * (along + points * square)  # (corners + 1,)
             worths = np.where(np.isfinite(costs), metrics - self._ridge * costs, -np.inf)  # (corners + 1,)
         best, stay = int(np.argmax(worths)), float(metrics[here] - self._ridge * (away @ away))
         distance = float(points[best]) if worths[best] > stay else 0.0

@@ -83,9 +83,7 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     if kind.random:
         settings = [replace(first, seed=first.seed + number) for number in range(tuning.runs)]
     with warnings.catch_warnings(), ThreadPoolExecutor(THREADS) as pool:
-        warnings.filterwarnings(
-            "ignore", "lbfgs failed to converge"
-        )  # scikit-learn's, of pro; the metric tells how far
+        warnings.filterwarnings("ignore", "lbfgs failed to converge")  # of pro; the metric tells how far it came
         runs = list(pool.map(lambda each: kind.tune(scaled.problem, each), settings if scaled.tunable else []))
     weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])
     return Tuned(weights, problem.measure(weights), runs=tuple(tuned.metric for tuned in runs))

@@ -10,7 +10,7 @@ from features.arrays import Array
 from features.progress import note
 from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
-from moses_io.streams import open_output
+from moses_io.streams import name_of, open_output
 from moses_io.text import encode, number, read_lines, tokens
 from moses_io.weights import Weights, read_weights, write_weights
 from rerank import __version__
@@ -51,7 +51,8 @@ def export(lists: Lists, start: str, folder: str) -> None:
     compare(space, weights, start)
     for name, _ in space.dense:
         if "_" in name:
-            raise InputError(f"feature {shown(name)}: rename it; Moses' tools take a name with '_' for a sparse one")
+            rename = "rename it; Moses' tools take a name with '_' for a sparse feature"
+            raise InputError(f"{', '.join(map(name_of, lists.nbest))}: feature {shown(name)}: {rename}")
     place = Path(folder)
     try:
         place.mkdir(parents=True)
@@ -124,16 +125,16 @@ def import_weights(folder: str, result: str, output: str) -> None:
 
 def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[str, float]]:
     """Return dense weights in order, and sparse ones by name."""
-    lines = [line for line in read_lines(result) if line.strip(" \t")]
-    best = [match.group(1) for line in lines if (match := _BEST.search(line))]
-    values = [number(token) for token in tokens(best[-1] if best else lines[0])] if lines else []
+    lines = {place: line for place, line in enumerate(read_lines(result), start=1) if line.strip(" \t")}
+    best = [match.group(1) for line in lines.values() if (match := _BEST.search(line))]
+    values = [number(token) for token in tokens(best[-1] if best else next(iter(lines.values()), ""))]
     if values and None not in values:
         known = [value for value in values if value is not None]
         if len(known) != size + bool(sparse):
             raise InputError(f"{result}: expected {size + bool(sparse)} weights, found {len(known)}")
         return known[:size], {name: known[-1] * value for name, (value,) in sparse.items()}
     dense, others = [0.0] * size, {}
-    for place, line in enumerate(lines, start=1):
+    for place, line in lines.items():
         name, _, text = line.strip(" \t").replace("\t", " ").partition(" ")
         value = number(text.strip(" "))
         column = re.fullmatch("F([0-9]{1,9})", name)
