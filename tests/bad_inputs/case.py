@@ -30,10 +30,14 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _MANY = re.compile(r"\{(\S+?)\*([0-9]+)\}")
 
 
-def read_lines(name: str) -> list[str]:
-    """Return the lines of a file in `lines/`; `{x*300}` stands for 300 of them, `\\x1b` for a character."""
+def read_lines(name: str) -> list[tuple[str, frozenset[int]]]:
+    """Return the lines of a file in `lines/`, and the exit statuses that are right: both where a line begins with `? `.
+
+    `{x*300}` stands for 300 of them, `\\x1b` for a character.
+    """
     lines = (Path(__file__).parent / "lines" / f"{name}.txt").read_text().removesuffix("\n").split("\n")
-    return [_MANY.sub(lambda many: many[1] * int(many[2]), line.encode().decode("unicode_escape")) for line in lines]
+    texts = [_MANY.sub(lambda many: many[1] * int(many[2]), line.encode().decode("unicode_escape")) for line in lines]
+    return [(text.removeprefix("? "), EITHER if text.startswith("? ") else REFUSED) for text in texts]
 
 
 @dataclass(frozen=True)
