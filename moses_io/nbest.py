@@ -191,9 +191,9 @@ def regroup(nbest: str, output: str) -> int:
 def check_id(sentence_list: SentenceList, lines: int, kind: str) -> None:
     """Refuse a list whose id is beyond the `lines` of its source or reference; `kind` names which."""
     if sentence_list.sentence >= lines:
+        extent = f"has {lines} lines (ids from 0 to {lines - 1})" if lines else "is empty"
         raise InputError(
-            f"{sentence_list.place}: sentence {sentence_list.sentence} is beyond the {kind}, which has {lines} lines "
-            f"(ids from 0 to {lines - 1})"
+            f"{sentence_list.place}: sentence {sentence_list.sentence} is beyond the {kind}, which {extent}"
         )
 
 

@@ -229,7 +229,8 @@ def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: P
     signature = next(line for line in err.split("\n") if line.startswith("signature: "))
     assert weights.read_text().startswith(f"# {signature.removeprefix('signature: ')}\n")
     assert (
-        f"seed:2|runs:5|metric:BLEU|tok:none|smooth:none|reflen:closest|references:1|version:{__version__}" in signature
+        f"seed:2|runs:5|metric:BLEU|tok:space|smooth:none|reflen:closest|references:1|version:{__version__}"
+        in signature
     )
     rerank = ["rerank", f"{scored}.test.gz", "--weights", weights, "--source", tmp_path / "test.de", "--output", out]
     assert command(*rerank)[0] == 0

@@ -8,8 +8,8 @@ EXAMPLES = """\
   moses-rerank evaluate --reference test.en test.moses test.out --nbest test.nbest.gz
   moses-rerank evaluate --reference test.raw.en --filter debpe,deescape,detruecase,detokenize:en --tokenize 13a test.out
 
-p-values are of paired bootstrap tests against the first system. Filters are applied to systems, references and list,
-in the order in which they are named."""
+p-values are of paired randomization tests against the first system, in either direction. Filters are applied to
+systems, references and list, in the order in which they are named."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also measure the best candidates of this list, and tell the systems' place in it",
     )
     add("--filter", default="", metavar="NAMES", help="first do marks,factors,debpe,deescape,detruecase,detokenize")
-    add("--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: none)")
+    add("--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: Moses' tokens)")
     add("--json", action="store_true", help="print JSON instead of a table")
 
 

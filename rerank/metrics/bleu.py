@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from features.ngrams import ORDER, Ngrams, by_length, count_ngrams
 
 STATISTICS = 2 * ORDER + 1
-SIGNATURE = "BLEU|tok:none|smooth:none|reflen:{}"
+SIGNATURE = "BLEU|tok:space|smooth:none|reflen:{}"
 
 
 class SentenceReferences:

@@ -51,7 +51,7 @@ METRICS = {
     "bleu-average": _bleu("average"),
     "chrf": MetricKind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", partial(_sacrebleu, "CHRF", word_order=0)),
     "chrf++": MetricKind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", partial(_sacrebleu, "CHRF", word_order=2)),
-    "ter": MetricKind(TER, 2, "1-TER|tok:none|case:lc", partial(_sacrebleu, "TER")),
+    "ter": MetricKind(TER, 2, "1-TER|case:lc|tok:tercom", partial(_sacrebleu, "TER")),
 }
 
 

@@ -1,24 +1,24 @@
-"""Evaluation: BLEU, chrF and TER by sacreBLEU, with signatures and paired bootstrap tests."""
+"""Evaluation: BLEU, chrF and TER by sacreBLEU, with signatures and paired randomization tests."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from features.arrays import Array
 from moses_io.errors import InputError
 from moses_io.nbest import check_id, read_nbest, without_marks
 from moses_io.text import has_marks, read_lines, read_references, tokens
 from rerank import __version__
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
+from rerank.metrics.significance import SEED, TRIALS, p_value
 
 REPORTED = ("BLEU", "chrF", "TER")
 """Metrics of the table, sacreBLEU's."""
-
-SAMPLES = 1000
-"""Resamples of the paired bootstrap test."""
 
 Systems = Mapping[str, Sequence[str]]
 """Lines of each system, by its name; the first is compared with."""
@@ -83,13 +83,12 @@ def evaluate(
     """Score systems against references with as many lines.
 
     With `tokenize` none BLEU counts the tokens that Moses sees: blanks other than the ASCII space, at which
-    sacreBLEU splits, are kept inside their tokens.
+    sacreBLEU splits, are kept inside their tokens. So its signature has `tok:space`, not sacreBLEU's `tok:none`. chrF
+    and TER are sacreBLEU's own: the one leaves all blanks out, the other splits at each.
 
     Raises:
         InputError: a system has another number of lines than the references, or segmentation marks in its text.
     """
-    if not references[0]:
-        raise InputError("the reference is empty")
     _check_lengths(systems, references)
     for name, lines in systems.items():
         for number, line in enumerate(lines, start=1):
@@ -110,6 +109,8 @@ def evaluate(
 
 
 def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None:
+    if not references[0]:
+        raise InputError("the reference is empty")
     for name, lines in systems.items():
         if len(lines) != len(references[0]):
             raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
@@ -157,30 +158,42 @@ def _scorers(tokenize: str) -> dict[str, Any]:
         bleu = BLEU(tokenize=tokenize, force=True)
     except (RuntimeError, ImportError, OSError) as error:
         raise InputError(f"--tokenize {tokenize}: {' '.join(str(error).split())}") from None
+    if tokenize == "none":
+        bleu.tokenizer_signature = "space"
     return {"BLEU": bleu, "chrF": CHRF(), "TER": TER()}
 
 
 def _compare(scorer: Any, systems: Systems, references: Sequence[Sequence[str]]) -> tuple[str, dict[str, Score]]:
-    """Return sacreBLEU's signature and the score of each system; the test runs where there are two or more.
+    """Return the signature and the score of each system; the others are tested against the first.
 
-    A system with the lines of the first has p 1; sacreBLEU would say 0.001, since no resampled difference is above 0.
+    sacreBLEU's own randomization test does not count trials that are equal to what was observed, so that two systems
+    which differ in one sentence would be the surest difference of all; `ties:counted` tells ours from it.
     """
-    (first, lines), *others = systems.items()
-    if not others:
-        score = Score(scorer.corpus_score(lines, references).score)
-        return str(scorer.get_signature()), {first: score}
-    from sacrebleu.significance import PairedTest
+    statistics = {name: _statistics(scorer, lines, references) for name, lines in systems.items()}  # each (n, size)
+    values = _scores(scorer, np.stack([rows.sum(axis=0) for rows in statistics.values()]))  # (systems,)
+    scores = {name: Score(float(value)) for name, value in zip(systems, values, strict=True)}
+    (_, one), *others = statistics.items()
+    for name, other in others:
+        scores[name] = Score(scores[name].value, p_value(partial(_scores, scorer), one, other))
+    signature = scorer.get_signature()
+    if others:
+        signature.info |= {"ar": TRIALS, "seed": SEED, "ties": "counted"}
+    return str(signature), scores
 
-    test: Any = PairedTest(list(systems.items()), {"metric": scorer}, references, test_type="bs", n_samples=SAMPLES)
-    signatures, columns = test()
-    (column,) = signatures
-    scores = {name: Score(result.score, result.p_value) for name, result in zip(systems, columns[column], strict=True)}
-    scores |= {name: replace(scores[name], p_value=1.0) for name, other in others if other == lines}
-    return str(signatures[column]), scores
+
+def _statistics(scorer: Any, lines: Sequence[str], references: Sequence[Sequence[str]]) -> Array:
+    """Return the statistics of each line, (n, size)."""
+    return np.array(scorer._extract_corpus_statistics(lines, references), dtype=np.float64)
+
+
+def _scores(scorer: Any, sums: Array) -> Array:
+    """Return the scores (sums,) of summed statistics (sums, size)."""
+    return np.array([scorer._compute_score_from_stats(row).score for row in sums.tolist()])
 
 
 def _keep_blanks(lines: Sequence[str]) -> list[str]:
-    return [_OTHER_BLANK.sub("\ue000", line) for line in lines]
+    """Put a letter of private use, each its own, for each blank other than the ASCII space."""
+    return [_OTHER_BLANK.sub(lambda blank: chr(0xF0000 + ord(blank[0])), line) for line in lines]
 
 
 def _plain(scores: dict[str, Score]) -> dict[str, dict[str, float]]:

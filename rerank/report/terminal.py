@@ -58,5 +58,5 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
 def _numbers(scores: dict[str, Score]) -> list[str]:
     numbers = []
     for score in (scores[metric] for metric in REPORTED):
-        numbers += [f"{score.value:.2f}", "" if score.p_value is None else f"{score.p_value:.3f}"]
+        numbers += [f"{score.value:.2f}", "" if score.p_value is None else f"{score.p_value:.4f}"]
     return numbers

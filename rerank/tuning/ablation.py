@@ -11,9 +11,10 @@ from features.arrays import Array, Integers
 from features.progress import progress_bar
 from moses_io.streams import open_output
 from moses_io.text import encode
+from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
-from rerank.tuning.folds import out_of_fold, p_value, without
+from rerank.tuning.folds import out_of_fold, without
 from rerank.tuning.tune import FOLDS, groups, read_problem
 from rerank.tuning.tuning_set import Lists
 
@@ -34,8 +35,7 @@ class Ablation(NamedTuple):
 class FeatureSetScores:
     """What a set of features reaches: the metric, 0 … 100, out of fold on dev, and on test, tuned on all of dev.
 
-    It is compared with the set named `against`, empty for the first; p is the share of resampled sets on which the
-    better one of the two is no better.
+    It is compared with the set named `against`, empty for the first; p is that of `rerank.metrics.significance`.
     """
 
     name: str
@@ -91,20 +91,15 @@ def _scores(name: str, chosen: dict[str, Chosen], dev: Problem) -> FeatureSetSco
     return FeatureSetScores(
         name=name,
         dev=100 * _score(dev, mine.dev),
-        dev_p=_p_value(dev, mine.dev, other.dev) if other else None,
+        dev_p=p_value(dev.formula.score, mine.dev, other.dev) if other else None,
         test=100 * _score(dev, mine.test),
-        test_p=_p_value(dev, mine.test, other.test) if other else None,
+        test_p=p_value(dev.formula.score, mine.test, other.test) if other else None,
         against=against,
     )
 
 
 def _score(problem: Problem, statistics: Array) -> float:
     return float(problem.formula.score(statistics.sum(axis=0)))  # ()
-
-
-def _p_value(problem: Problem, *sides: Array) -> float:
-    worse, better = sorted(sides, key=lambda statistics: _score(problem, statistics))
-    return p_value(problem.formula, worse, better)
 
 
 def lines(rows: Sequence[FeatureSetScores], metric: str, folds: int) -> list[str]:
@@ -115,7 +110,7 @@ def lines(rows: Sequence[FeatureSetScores], metric: str, folds: int) -> list[str
         f"{'features':<{width}}  {'dev, out of fold':>18}  {'p':>6}  {'test':>8}  {'p':>6}",
     ]
     for row in rows:
-        dev_p, test_p = ("" if p is None else f"{p:.3f}" for p in (row.dev_p, row.test_p))
+        dev_p, test_p = ("" if p is None else f"{p:.4f}" for p in (row.dev_p, row.test_p))
         table.append(f"{row.name:<{width}}  {row.dev:>18.2f}  {dev_p:>6}  {row.test:>8.2f}  {test_p:>6}".rstrip())
     by_name = {row.name: row for row in rows}
     if by_name["and all"].dev <= by_name[BASE].dev:

@@ -11,11 +11,9 @@ import numpy as np
 from features.arrays import Array, Integers
 from features.progress import Bar, progress_bar
 from moses_io.errors import InputError
-from rerank.metrics.formula import Formula
+from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
-
-SAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,8 @@ class Trust:
     Attributes:
         old: without the features in question.
         new: with all features.
-        p: share of resampled sets of sentences on which all features are no better (Koehn 2004).
+        p: how likely so large a difference is, in either direction, if there is none; whether the features help is told
+            by `new` and `old` alone.
     """
 
     old: float
@@ -47,7 +46,7 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], fo
         others = [out_of_fold(without(problem, each), tuning, folds, bar) for each in columns]
     new_metric, *metrics = (float(problem.formula.score(each.sum(axis=0))) for each in (new, *others))  # ()
     return [
-        Trust(old=metric, new=new_metric, p=p_value(problem.formula, old, new))
+        Trust(old=metric, new=new_metric, p=p_value(problem.formula.score, old, new))
         for metric, old in zip(metrics, others, strict=True)
     ]
 
@@ -74,12 +73,3 @@ def without(problem: Problem, columns: Integers) -> Problem:
     sparse = candidates.sparse._replace(values=candidates.sparse.values * kept)
     left = replace(candidates, dense=dense, sparse=sparse)
     return replace(problem, candidates=left, start=start, lower=lower, upper=upper)
-
-
-def p_value(formula: Formula, old: Array, new: Array) -> float:
-    """Return the share of resampled sets on which new statistics, (n, formula.size), are no better than old ones."""
-    rng = np.random.default_rng(12345)
-    drawn = rng.integers(0, len(old), size=(SAMPLES, len(old)))  # (SAMPLES, n)
-    counts = np.stack([np.bincount(row, minlength=len(old)) for row in drawn]).astype(np.float64)  # (SAMPLES, n)
-    before, after = (formula.score(counts @ statistics) for statistics in (old, new))  # (SAMPLES,)
-    return float((np.count_nonzero(after <= before) + 1) / (SAMPLES + 1))

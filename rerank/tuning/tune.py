@@ -99,7 +99,7 @@ def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
     note(
         f"out of fold, {folds} folds: {problem.formula.name} {100 * trust.old:.2f} with the features of the start "
-        f"tuned anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.3f})"
+        f"tuned anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.4f})"
     )
     if trust.new <= trust.old:
         note(f"warning: the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
@@ -112,7 +112,7 @@ def _ablate(problem: Problem, tuning: Tuning, folds: int) -> None:
     trusts = cross_validate(problem, tuning, list(columns.values()), folds)
     note(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
     for name, trust in sorted(zip(columns, trusts, strict=True), key=lambda item: item[1].old):
-        note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.3f})")
+        note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.4f})")
 
 
 def groups(space: FeatureSpace) -> dict[str, Integers]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_io.errors import InputError
-from moses_io.nbest import pool, read_hypotheses, read_nbest, without_marks
+from moses_io.nbest import check_id, pool, read_hypotheses, read_nbest, without_marks
 from moses_io.text import has_marks
 
 
@@ -30,6 +30,16 @@ def test_features_may_stand_in_another_order(tmp_path: Path) -> None:
     path = tmp_path / "list"
     path.write_text("0 ||| a ||| LM0= 1 2 TM0= 3\n0 ||| b ||| TM0= 3 LM0= 1 2\n")
     assert len(list(read_hypotheses(str(path)))) == 2
+
+
+@pytest.mark.parametrize(("lines", "extent"), [(2, "has 2 lines (ids from 0 to 1)"), (0, "is empty")])
+def test_an_id_that_the_reference_has_not(tmp_path: Path, lines: int, extent: str) -> None:
+    path = tmp_path / "list"
+    path.write_text("2 ||| a ||| L= 1\n")
+    (sentence_list,) = read_nbest(str(path))
+    with pytest.raises(InputError) as caught:
+        check_id(sentence_list, lines, "reference")
+    assert str(caught.value) == f"{path}:1: sentence 2 is beyond the reference, which {extent}"
 
 
 def test_gaps_and_falling_ids_are_legal_and_an_id_that_comes_again_is_not(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines
 from rerank.metrics.filters import Filters
-from rerank.report.evaluation import evaluate, look_up
+from rerank.report.evaluation import REPORTED, evaluate, evaluate_files, look_up
 from rerank.report.terminal import table
 
 
@@ -25,8 +29,10 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
     assert evaluation.best is not None
     assert evaluation.best["BLEU"].value == evaluation.scores["best"]["BLEU"].value
     assert evaluation.scores["moses"]["BLEU"].p_value is None
-    assert evaluation.scores["best"]["BLEU"].p_value == pytest.approx(0.001, abs=1e-3)
-    assert "tok:none" in evaluation.signatures["BLEU"]
+    assert evaluation.scores["best"]["BLEU"].p_value == pytest.approx(1e-4, abs=1e-6)
+    assert (
+        "|ar:10000|seed:12345|" in evaluation.signatures["BLEU"] and "|ties:counted|" in evaluation.signatures["BLEU"]
+    )
     lines = table(evaluation)
     assert lines[0].split() == ["system", "BLEU", "p", "chrF", "p", "TER", "p"]
     assert lines[1].startswith("moses") and "82.84" in lines[1]
@@ -38,13 +44,26 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
     assert lines[-1] == "x: 0 of 400 lines are in the list, 0 first in it"
 
 
-def test_the_same_lines_are_no_better(moses: list[str], sample: Path) -> None:
-    reference = read_lines(str(sample / "test.en"))
-    scores = evaluate({"moses": moses, "again": list(moses), "other": ["x", *moses[1:]]}, [reference]).scores
-    for metric in ("BLEU", "chrF", "TER"):
-        assert scores["moses"][metric].p_value is None
-        assert scores["again"][metric].p_value == 1
-        assert scores["other"][metric].p_value not in (None, 1)
+def test_p_values_of_little_and_of_much(moses: list[str], sample: Path) -> None:
+    """One sentence proves nothing, whichever system has the better one; six that are all worse are 2 of 64 swaps."""
+    reference = read_lines(str(sample / "test.en"))[:50]
+    lines = moses[:50]
+    systems = {"moses": lines, "again": list(lines), "one": ["x", *lines[1:]], "six": ["x"] * 6 + lines[6:]}
+    scores = evaluate(systems, [reference]).scores
+    for metric in REPORTED:
+        p_values = [scores[name][metric].p_value for name in systems]
+        assert p_values == [None, 1, 1, 2 / 64]
+
+
+def test_equal_bleu_with_another_word_is_no_difference() -> None:
+    """Each system has the same fault in another sentence."""
+    references = [["a b c d e f", "a b c d e f", "a b c d e f"]]
+    systems = {"x": ["a b c d e z", *references[0][1:]], "y": [*references[0][:2], "a b c d e z"]}
+    scores = evaluate(systems, references).scores
+    for metric in REPORTED:
+        assert scores["x"][metric].value == scores["y"][metric].value
+        assert scores["y"][metric].p_value == 1
+    assert "ar:" not in evaluate({"x": systems["x"]}, references).signatures["BLEU"]
 
 
 def test_a_system_of_another_length(sample: Path) -> None:
@@ -58,6 +77,24 @@ def test_blanks_other_than_the_space_do_not_split_tokens() -> None:
     assert evaluate({"x": joined}, [joined]).scores["x"]["BLEU"].value == pytest.approx(100)
     assert evaluate({"x": joined}, [apart]).scores["x"]["BLEU"].value < 50
     assert evaluate({"x": joined}, [apart], tokenize="13a").scores["x"]["BLEU"].value == pytest.approx(100)
+
+    other = ["a\u2009b c\u2028d e f g"]
+    assert evaluate({"x": joined}, [other]).scores["x"]["BLEU"].value < 90
+
+
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u2028"])
+def test_where_sacrebleu_counts_otherwise_the_signature_tells(blank: str, moses: list[str], sample: Path) -> None:
+    """On ordinary text all scores are its own; with other blanks BLEU is not, and BLEU alone."""
+    reference = [line.replace(" the ", f"{blank}the ") for line in read_lines(str(sample / "test.en"))[:50]]
+    evaluation = evaluate({"x": moses[:50]}, [reference])
+    scorers: list[BLEU | CHRF | TER] = [BLEU(tokenize="none", force=True), CHRF(), TER()]
+    for metric, scorer in zip(REPORTED, scorers, strict=True):
+        same = metric != "BLEU" or blank == " "
+        theirs = scorer.corpus_score(moses[:50], [reference]).score
+        assert (evaluation.scores["x"][metric].value == pytest.approx(theirs, abs=1e-9)) is same
+        assert (evaluation.signatures[metric] == str(scorer.get_signature())) is (metric != "BLEU")
+    assert "|tok:space|" in evaluation.signatures["BLEU"]
+    assert "|tok:13a|" in evaluate({"x": moses[:50]}, [reference], tokenize="13a").signatures["BLEU"]
 
 
 def test_several_references() -> None:
@@ -73,3 +110,10 @@ def test_what_cannot_be_compared() -> None:
         evaluate({"x": ["a", "b |0-1|"]}, [["a", "b"]])
     with pytest.raises(InputError, match="--tokenize klingon: sacreBLEU knows"):
         evaluate({"x": ["a"]}, [["a"]], tokenize="klingon")
+
+
+def test_an_empty_reference(sample: Path, write: Callable[[str, str], Path]) -> None:
+    empty, system = str(write("empty", "")), str(write("system", "a\n"))
+    for nbest in (None, str(sample / "test.nbest.gz")):
+        with pytest.raises(InputError, match="the reference is empty"):
+            evaluate_files({"x": system}, [empty], nbest, Filters(""))

@@ -36,7 +36,7 @@ def test_rows() -> None:
     base, good, every = by_name[BASE], by_name["and Good"], by_name["and all"]
     for low, high in ((base, good), (base, every), (by_name["all but Good"], every)):
         assert high.dev > low.dev + 5 and high.test > low.test + 5
-    assert good.dev_p is not None and good.dev_p < 0.01 and good.test_p is not None and good.test_p < 0.01
+    assert good.dev_p is not None and good.dev_p < 0.0005 and good.test_p is not None and good.test_p < 0.0005
     chance = by_name["all but Chance"]
     assert abs(chance.dev - every.dev) < 3 and chance.against == "and all"
     assert base.dev_p is None

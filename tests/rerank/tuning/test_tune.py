@@ -135,7 +135,7 @@ def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
     status, _, err = command("tune", *arguments, "--ablate", "--sign", "Bad:+")
     assert status == 0
     assert "out of fold, 5 folds: BLEU 100.00 with all features" in err
-    assert "  without Good: " in err and "  without Bad: 100.00 (+0.00, p 1.000)" in err
+    assert "  without Good: " in err and "  without Bad: 100.00 (+0.00, p 1.0000)" in err
     assert err.index("without Good") < err.index("without Bad")
 
 

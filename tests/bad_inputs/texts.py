@@ -1,0 +1,82 @@
+"""Texts as source, reference, translation and training corpus."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+from case import EITHER, REFUSED, Case
+from valid import SENTENCES, train_files
+
+
+def text_cases(valid: Path) -> Iterator[Case]:
+    """Each text in each place where a command reads one."""
+    good = (valid / "dev.en").read_bytes()
+    for name, content in bad_texts(good).items():
+        for command, arguments in readers(valid).items():
+            yield Case(f"text {name}: {command}", arguments, {"text": content}, statuses=REFUSED)
+    for name, content in odd_texts(good).items():
+        for command, arguments in readers(valid).items():
+            yield Case(f"odd text {name}: {command}", arguments, {"text": content}, statuses=EITHER)
+    for name, path in (("zeros", "/dev/zero"), ("folder", "/"), ("nothing", "nowhere"), ("itself", "text")):
+        for command, arguments in readers(valid).items():
+            yield Case(f"text is {name}: {command}", arguments, {"text": path}, statuses=REFUSED)
+
+
+def readers(valid: Path) -> dict[str, tuple[str, ...]]:
+    """Return arguments of every command that reads a text."""
+    nbest, out = f"{valid}/nbest", ("--output", "out")
+    start, small = ("--start", f"{valid}/moses.ini"), ("--set", "embedding=4", "hidden=4", "attention=4", "updates=2")
+    corpus = train_files(valid)
+    as_target = [*corpus[:3], "text", *corpus[4:]]
+    as_dev = [*corpus[:7], "text"]
+    train = ("train", "--preset", "rnnsearch", "--device", "cpu", *out, *small)
+    return {
+        "source of score": ("score", nbest, "--source", "text", "--feature", "copied", *out),
+        "reference of tune": ("tune", nbest, "--reference", "text", *start, *out),
+        "translation": ("evaluate", "text", "--reference", f"{valid}/dev.en"),
+        "reference of evaluate": ("evaluate", f"{valid}/dev.en", "--reference", "text"),
+        "target of train": (*train, *as_target),
+        "dev of train": (*train, *as_dev),
+        "corpus of ibm1": (
+            "score",
+            nbest,
+            "--source",
+            f"{valid}/dev.de",
+            "--feature",
+            f"ibm1:{valid}/train.de,text",
+            *out,
+        ),
+        "scores": ("score", nbest, "--source", f"{valid}/dev.de", "--feature", "scores:text", *out),
+    }
+
+
+def bad_texts(good: bytes) -> dict[str, bytes]:
+    """Return texts that no command may take."""
+    return {
+        "empty": b"",
+        "one line": good.split(b"\n")[0] + b"\n",
+        "cut gzip": gzip.compress(good)[:-12],
+        "bomb": gzip.compress(b"a " * 25_000_000),
+        "line of 12 MB": good + b"x" * 12_000_000,
+    }
+
+
+def odd_texts(good: bytes) -> dict[str, bytes]:
+    """Return texts that some commands may take."""
+    return {
+        "blank lines": b"\n" * SENTENCES,
+        "blanks": b"   \n" * SENTENCES,
+        "NUL": good.replace(b" ", b" \0 "),
+        "not UTF-8": good.replace(b"e", b"\xfe"),
+        "UTF-16": good.decode().encode("utf-16"),
+        "controls": good.replace(b"e", b"\x1b[31m\x07"),
+        "line separators": good.replace(b" ", "\u2028".encode()),
+        "no-break spaces": good.replace(b" ", "\u00a0".encode()),
+        "marks": good.replace(b" the ", b" the |0-1| "),
+        "one long word": b"x" * 100_000 + b"\n" + good.split(b"\n", 1)[1],
+        "long line": b"x " * 3000 + b"\n" + good.split(b"\n", 1)[1],
+        "CR": good.replace(b"\n", b"\r"),
+        "numbers": b"1e400\n" * 72,
+        "many numbers": b"1 2 3\n" * 72,
+        "numbers of 5000 digits": b"9" * 5000 + b"\n" + b"1\n" * 71,
+    }

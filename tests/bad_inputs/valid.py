@@ -1,0 +1,112 @@
+"""Good files, of which cases spoil one at a time."""
+
+import contextlib
+import gzip
+import io
+import os
+import sys
+from pathlib import Path
+
+from rerank.cli import main
+from rerank.sample import FOLDER
+
+SENTENCES, CANDIDATES, PAIRS = 12, 6, 80
+SMALL = ("embedding=8", "hidden=8", "attention=8", "epochs=1", "frequency=1")
+
+
+def make_valid(folder: Path) -> Path:
+    """Make a folder with a list, its texts, weights, tables and two models, unless it is there."""
+    if (folder / "weights.ini").exists():
+        return folder
+    folder.mkdir(parents=True)
+    for name, size in (("train", PAIRS), ("dev", SENTENCES)):
+        for side in ("de", "en"):
+            lines = (FOLDER / f"{name}.{side}").read_bytes().split(b"\n")[:size]
+            (folder / f"{name}.{side}").write_bytes(b"\n".join(lines) + b"\n")
+    (folder / "nbest").write_bytes(b"".join(_first_lines()))
+    (folder / "moses.ini").write_bytes((FOLDER / "moses.ini").read_bytes())
+    (folder / "lex").write_text("the der 0.5\nthe die 0.5\nhouse Haus 1\n")
+    (folder / "arpa").write_text(ARPA)
+    (folder / "scores").write_text("0.5\n" * SENTENCES * CANDIDATES)
+    for name, direction in (("forward", []), ("backward", ["--backward"])):
+        _run(
+            "train",
+            "--preset",
+            "rnnsearch",
+            *train_files(folder),
+            "--output",
+            str(folder / name),
+            *direction,
+            "--set",
+            *SMALL,
+        )
+    _run(
+        "tune",
+        str(folder / "nbest"),
+        "--reference",
+        str(folder / "dev.en"),
+        "--start",
+        str(folder / "moses.ini"),
+        "--output",
+        str(folder / "weights.ini"),
+    )
+    return folder
+
+
+ARPA = """\
+\\data\\
+ngram 1=4
+ngram 2=2
+
+\\1-grams:
+-1.0\t<unk>\t0
+-1.0\t<s>\t-0.3
+-1.0\t</s>\t0
+-0.7\tthe\t-0.2
+
+\\2-grams:
+-0.5\t<s> the
+-0.4\tthe </s>
+
+\\end\\
+"""
+
+
+def train_files(folder: Path) -> list[str]:
+    """Return the arguments of `train` that name its files."""
+    names = {"--source": "train.de", "--target": "train.en", "--dev-source": "dev.de", "--dev-target": "dev.en"}
+    return [word for option, name in names.items() for word in (option, str(folder / name))]
+
+
+def warm_up(valid: Path, folder: Path) -> None:
+    """Load and compile what commands need, so that the processes of the cases begin with it."""
+    folder.mkdir(exist_ok=True)
+    texts = ["--source", f"{valid}/dev.de"]
+    models = ["--feature", f"neural:{valid}/forward", "--feature", f"kenlm:{valid}/arpa", "--feature", "consensus:chrf"]
+    scored, weights = str(folder / "scored"), str(folder / "weights")
+    start = ["--reference", f"{valid}/dev.en", "--start", f"{valid}/moses.ini"]
+    _run("score", f"{valid}/nbest", *texts, *models, "--output", scored)
+    for tuner in ("kbmira", "mert", "pro", "expected"):
+        _run("tune", scored, *start, "--tuner", tuner, "--output", weights)
+    _run("rerank", scored, "--weights", weights, "--output", str(folder / "reranked"))
+    _run("evaluate", "--reference", f"{valid}/dev.en", str(folder / "reranked"), f"{valid}/dev.en")
+
+
+def _first_lines() -> list[bytes]:
+    numbers = dict.fromkeys(range(SENTENCES), 0)
+    lines = []
+    with gzip.open(FOLDER / "dev.nbest.gz") as stream:
+        for line in stream:
+            sentence = int(line.split(b" ", 1)[0])
+            if sentence < SENTENCES and numbers[sentence] < CANDIDATES:
+                numbers[sentence] += 1
+                lines.append(line)
+    return lines
+
+
+def _run(*arguments: str) -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err):
+        if main(arguments):
+            sys.exit(err.getvalue())
