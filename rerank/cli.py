@@ -21,7 +21,7 @@ COMMANDS = (
 OUTPUTS = ("output", "reranked")
 """Arguments of commands that name what they write."""
 
-LONGEST = 1000
+LONGEST = 500
 """Letters of a line that tells of a fault."""
 
 

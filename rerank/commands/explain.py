@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import whole_number
+from rerank.commands.arguments import positive_number, whole_number
 
 HELP = "say why one candidate of a sentence beats another, feature by feature"
 EXAMPLES = """\
@@ -17,8 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("nbest", metavar="NBEST", help="scored n-best list; - is stdin")
     parser.add_argument("--weights", required=True, metavar="FILE", help="weights from `tune`, or any [weight] ini")
     parser.add_argument("--sentence", required=True, type=whole_number, metavar="ID", help="id, from 0")
-    parser.add_argument("--candidate", type=whole_number, default=0, metavar="N", help="its place in the list, from 1")
-    parser.add_argument("--against", type=whole_number, default=0, metavar="N", help="another one")
+    parser.add_argument(
+        "--candidate", type=positive_number, default=0, metavar="N", help="its place in the list, from 1"
+    )
+    parser.add_argument("--against", type=positive_number, default=0, metavar="N", help="another one")
     parser.add_argument("--source", metavar="FILE", help="show the source, too")
     parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="and references")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_io.errors import InputError
-from moses_io.nbest import check_id, pool, read_hypotheses, read_nbest, without_marks
+from moses_io.nbest import EmptyLines, check_id, pool, read_hypotheses, read_nbest, without_marks
 from moses_io.text import has_marks
 
 
@@ -100,3 +100,13 @@ def test_lists_of_several_runs_are_pooled_by_id_and_text(tmp_path: Path) -> None
     second.write_text("0 ||| c ||| M= 4\n")
     with pytest.raises(InputError, match="second:1: feature 'M' is not in earlier lines"):
         list(pool([str(first), str(second)]))
+
+
+def test_empty_lines_are_skipped_and_counted(tmp_path: Path) -> None:
+    path, empty = tmp_path / "list", EmptyLines()
+    path.write_text("0 ||| a ||| L= 1\n\r\n0 ||| b ||| L= 1\n\n\n")
+    (only,) = read_nbest(str(path), empty)
+    assert ([hypothesis.number for hypothesis in only.hypotheses], str(empty)) == (
+        [1, 3],
+        "3 empty lines, the first of them line 2",
+    )

@@ -3,13 +3,17 @@ import gzip
 import io
 import lzma
 import os
+import resource
 import stat
 import sys
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from moses_io import streams
 from moses_io.errors import InputError
 from moses_io.streams import digest, numbered_lines, open_input, open_output
 
@@ -126,3 +130,54 @@ def test_output_to_what_is_no_plain_file() -> None:
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         assert pipe.read() == b"through a pipe"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_a_line_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]) -> None:
+    """No more of it is read than the longest line has, whatever is packed."""
+    monkeypatch.setattr(streams, "LONGEST", 1000)
+    path = tmp_path / "list"
+    path.write_bytes(pack(b"a\n" + b"b" * 999 + b"\n" + b"c" * 5_000_000))
+    lines = numbered_lines(str(path))
+    assert [len(next(lines)[1]), len(next(lines)[1])] == [2, 1000]
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"list:3: expected lines of at most 1,000 bytes"):
+        next(lines)
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    with pytest.raises(InputError, match="no file has a name with a NUL in it"), open_input("a\0b"):
+        pass
+
+
+def test_what_reading_fails_with_is_an_error_of_the_file() -> None:
+    with pytest.raises(InputError, match="/proc/self/mem: Input/output error"), open_input("/proc/self/mem"):
+        pass
+
+
+def test_standard_streams_that_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(InputError, match="<stdin>: stdin is closed"), open_input("-"):
+        pass
+    with pytest.raises(InputError, match="<stdout>: stdout is closed"), open_output("-"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["out", "out.gz"])
+def test_a_file_that_cannot_hold_all_is_named(tmp_path: Path, name: str) -> None:
+    path, limits = tmp_path / name, resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught, open_output(str(path)) as stream:
+            stream.write(os.urandom(100_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (caught.value.filename, list(tmp_path.iterdir())) == (str(path), [])
+
+
+def test_a_full_device_is_named() -> None:
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"), open_output("/dev/full") as stream:
+        stream.write(b"x")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_io.errors import InputError
-from moses_io.text import decode, encode, read_lines, read_parallel, read_references, tokens
+from moses_io.text import decode, encode, no_number, number, read_lines, read_parallel, read_references, tokens, whole
 
 
 @given(st.binary())
@@ -33,3 +33,26 @@ def test_two_sides_of_different_length_are_refused(tmp_path: Path) -> None:
         read_parallel(str(tmp_path / "e"), str(tmp_path / "e"))
     with pytest.raises(InputError, match=r"t has 1 lines, .*s has 2"):
         read_references([str(tmp_path / "s"), str(tmp_path / "t")])
+
+
+@pytest.mark.parametrize(
+    ("token", "value", "why"),
+    [
+        ("-1.5e3", -1500.0, ""),
+        ("3.4028235e38", 3.4028235e38, ""),
+        ("3.5e38", None, "'3.5e38' is larger than 3.4e+38"),
+        ("-1e999", None, "'-1e999' is larger than"),
+        ("9" * 5000, None, f"'{'9' * 80}'… is larger than"),
+        ("-Inf", None, "not finite (-Inf)"),
+        ("1_0", None, "expected a number, found '1_0'"),
+        ("٣", None, "expected a number, found '٣'"),
+    ],
+)
+def test_numbers_are_those_of_float32(token: str, value: float | None, why: str) -> None:
+    assert number(token) == value
+    assert value is not None or no_number(token).startswith(why)
+
+
+def test_whole_numbers_have_18_digits() -> None:
+    assert [whole(token) for token in ("0", "9" * 18)] == [0, 10**18 - 1]
+    assert [whole(token) for token in ("", "-1", "²", "٣", "1_0", "9" * 19, "9" * 5000)] == [None] * 7

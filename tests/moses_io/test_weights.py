@@ -45,9 +45,11 @@ def test_what_is_untuneable_is_no_weight(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("A= 1\nA=0.5\n", r":2: expected 'Name= value …', found 'A=0.5'"),
-        ("[weight]\nA= x\n", ":2: weights of 'A': expected finite numbers, found 'x'"),
-        ("[weight]\nA= nan\n", ":2: weights of 'A': expected finite numbers"),
-        ("[weight]\nA= 1_0\n", ":2: weights of 'A': expected finite numbers"),
+        ("[weight]\nA= x\n", ":2: weights of 'A': expected a number, found 'x'"),
+        ("[weight]\nA= 1 nan\n", r":2: weights of 'A': not finite \(nan\)"),
+        ("A= 1e39\n", ":1: weights of 'A': '1e39' is larger than 3.4e"),
+        ("A= UNTUNEABLECOMPONENT\n", ":1: weights of 'A': expected numbers, found none"),
+        ("[weight]\nA= 1_0\n", ":2: weights of 'A': expected a number, found '1_0'"),
         ("[weight]\nA=\n", "no weights"),
         ("[other]\nA= 1\n", "no weights"),
         ("", "no weights"),
@@ -102,6 +104,12 @@ def test_what_a_list_names_is_read_back_or_refused(tmp_path: Path, name: str, st
         assert "an ini cannot carry" in str(error)
     else:
         assert read_weights(path) == weights
+
+
+def test_a_comment_stays_one(tmp_path: Path) -> None:
+    path = tmp_path / "w"
+    write_weights(str(path), {"L": (1.0,)}, ["imported from a\n[weight]\nX= 1"])
+    assert read_weights(str(path)) == {"L": (1.0,)}
 
 
 def test_a_weight_that_is_not_finite_is_not_written(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_value_that_is_not_finite_is_an_error(
     source = write("source", "x\n" * 9)
     status, _, err = command("score", nbest, "--source", source, "--feature", "Bad=infinite")
     assert status == 2
-    assert "feature 'Bad', sentence 7: not finite for hypothesis 2" in err
+    assert "list:3: feature 'Bad': not finite, or larger than 3.4e+38" in err
 
 
 def peak_kib(arguments: list[str]) -> int:

@@ -49,13 +49,15 @@ def test_outputs_of_other_tools(write: Write, form: str, text: str, wanted: list
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "scores:1: no scores that are known"),
-        ("0 ||| a b ||| L= 1 ||| -3\n", "scores:1: no scores that are known"),
-        ("word\n", "scores:1: no scores that are known"),
+        ("", "scores:1: expected scores as of comet, .*, fairseq; found ''"),
+        ("0 ||| a b ||| L= 1 ||| -3\n", "scores:1: expected scores as of"),
+        ("word\n", "scores:1: expected scores as of .* found 'word'"),
+        ("9" * 5000 + "\n", "scores:1: expected scores as of"),
+        (f"H-{'9' * 5000}\t-1\ta\n", "scores:1: expected scores as of"),
         ("1\n\n", "scores:2: not like the first line"),
         ("1 2\n1\n", "scores:2: not like the first line"),
         ("H-0\t-1\ta\nH-2\t-1\tb\n", "scores of 2 candidates, not numbered from 0 without gaps"),
-        ("H-0\t-1\ta\nH-0\t-1\tb\n", "stands there twice"),
+        ("H-0\t-1\ta\nH-0\t-1\tb\n", "scores:2: a second score of this candidate"),
     ],
 )
 def test_outputs_that_cannot_be_read(write: Write, text: str, message: str) -> None:

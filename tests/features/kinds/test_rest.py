@@ -38,7 +38,7 @@ def test_it_is_frozen_with_weight_1(command: Command, write: Write) -> None:
 def test_weights_of_another_list_are_refused(command: Command, write: Write) -> None:
     feature = f"Rest=rest:{write('other.ini', '[weight]' + chr(10) + 'X= 1' + chr(10))}"
     status, _, err = command("score", write("list", LIST), "--source", write("src", "x\n"), "--feature", feature)
-    assert status == 2 and "no feature of the list has a weight in this file" in err
+    assert status == 2 and "list:1: feature 'rest': no feature of the list has a weight in " in err
 
 
 @pytest.mark.parametrize("label", ["Other=rest", "Rest=length"])

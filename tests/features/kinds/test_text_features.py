@@ -140,7 +140,7 @@ def test_posteriors_by_hand() -> None:
     assert first == pytest.approx([4 * 2 / 3 + 1, 4 * 2 / 3, 3 * 2 / 3, 2 * 2 / 3])
     assert second == pytest.approx([1, 0, 0, 0])
     no_total = [Sentence(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1", 1),))]
-    with pytest.raises(InputError, match="a candidate has no total"):
+    with pytest.raises(InputError, match=":1: no total in the fourth field"):
         values("posteriors", "", no_total)
 
 
@@ -151,7 +151,7 @@ def test_phrases_by_hand() -> None:
     assert found[1] == pytest.approx([0, 0, -4, -4, 1])
     assert found[2] == pytest.approx([2, 2.5, 0, 0, 1])
     nothing = [Sentence(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
-    with pytest.raises(InputError, match="the list has no alignment; decode with"):
+    with pytest.raises(InputError, match=":1: feature 'phrases': no alignment here; decode with"):
         values("phrases", "", nothing)
 
 
@@ -162,5 +162,5 @@ def test_links_of_chart_decoders_count_the_marks() -> None:
     found = values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),) * 2, (line, swapped))])
     assert found == [[2, 1, 0, 0, 1], [2, 1, 0, 0, 0]]
     beyond = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0-0 7-9", 1)
-    with pytest.raises(InputError, match="sentence 0: links beyond its 2 and 2 words"):
+    with pytest.raises(InputError, match=":1: word alignment beyond the 2 source and 2 target words"):
         values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),), (beyond,))])

@@ -69,7 +69,8 @@ def test_results_of_the_tuners(command: Command, write: Write, tmp_path: Path, r
         ("L= 0.5\n", "out:1: no feature 'L='"),
         ("F0 x\n", "out:1: expected 'F<k> weight'"),
         (f"F{'9' * 5000} 1\n", "out:1: no feature 'F9"),
-        ("1 1e400 0 0\n", "is not finite"),
+        ("1 1e400 0 0\n", "out:1: expected 'F<k> weight'"),
+        ("\n\nF0 x\n", "out:3: expected 'F<k> weight'"),
     ],
 )
 def test_results_that_do_not_fit(command: Command, write: Write, tmp_path: Path, result: str, message: str) -> None:

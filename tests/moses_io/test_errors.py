@@ -1,0 +1,28 @@
+import pytest
+
+from moses_io.errors import counted, printable, shown
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a \x1b[2J\x07\r\n\t\x00", r"a \x1b[2J\x07\r\n\t\x00"),
+        ("\x7f\x9b31m\x85", r"\x7f\x9b31m\x85"),
+        ("\u202eabc\u2066", r"\u202eabc\u2066"),
+        (b"caf\xe9".decode(errors="surrogateescape"), r"caf\udce9"),
+        ("בית \u200fسلم \u2028é 家 \\n", "בית \u200fسلم \u2028é 家 \\n"),
+    ],
+)
+def test_what_steers_a_terminal_is_escaped_and_all_else_stays(text: str, wanted: str) -> None:
+    assert printable(text) == wanted == printable(wanted)
+
+
+def test_input_is_quoted_up_to_80_characters() -> None:
+    assert shown("it's\x1b") == '"it\'s\\x1b"'
+    assert (shown("x" * 80), shown("x" * 81)) == (f"'{'x' * 80}'", f"'{'x' * 80}'…")
+    assert (shown(None), shown([1.5])) == ("None", "[1.5]")
+    assert shown([1] * 100) == f"{str([1] * 100)[:80]}…"
+
+
+def test_one_has_no_plural() -> None:
+    assert (counted(0, "value"), counted(1, "value"), counted(2, "value")) == ("0 values", "1 value", "2 values")
