@@ -140,8 +140,16 @@ def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no model\n")
     with pytest.raises(InputError, match="nowhere: no such language model"):
         load("kenlm", "nowhere")
-    with pytest.raises(InputError, match="text: not a language model that KenLM reads"):
-        load("kenlm", str(tmp_path / "text"))
+    for content, reason in (
+        (b"no model\n", r"""'first non-empty line was "no model" not """),
+        (b"\xff\xfe" * 99, "'bytes that are no UTF-8'"),
+        (ARPA.encode()[:-60], "'"),
+        (b"mmap lm http://kheafield.com/code format version 5\n\0" + bytes(99), '"File looks like it should be loaded'),
+    ):
+        (tmp_path / "text").write_bytes(content)
+        with pytest.raises(InputError, match=f"text: not a language model that KenLM reads: {reason}") as caught:
+            load("kenlm", str(tmp_path / "text"))
+        assert len(str(caught.value).replace(str(tmp_path), "")) < 150
 
 
 def test_without_kenlm_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,3 +154,20 @@ def test_files_of_features_that_are_not_of_the_list(write: Write, tmp_path: Path
         for parts in ([str(whole), str(write("wrong", wrong))], [str(write("wrong", wrong))]):
             with pytest.raises(InputError, match=r"wrong: expected a line for each candidate of .*list"):
                 join_features(str(nbest), parts, str(output))
+
+
+def test_empty_lines_that_are_left_out_are_told(command: Command, write: Write) -> None:
+    nbest, source = write("list", "0 ||| a ||| L= 1\n\n\n"), write("source", "x\n")
+    status, out, err = command("score", nbest, "--source", source, "--feature", "length")
+    assert (status, out) == (0, b"0 ||| a ||| L= 1 Length0= 1\n")
+    assert f"warning: {nbest}: 2 empty lines, the first of them line 2, which the scored list does not have\n" in err
+
+
+def test_words_that_a_candidate_does_not_have(command: Command, write: Write) -> None:
+    nbest = write("list", f"0 ||| a ||| L= 1 ||| 0 ||| 0-0\n0 ||| b ||| L= 1 ||| 0 ||| {'1' * 5000}-0 0-7\n")
+    arguments = ("score", nbest, "--source", write("source", "x\n"), "--feature", "phrases")
+    status, _, err = command(*arguments)
+    assert (status, "list:2: feature 'phrases': no alignment here" in err) == (2, True)
+    nbest.write_text("0 ||| a ||| L= 1 ||| 0 ||| 0-0\n0 ||| b ||| L= 1 ||| 0 ||| 0-7\n")
+    status, _, err = command(*arguments)
+    assert (status, "list:2: word alignment beyond the 1 source and 1 target words" in err) == (2, True)

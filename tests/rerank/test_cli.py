@@ -22,12 +22,14 @@ def test_streams_that_are_closed_at_the_start(write: Write, tmp_path: Path, clos
         script = f"{sys.executable} -m rerank.cli rerank list --weights weights {output} {closed}"
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         ran = subprocess.run(script, shell=True, cwd=tmp_path, env=environment, capture_output=True, check=False)
-        assert ran.returncode == 0
         assert (tmp_path / "list").read_text() == LIST
         if output:
-            assert (ran.stdout, (tmp_path / "out").read_bytes()) == (b"", b"a\nb\n")
+            assert (ran.returncode, ran.stdout, (tmp_path / "out").read_bytes()) == (0, b"", b"a\nb\n")
         elif "1>" not in closed:
-            assert ran.stdout == b"a\nb\n"
+            assert (ran.returncode, ran.stdout) == (0, b"a\nb\n")
+        else:
+            told = b"" if "2>" in closed else b"moses-rerank rerank: <stdout>: stdout is closed; name a file to write\n"
+            assert (ran.returncode, ran.stderr[-len(told) :]) == (2, told)
 
 
 def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -> None:
@@ -48,9 +50,62 @@ def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -
 
 
 def test_numbers_that_are_not_finite(command: Command, write: Write, tmp_path: Path) -> None:
-    nbest = write("list", "0 ||| a ||| L= 1e308 ||| 0\n0 ||| b ||| L= 2e307 ||| 0\n")
-    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1e10\n"), "--output", tmp_path / "out")
-    assert (status, "list:1: under" in err, "score is not finite" in err) == (2, True, True)
+    nbest = write("list", "0 ||| a ||| L= 3e38 ||| 0\n0 ||| b ||| L= 1e308 ||| 0\n")
+    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 3e38\n"), "--output", tmp_path / "out")
+    assert (status, "list:2: feature 'L': '1e308' is larger than 3.4e+38" in err) == (2, True)
     source = write("source", "x\n")
     status, _, err = command("score", nbest, "--source", source, "--feature", "consensus:bleu,1e400")
     assert (status, "expected a scale from 0, found '1e400'" in err) == (2, True)
+
+
+CONTROLS = "\x1b[2J\x07\x9b\u202e\r"
+
+
+def test_no_input_steers_the_terminal(command: Command, write: Write) -> None:
+    """In what is told of it; what is data stays as it is, and text from right to left can be read."""
+    text = f"בית {CONTROLS}x"
+    content = f"0 ||| {text} ||| L{CONTROLS}= 1 ||| 0\n0 ||| y ||| L{CONTROLS}= 0 ||| 0\n"
+    nbest, lines = write(f"list{CONTROLS}\n", content), write(f"text{CONTROLS}", f"{text}\n")
+    weights = write("weights", f"L{CONTROLS}= 1\n")
+    for arguments in (
+        ("explain", nbest, "--weights", weights, "--sentence", 0, "--source", lines),
+        ("validate", nbest, "--source", lines),
+        ("evaluate", lines, "--reference", lines, "--nbest", nbest),
+        ("evaluate", lines, "--reference", lines, "--json"),
+    ):
+        status, out, err = command(*arguments)
+        shown = out.decode().replace("\n", "")
+        assert (status, shown.isprintable(), err.replace("\n", "").isprintable()) == (0, True, True)
+        assert r"\x1b[2J" in shown or "u001b[2J" in shown
+        assert "בית" in shown or arguments[0] != "explain"
+    status, out, err = command("rerank", nbest, "--weights", write("other", f"M{CONTROLS}= 1\n"))
+    assert (status, out, err.count("\n"), err.replace("\n", "").isprintable()) == (2, b"", 2, True)
+    assert command("rerank", nbest, "--weights", weights)[1] == f"{text}\n".encode()
+    assert command("validate", nbest, "--regroup")[1] == content.encode()
+
+
+def test_messages_are_short(command: Command, write: Write, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    long = "x" * 100_000
+    nbest = write("list", f"0 ||| a ||| {long}= 1 ||| 0\n")
+    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\n"))
+    assert (status, f"list:1: feature '{'x' * 80}'… has no weight in" in err) == (2, True)
+    assert max(map(len, err.split("\n"))) < 600
+    status, _, err = command("rerank", nbest, "--weights", write("w", f"{long}= 1\n{long}y= 1\n"))
+    assert (status, max(map(len, err.split("\n"))) < 600) == (2, True)
+    with pytest.raises(SystemExit):
+        command("rerank", nbest, "--weights", "w", "--sentences", "9" * 5000)
+    with pytest.raises(SystemExit):
+        command("rerank", nbest, "--weights", "w", f"\x1b{long}")
+    refused = capfdbinary.readouterr().err.decode()
+    assert f"--sentences: expected a whole number from 0, found '{'9' * 80}'…\n" in refused
+    assert (r"unrecognized arguments: \x1bxxx" in refused, max(map(len, refused.split("\n"))) < 600) == (True, True)
+
+
+def test_a_full_device(command: Command, write: Write) -> None:
+    nbest, weights = write("list", LIST), write("weights", "L= 1\n")
+    status, _, err = command("rerank", nbest, "--weights", weights, "--output", "/dev/full")
+    assert (status, err.split("\n")[-2]) == (2, "moses-rerank rerank: /dev/full: No space left on device")
+    script = f"{sys.executable} -m rerank.cli presets > /dev/full"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    ran = subprocess.run(script, shell=True, env=environment, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, b"moses-rerank presets: <stdout>: No space left on device\n")

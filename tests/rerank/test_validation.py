@@ -57,7 +57,7 @@ def test_warnings(command: Command, write: Write) -> None:
     assert "warning: only the reference has upper case letters" in text
     assert f"warning: feature 'A' has no weight in {weights}" in text
     assert "warning: weights without a feature in the list: B" in text
-    assert "feature 'L' has 1 values in the list and 2 weights" in text
+    assert "feature 'L' has 1 value in the list and 2 weights" in text
     assert "1 texts repeated" in text
     assert status == 2
 
@@ -100,3 +100,23 @@ def test_an_id_that_comes_again_beyond_a_short_source(command: Command, write: W
     status, out, _ = command("validate", write("list", "".join(lines)), "--source", write("source", "x\ny\n"))
     assert status == 2
     assert b"list:2: sentence 3 is beyond" in out and b"list:5: sentence 3 comes again after others" in out
+
+
+def test_empty_lines_are_told(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n\n1 ||| b ||| L= 2 ||| 0\n\n")
+    status, out, _ = command("validate", nbest)
+    assert status == 0
+    assert f"warning: {nbest}: 2 empty lines, the first of them line 2, which all commands skip\n" in out.decode()
+
+
+def test_a_feature_with_another_number_of_weights(command: Command, write: Write) -> None:
+    nbest, weights = write("list", "0 ||| a ||| T= 1 2 ||| 0\n"), write("w", "T= 1\n")
+    fault = "feature 'T' has 2 values in the list and 1 weight"
+    status, out, _ = command("validate", nbest, "--weights", weights)
+    assert (status, f"fault: {weights}: {fault}\n" in out.decode()) == (2, True)
+    status, _, err = command("rerank", nbest, "--weights", weights)
+    assert (status, f"{nbest}:1: {fault} in {weights}\n" in err) == (2, True)
+    status, _, err = command("tune", nbest, "--reference", write("ref", "a\n"), "--start", weights)
+    assert (status, f"{weights}: {fault}\n" in err) == (2, True)
+    status, _, err = command("score", nbest, "--source", write("src", "a\n"), "--feature", f"Rest=rest:{weights}")
+    assert (status, f"{nbest}:1: feature 'rest': {fault} in {weights}\n" in err) == (2, True)

@@ -164,3 +164,11 @@ def test_links_of_chart_decoders_count_the_marks() -> None:
     beyond = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0-0 7-9", 1)
     with pytest.raises(InputError, match=":1: word alignment beyond the 2 source and 2 target words"):
         values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),), (beyond,))])
+
+
+@pytest.mark.parametrize("blank", ["source", "target"])
+def test_a_corpus_without_words(tmp_path: Path, blank: str) -> None:
+    for name in ("source", "target"):
+        (tmp_path / name).write_text("\n  \n" if name == blank else "a\n\n")
+    with pytest.raises(InputError, match=f"{blank}: all lines are blank"):
+        values("ibm1", f"{tmp_path}/source,{tmp_path}/target")

@@ -63,3 +63,13 @@ def test_page(changes: list[Change]) -> None:
     assert "<dd>d</dd><dt>after</dt><dd>d <ins>&lt;e&gt;</ins></dd>" in text
     assert text.count("<section>") == 3
     assert 'class="against" style="width: 100%"' in text
+
+
+def test_no_text_steers_what_reads_the_page() -> None:
+    texts = {name: f"{name} \x1b[2J\u202e\udcff<" for name in ("source", "reference", "before", "after")}
+    change = Change(0, **texts, gain=0.5, reasons=(("L\x9b", 1.0),))
+    lines = ["a", "b"]
+    text = page(evaluate({"sys\x1btem": lines}, [lines]), [change], 2, ["worth\x07"])
+    assert text.replace("\n", "").isprintable()
+    for shown in (r"<dd>source \x1b[2J\u202e\udcff&lt;</dd>", r"L\x9b", r"<td>sys\x1btem</td>", r"worth\x07"):
+        assert shown in text

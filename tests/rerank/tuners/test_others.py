@@ -8,10 +8,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from moses_io.errors import InputError
+from moses_io.text import LARGEST
 from rerank.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro
-from rerank.tuners.problem import Problem
+from rerank.tuners.problem import MOST, Problem
 from rerank.tuners.table import TUNERS, run
 from rerank.tuning.settings import settle
 
@@ -115,6 +116,21 @@ def test_several_runs_are_averaged(make_problem: Make) -> None:
     assert together.runs == tuple(tuned.metric for tuned in apart)
 
 
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_numbers_as_large_and_as_small_as_a_list_may_have(tuner: str) -> None:
+    """They give weights, without a warning of what runs over, or are refused."""
+    rng = np.random.default_rng(1)
+    problem = textual("bleu", sparse=True)
+    sizes = np.array([LARGEST, -LARGEST, 1e20, 1.0, 0.0, 1e-45, 1e-160, 5e-324])
+    for ridge in (1e-3, float(MOST)):
+        tuning = settle({"tuner": tuner, "runs": 1, "ridge": ridge} | QUICK[tuner])
+        for _ in range(10):
+            dense = rng.choice(sizes, problem.candidates.dense.shape)
+            sparse = problem.candidates.sparse._replace(values=rng.choice(sizes, len(dense)))
+            candidates = replace(problem.candidates, dense=dense, sparse=sparse)
+            run(replace(problem, candidates=candidates, start=rng.choice(sizes, 4)), tuning)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -126,6 +142,16 @@ def test_several_runs_are_averaged(make_problem: Make) -> None:
         ({"parity": "moses", "metric": "ter"}, "one run of kbmira on BLEU"),
         ({"tuner": "pro", "ridge": 0}, "ridge: expected a number above 0"),
         ({"ridge": -1}, "ridge: expected a number from 0, found -1"),
+        *(
+            ({"tuner": tuner, "ridge": value}, f"ridge: expected a number (from|above) 0.*, found {value}")
+            for tuner in TUNERS
+            for value in (float("inf"), float("nan"), True)
+        ),
+        ({"step": 10**400}, "step: expected a number above 0 and at most 1e.18, found 1000"),
+        ({"iterations": 10**400}, "iterations: expected a whole number from 1 and at most 1e.18, found 1000"),
+        ({"decay": float("nan")}, "decay: expected a number above 0, found nan"),
+        ({"tuner": "expected", "entropies": [0.1, float("inf")]}, "entropies: expected a number from 0"),
+        ({"tuner": "expected", "entropies": []}, "entropies: expected a list of numbers"),
     ],
 )
 def test_what_makes_no_sense(values: dict[str, object], message: str) -> None:

@@ -1,5 +1,6 @@
 """A folder for Moses' tuners, and what they found in it."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +89,26 @@ def test_a_folder_that_is_there_and_a_name_that_moses_tears_apart(
     torn = write("list", "0 ||| a ||| L= 1 NN_x= 1 2 ||| 0\n")
     status, _, err = command("export", torn, *arguments, "--output", tmp_path / "other")
     assert status == 2 and "'NN_x'" in err and not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("name", ["tuning\n;touch evil #", "a $(touch evil) `touch evil`", "'\"\\", "-x", "\x1b[2J"])
+def test_a_script_in_a_folder_of_any_name(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It can be run, and runs nothing of its folder's name."""
+    monkeypatch.chdir(tmp_path)
+    files = (write("list", LIST), "--reference", write("ref", REFERENCE), "--start", write("s", "L= 1\nTM= 1 2\n"))
+    assert command("export", *files, f"--output={name}")[0] == 0
+    script = (tmp_path / name / "tune.sh").read_text()
+    assert "\x1b" not in script
+    (tmp_path / "moses").mkdir()
+    (tmp_path / "moses" / "kbmira").write_text("#!/bin/sh\npwd > here\n")
+    (tmp_path / "moses" / "kbmira").chmod(0o755)
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    monkeypatch.setenv("MOSES", str(tmp_path / "moses"))
+    ran = subprocess.run(["sh", "--", f"{name}/tune.sh"], check=False, capture_output=True)
+    assert ran.stderr == b"" and not list(tmp_path.rglob("evil"))
+    assert (tmp_path / name / "here").read_text() == f"{tmp_path / name}\n"
 
 
 def test_our_parity_runs_on_what_was_exported(command: Command, write: Write, tmp_path: Path) -> None:
