@@ -12,8 +12,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """List."""
+    from features.foreign import packaged
     from features.models.tables import VALUES
-    from features.request import packaged, usage
+    from features.request import usage
     from features.table import FEATURES
 
     for name, row in (FEATURES | packaged()).items():

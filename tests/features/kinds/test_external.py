@@ -13,9 +13,10 @@ import pytest
 
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
+from features.foreign import packaged
 from features.kinds.huggingface import HuggingFace
 from features.kinds.score_files import read_scores
-from features.request import packaged, parse_requests
+from features.request import parse_requests
 from moses_io.errors import InputError
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -119,8 +120,62 @@ def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.M
     assert b"L= 1 Letters0= 1" in out
     status, out, _ = score(command, write, "As=letters_here:Letters")
     assert b"L= 1 As= 1" in out
-    (folder / "letters_here.py").write_text("")
-    assert "unknown feature 'letters_here:Nothing'" in score(command, write, "X=letters_here:Nothing")[2]
+    err = score(command, write, "X=letters_here:Nothing")[2]
+    assert f"unknown feature 'letters_here:Nothing': {folder}/letters_here.py has no class 'Nothing'" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("class Letters(:\n", "broken.py:1: invalid syntax"),
+        (
+            "import letters_beside\n",
+            "broken.py: No module named 'letters_beside'; a module of features imports what is",
+        ),
+        ("from numpy import nothing_of_it\n", "cannot import name 'nothing_of_it'"),
+        ("Letters = 3\n", "broken.py has no class 'Letters'"),
+    ],
+)
+def test_a_file_without_a_class_that_can_be_had(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.chdir(write("letters_beside.py", MODULE).parent)
+    write("broken.py", text)
+    status, _, err = score(command, write, "broken:Letters")
+    assert (status, message in err, err.count("\n")) == (2, True, 1), err
+
+
+HOSTILE = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nraise ValueError('this was not named')\n"
+
+
+def test_nothing_of_the_working_folder_runs_that_was_not_named(write: Write, tmp_path: Path) -> None:
+    """The command as it is installed, among files with the names of modules; also in processes of its own."""
+    python = ("socket", "pickle", "signal") if sys.version_info >= (3, 11) else ()  # before, -P was not there
+    for name in ("redis", "wcwidth", "numpy", "cffi", *python):
+        write(f"{name}.py", HOSTILE)
+    (tmp_path / "dill").mkdir()
+    (tmp_path / "bin").mkdir()
+    write("letters.py", MODULE)
+    write("list", LIST)
+    write("src", "x y\nz\n")
+    script = write(
+        "bin/moses-rerank", "import sys\nfrom rerank.cli import main\nif __name__ == '__main__': sys.exit(main())"
+    )
+    jobs = write(
+        "bin/jobs",
+        "from functools import partial\nfrom features.feature import Resources\n"
+        "from features.request import parse_requests\nfrom rerank.append import write_features\n"
+        "from rerank.experiment.workers import do_all\nif __name__ == '__main__':\n"
+        "    requests = parse_requests(['letters:Letters'])\n"
+        "    score = partial(write_features, 'list', 'src', requests, 'out', Resources())\n    do_all({'a': score}, 2)",
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    for arguments in ([script, "score", "list", "--source", "src", "--feature", "letters:Letters"], [jobs]):
+        run = [sys.executable, *arguments]
+        ran = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        assert list(tmp_path.glob("*.ran")) == []
+    assert (tmp_path / "out").read_text() == "Letters0= 1\nLetters0= 0\nLetters0= 0\n"
 
 
 READS_A_MODEL = """
