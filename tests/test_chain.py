@@ -275,7 +275,7 @@ def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
     paths = [experiment.start, experiment.train.source, experiment.train.target]
     for part in (experiment.dev, experiment.test):
         paths += [part.source, *part.reference, part.nbest]
-    paths += [text.split(":")[1] for text in experiment.features.values() if text.startswith("kenlm")]
+    paths += [request.argument for request in experiment.features.values() if request.kind == "kenlm"]
     assert all(Path(path).is_file() for path in paths)
     assert experiment.output == tmp_path
 
