@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import stat
 import sys
 import tempfile
 import zlib
@@ -52,6 +53,20 @@ def open_input(path: str) -> Iterator[BinaryIO]:
             raise InputError(f"{path}: no file has a name with a NUL in it") from None
         unpack = next((unpack for start, unpack in _PACKERS.items() if head.startswith(start)), None)
         yield stack.enter_context(unpack(raw)) if unpack else raw
+
+
+def check_plain(path: str) -> None:
+    """Refuse what must be read more than once, or to its end, and is no plain file: a folder, a pipe, a device.
+
+    Raises:
+        InputError: it is one, or is not there.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'a pipe or a device'}, expected a plain file")
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
@@ -141,7 +156,8 @@ def open_output(path: str) -> Iterator[BinaryIO]:
 def remove_halves(path: Path) -> None:
     """Remove what writings of a file left beside it that were killed; see `open_output`."""
     for half in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}"):
-        half.unlink(missing_ok=True)
+        if half.is_file():
+            half.unlink(missing_ok=True)
 
 
 def _packed(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:

@@ -24,6 +24,10 @@ def meet(mine: Path, other: Path) -> None:
     raise InputError("nobody came")
 
 
+def tell(name: str) -> None:
+    note(repr(os.environ.get(name)))
+
+
 def fail(reason: str) -> None:
     if not reason:
         raise ValueError("a fault of ours")
@@ -70,6 +74,17 @@ def test_two_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkey
         f"{name}: {word}" for name in ("first", "second", "third") for word in ("indeed", "met")
     ]
     assert one.read_text() == "1"
+
+
+@pytest.mark.parametrize("before", [None, "1"])
+def test_programs_of_a_process_find_the_environment_as_it_was(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: "str | None"
+) -> None:
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    if before:
+        monkeypatch.setenv("PYTHONSAFEPATH", before)
+    do_all({"a": partial(tell, "PYTHONSAFEPATH")}, 2)
+    assert (capfd.readouterr().err, os.environ.get("PYTHONSAFEPATH")) == (f"a: {before!r}\n", before)
 
 
 def test_one_at_a_time_is_in_this_process(capfd: pytest.CaptureFixture[str]) -> None:
