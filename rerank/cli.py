@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import TextIO, cast
+from typing import NoReturn, TextIO, cast
 
 from moses_io.errors import InputError
 from rerank import __version__
@@ -26,20 +26,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 2 for a fault of the input or of a disk, told in one line."""
     _open_standard_streams()
     cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
-    parsed = _parser().parse_args(arguments)
+    parsed, unknown = _parser().parse_known_args(arguments)
     try:
+        if unknown:
+            raise InputError(f"unknown arguments: {' '.join(unknown)}; see --help")
         _check_outputs(parsed)
         status: int = parsed.run(parsed) or 0
         sys.stdout.flush()
     except InputError as error:
-        print(f"moses-rerank {parsed.command}: {error}", file=sys.stderr)
+        print(_line(f"moses-rerank {parsed.command}: {error}"), file=sys.stderr)
         return 2
     except BrokenPipeError:
         _close_stdout()
         return 141
     except OSError as error:
         _close_stdout()
-        print(f"moses-rerank {parsed.command}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        print(_line(f"moses-rerank {parsed.command}: {error.filename or 'output'}: {error.strerror}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"moses-rerank {parsed.command}: stopped", file=sys.stderr)
@@ -74,8 +76,20 @@ def _close_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _line(message: str) -> str:
+    """Return a message in one line, whatever names and values of the user stand in it."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells in one line what is wrong with the arguments."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, _line(f"{self.prog}: {message}; see --help") + "\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="moses-rerank",
         description="Rerank Moses n-best lists with attentional neural models and other features.",
         epilog="`moses-rerank demo` runs the whole chain on a small corpus that comes with it.",

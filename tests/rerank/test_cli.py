@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rerank.cli import main
+
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -54,3 +56,33 @@ def test_numbers_that_are_not_finite(command: Command, write: Write, tmp_path: P
     source = write("source", "x\n")
     status, _, err = command("score", nbest, "--source", source, "--feature", "consensus:bleu,1e400")
     assert (status, "expected a scale from 0, found '1e400'" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "moses-rerank: the following arguments are required: COMMAND; see --help"),
+        (["scor"], "moses-rerank: argument COMMAND: invalid choice: 'scor' (choose from "),
+        (["rerank"], "moses-rerank rerank: the following arguments are required: NBEST, --weights; see --help"),
+        (
+            ["rerank", "l", "--weights", "w", "--sentences", "x"],
+            "argument --sentences: expected a whole number from 0, found",
+        ),
+        (["rerank", "l", "--weights", "w", "--sorce", "s", "t"], "rerank: unknown arguments: --sorce s t; see --help"),
+        (["rerank", "l", "--weights", "w", "--a\nb\x1b"], r"unknown arguments: --a\nb\x1b; see --help"),
+        (
+            ["rerank", "no\nlist", "--weights", "/dev/null/a\nb"],
+            r"rerank: /dev/null/a\nb: Not a directory",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    try:
+        status = main(arguments)
+    except SystemExit as ended:
+        status = int(str(ended.code))
+    err = capfd.readouterr().err
+    assert (status, err.count("\n")) == (2, 1)
+    assert message in err
