@@ -13,6 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """List."""
     from features.foreign import packaged
+    from features.kinds.score_files import LINES
     from features.models.tables import VALUES
     from features.request import usage
     from features.table import FEATURES
@@ -22,3 +23,6 @@ def run(arguments: argparse.Namespace) -> None:
     print("\nBehind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):")
     for name, value in VALUES.items():
         print(f"{name:<30}{value.description}")
+    print("\nForms of a file of scores, told by its first line (scores:FILE):")
+    for name, line in LINES.items():
+        print(f"{name:<30}{line}")
