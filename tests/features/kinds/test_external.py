@@ -220,7 +220,8 @@ def test_nothing_of_the_working_folder_runs_that_was_not_named(write: Write, tmp
         "    score = partial(write_features, 'list', 'src', requests, 'out', Resources())\n    do_all({'a': score}, 2)",
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    for arguments in ([script, "score", "list", "--source", "src", "--feature", "letters:Letters"], [jobs]):
+    score = [script, "score", "list", "--source", "src", "--feature", "letters:Letters", "--feature", "consensus:bleu"]
+    for arguments in (score, [jobs]):
         run = [sys.executable, *arguments]
         ran = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
