@@ -54,9 +54,8 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
 def _place(number: int, sentence_list: SentenceList) -> int | None:
     size = len(sentence_list.hypotheses)
     if number > size:
-        raise InputError(
-            f"{sentence_list.place}: {counted(size, 'candidate')} from here, there is no candidate {number}"
-        )
+        known = f"sentence {sentence_list.sentence} has {counted(size, 'candidate')}"
+        raise InputError(f"{sentence_list.place}: {known}, there is no candidate {number}")
     return number - 1 if number else None
 
 
