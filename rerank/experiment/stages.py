@@ -1,11 +1,9 @@
 """Stages of an experiment: each is done again only when what it reads or made has changed."""
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -180,14 +178,3 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
     make(str(beside / place.name))
     (beside / place.name).rename(place)
     beside.rmdir()
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder of results for this process, unless another one does, which is an `InputError`."""
-    with open(folder / ".lock", "w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{folder}: another run is at work here") from None
-        yield
