@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         print(f"moses-rerank {parsed.command}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 2
+    except MemoryError:
+        print(f"moses-rerank {parsed.command}: out of memory; do less at a time", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print(f"moses-rerank {parsed.command}: stopped", file=sys.stderr)
         return 130

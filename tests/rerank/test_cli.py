@@ -54,3 +54,8 @@ def test_numbers_that_are_not_finite(command: Command, write: Write, tmp_path: P
     source = write("source", "x\n")
     status, _, err = command("score", nbest, "--source", source, "--feature", "consensus:bleu,1e400")
     assert (status, "expected a scale from 0, found '1e400'" in err) == (2, True)
+
+
+def test_memory_that_does_not_suffice(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rerank.commands.presets.run", lambda _: bytearray(2**62))
+    assert command("presets") == (2, b"", "moses-rerank presets: out of memory; do less at a time\n")
