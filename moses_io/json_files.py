@@ -1,12 +1,11 @@
 """Files of JSON that others may have written or damaged."""
 
 import json
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
 from moses_io.errors import InputError
+from moses_io.streams import check_plain
 
 MOST_BYTES = 64 * 2**20
 """Size of the largest file that is read."""
@@ -45,13 +44,3 @@ def parse_json(content: bytes, name: str) -> Any:
         raise InputError(f"{name}: not JSON that can be read (nested too deeply)") from None
     except ValueError:
         raise InputError(f"{name}: not JSON that can be read (a number of too many digits)") from None
-
-
-def check_plain(path: Path) -> None:
-    """Refuse, with an `InputError`, what is not there or is no plain file: a folder, or a pipe without a writer."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'not a plain file'}, expected a file")

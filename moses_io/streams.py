@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import stat
 import sys
 import tempfile
 import zlib
@@ -65,13 +66,28 @@ def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
             raise InputError(f"{name_of(path)}:{number + 1}: the packed stream is {fault} here") from None
 
 
+def check_plain(path: Path) -> None:
+    """Refuse, with an `InputError`, what is not there or is no plain file: a folder, or a pipe without a writer."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'not a plain file'}, expected a file")
+
+
 def digest(path: Path) -> str:
     """Return the first 12 hexadecimal digits of the SHA-256 of a file's bytes; enough to tell contents apart."""
+    return sha256(path)[:12]
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal digits."""
     total = hashlib.sha256()
     with open(path, "rb") as stream:
         while block := stream.read(1 << 20):
             total.update(block)
-    return total.hexdigest()[:12]
+    return total.hexdigest()
 
 
 @contextlib.contextmanager
