@@ -55,7 +55,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
         yield stack.enter_context(unpack(raw)) if unpack else raw
 
 
-def check_plain(path: str) -> None:
+def check_plain(path: str | Path) -> None:
     """Refuse what must be read more than once, or to its end, and is no plain file: a folder, a pipe, a device.
 
     Raises:
@@ -107,11 +107,16 @@ class _Target(FileIO):
 
 def digest(path: Path) -> str:
     """Return the first 12 hexadecimal digits of the SHA-256 of a file's bytes; enough to tell contents apart."""
+    return sha256(path)[:12]
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal digits."""
     total = hashlib.sha256()
     with open(path, "rb") as stream:
         while block := stream.read(1 << 20):
             total.update(block)
-    return total.hexdigest()[:12]
+    return total.hexdigest()
 
 
 @contextlib.contextmanager

@@ -56,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         _tell(parsed.command, f"{error.filename or '<stdout>'}: {error.strerror}")
         return 2
+    except MemoryError:
+        print(f"moses-rerank {parsed.command}: out of memory; do less at a time", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         _tell(parsed.command, "stopped")
         return 130

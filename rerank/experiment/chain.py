@@ -9,13 +9,14 @@ from features.kinds.language_model import require_kenlm
 from features.models.training.request import ParallelFiles, TrainingFiles, train_model
 from features.request import together
 from moses_io.errors import InputError
+from moses_io.locks import locked
 from moses_io.nbest import read_nbest
 from moses_io.streams import check_plain
 from moses_io.text import read_lines, read_references
 from moses_io.weights import read_weights, weight_files
 from rerank.append import check_labels, join_features, write_features
 from rerank.experiment.file import Experiment, ModelEntry, NbestFiles
-from rerank.experiment.stages import Stage, locked, make_or_go_on, run_stages
+from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.tuning.ablation import Ablation, write_ablation

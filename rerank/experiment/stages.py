@@ -1,19 +1,18 @@
 """Stages of an experiment: each is done again only when what it reads or made has changed."""
 
-import contextlib
-import fcntl
 import glob
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from features.progress import note
 from moses_io.errors import InputError
+from moses_io.json_files import read_json
 from moses_io.streams import check_plain, digest, open_output, remove_halves
 from rerank import __version__
 from rerank.experiment.workers import Workers
@@ -121,11 +120,7 @@ def _read_record(path: Path) -> dict[str, dict[str, Any]]:
     """Return what `_Record` has written."""
     if path.is_symlink():
         raise InputError(f"{path}: a symbolic link, expected a file of an earlier run; remove it")
-    check_plain(str(path))
-    try:
-        stages = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        stages = None
+    stages = read_json(path)
     if not isinstance(stages, dict) or not all(isinstance(stage, dict) for stage in stages.values()):
         raise InputError(f"{path}: cannot be read; remove the folder of results to do everything again")
     return stages
@@ -213,14 +208,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder of results for this process, unless another one does, which is an `InputError`."""
-    with open(folder / ".lock", "w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{folder}: another run is at work here") from None
-        yield

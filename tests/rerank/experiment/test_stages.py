@@ -10,7 +10,7 @@ import pytest
 
 from moses_io.errors import InputError
 from moses_io.streams import open_output
-from rerank.experiment.stages import Stage, locked, make_or_go_on, run_stages
+from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 
 
 def copy(name: str, source: Path, target: Path, settings: object = None) -> Stage:
@@ -172,13 +172,6 @@ def test_a_folder_that_was_moved_is_up_to_date(tmp_path: Path) -> None:
     (tmp_path / "x").rename(tmp_path / "y")
     a, folder, record = (tmp_path / "y" / name for name in names)
     assert done([train(a, folder, 1)], record) == []
-
-
-def test_one_run_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(InputError, match="another run is at work here"), locked(tmp_path):
-        pass
-    with locked(tmp_path):
-        pass
 
 
 def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Stage:
