@@ -120,9 +120,13 @@ def _read_record(path: Path) -> dict[str, dict[str, Any]]:
     """Return what `_Record` has written."""
     if path.is_symlink():
         raise InputError(f"{path}: a symbolic link, expected a file of an earlier run; remove it")
-    stages = read_json(path)
+    again = "remove the folder of results to do everything again"
+    try:
+        stages = read_json(path)
+    except InputError as error:
+        raise InputError(f"{error}; {again}") from None
     if not isinstance(stages, dict) or not all(isinstance(stage, dict) for stage in stages.values()):
-        raise InputError(f"{path}: cannot be read; remove the folder of results to do everything again")
+        raise InputError(f"{path}: no record of stages; {again}")
     return stages
 
 

@@ -12,8 +12,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-MOST_BYTES, MOST_LEVELS = 2**20, 16
-"""Size of the largest file that is read, and tables and lists inside each other."""
+MOST_BYTES, LONGEST, MOST_LEVELS = 2**18, 10_000, 16
+"""Sizes of the largest file and the longest line that are read, and tables and lists inside each other."""
 
 
 def read_toml(path: str) -> dict[str, Any]:
@@ -30,7 +30,9 @@ def read_toml(path: str) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     if len(content) > MOST_BYTES:
-        raise InputError(f"{path}: larger than {MOST_BYTES // 2**20} MB, expected a small file of TOML")
+        raise InputError(f"{path}: larger than {MOST_BYTES // 2**10} KB, expected a small file of TOML")
+    if max(map(len, content.split(b"\n"))) > LONGEST:
+        raise InputError(f"{path}: expected lines of at most {LONGEST:,} bytes")
     try:
         table = tomllib.loads(content.decode("utf-8"))
     except tomllib.TOMLDecodeError as error:

@@ -39,8 +39,8 @@ def test_what_is_no_file_of_a_sensible_size(tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as stream:
         stream.truncate(MOST_BYTES + 1)
     for name, message in (
-        ("", "a folder, expected a file"),
-        ("pipe", "pipe: not a plain file, expected a file"),
+        ("", "a folder, expected a plain file"),
+        ("pipe", "pipe: a pipe or a device, expected a plain file"),
         ("nowhere", "nowhere: No such file or directory"),
         ("large", "large: larger than 64 MB"),
     ):

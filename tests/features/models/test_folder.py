@@ -156,7 +156,7 @@ def test_pieces_that_a_model_of_words_has(kept: Path) -> None:
 def test_what_stands_in_place_of_a_part(kept: Path, name: str) -> None:
     path = kept / name
     path.unlink()
-    for make, message in ((path.mkdir, "a folder, expected a file"), (partial(os.mkfifo, path), "not a plain file")):
+    for make, message in ((path.mkdir, "a folder"), (partial(os.mkfifo, path), "a pipe or a device")):
         make()
         with pytest.raises(InputError, match=rf"{name}: {message}"):
             load_model(kept, CPU)

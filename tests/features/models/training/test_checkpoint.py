@@ -80,7 +80,7 @@ def test_what_is_no_checkpoint(run: Run, tmp_path: Path) -> None:
         assert "damaged" in refused(run, path)
     path.unlink()
     path.mkdir()
-    assert "a folder, expected a file" in refused(run, path)
+    assert "a folder, expected a plain file" in refused(run, path)
 
 
 def test_of_another_training(run: Run, tmp_path: Path) -> None:
