@@ -48,8 +48,10 @@ def class_of_module(kind: str, folder: str) -> Kind:
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise InputError(f"unknown feature {kind!r}: no {path}, and no such module is installed{known}") from None
         raise InputError(f"feature {kind!r}: {error}") from None
-    if not callable(getattr(module, attribute, None)):
-        raise InputError(f"unknown feature {kind!r}: {module.__file__ or name} has no class {attribute!r}{known}")
+    kind_class = getattr(module, attribute, None)
+    if not isinstance(kind_class, type) or not any("__call__" in vars(base) for base in kind_class.__mro__):
+        origin = module.__file__ or name
+        raise InputError(f"unknown feature {kind!r}: {origin} has no class {attribute!r} with __call__{known}")
     return _row(f"{module.__name__}:{attribute}", attribute.replace("_", ""), name)
 
 

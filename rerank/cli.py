@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -23,6 +24,8 @@ OUTPUTS = ("output", "reranked")
 
 LONGEST = 500
 """Letters of a line that tells of a fault."""
+
+_LONG_WORD = re.compile(r"(\S{80})\S{40,}(\S{80})")
 
 
 class Parser(argparse.ArgumentParser):
@@ -70,7 +73,7 @@ def _tell(command: str, message: str) -> None:
 
 
 def _line(message: str) -> str:
-    line = printable(message)
+    line = _LONG_WORD.sub(r"\1…\2", printable(message))
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
@@ -90,6 +93,8 @@ def _check_outputs(parsed: argparse.Namespace) -> None:
     paths = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed).items()}
     outputs = [path for name in OUTPUTS for path in paths.get(name, []) if path is not None]
     inputs = [path for name, values in paths.items() if name not in OUTPUTS for path in values if isinstance(path, str)]
+    if any("\0" in path for path in (*inputs, *outputs)):
+        raise InputError("a name has a NUL in it, which no file can have")
     if len({os.path.realpath(path) for path in outputs}) < len(outputs):
         raise InputError("--output and --nbest name the same place")
     for output in outputs:

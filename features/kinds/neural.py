@@ -35,11 +35,13 @@ class Neural(ModelFeature):
     def needs(cls, argument: str) -> list[Need]:
         """Return one need, of one model."""
         folders, names = split_values(argument)
-        for name in names:
+        for place, name in enumerate(names):
             if name not in VALUES:
                 raise InputError(
                     f"feature 'neural:{argument}': unknown value {shown(name)}{nearest(name, list(VALUES))}"
                 )
+            if name in names[:place]:
+                raise InputError(f"feature 'neural:{argument}': value '{name}' stands there twice")
         return [Need(cls._folders(folders), names or ("logprob",))]
 
     @classmethod

@@ -13,7 +13,7 @@ from scipy.optimize import Bounds, minimize
 
 from features.arrays import Array
 from moses_io.errors import InputError, shown
-from rerank.tuners.problem import Problem, Tuned, check_numbers
+from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ExpectedSettings:
             raise InputError(f"entropies: expected a list of numbers, found {shown(stages)}")
         for stage in stages:
             check_numbers(0, entropies=stage)
-        check_numbers(1, whole=True, steps=self.steps)
+        check_numbers(1, whole=True, most=MOST_TIMES, steps=self.steps)
         check_numbers(0, ridge=self.ridge)
 
     @property

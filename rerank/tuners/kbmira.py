@@ -17,7 +17,7 @@ from features.compiled import compiled
 from moses_io.errors import InputError, shown
 from rerank.candidates import Sparse
 from rerank.metrics.formula import Parts, length, value
-from rerank.tuners.problem import Problem, Tuned, check_numbers
+from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class KbmiraSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(1, whole=True, iterations=self.iterations)
+        check_numbers(1, whole=True, most=MOST_TIMES, iterations=self.iterations)
         check_numbers(0, whole=True, seed=self.seed)
         check_numbers(0, above=True, step=self.step, decay=self.decay)
         check_numbers(0, ridge=self.ridge)

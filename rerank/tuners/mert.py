@@ -16,7 +16,7 @@ import numpy as np
 from features.arrays import Array, Integers
 from features.compiled import compiled
 from rerank.metrics.formula import Parts, value
-from rerank.tuners.problem import Problem, Tuned, check_numbers
+from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 LEAST_GAIN = 1e-5
 NOISE = 1.0
@@ -44,7 +44,8 @@ class MertSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(0, whole=True, restarts=self.restarts, directions=self.directions, seed=self.seed)
+        check_numbers(0, whole=True, most=MOST_TIMES, restarts=self.restarts, directions=self.directions)
+        check_numbers(0, whole=True, seed=self.seed)
         check_numbers(0, ridge=self.ridge)
 
     @property

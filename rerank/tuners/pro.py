@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from features.arrays import Array, Integers
 from moses_io.errors import InputError
-from rerank.tuners.problem import Problem, Tuned, check_numbers
+from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ProSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(1, whole=True, pairs=self.pairs, kept=self.kept)
+        check_numbers(1, whole=True, most=MOST_TIMES, pairs=self.pairs, kept=self.kept)
         check_numbers(0, whole=True, seed=self.seed)
         check_numbers(0, above=True, least=self.least, ridge=self.ridge)
 

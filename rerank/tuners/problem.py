@@ -11,6 +11,8 @@ from rerank.metrics.formula import Formula
 
 MOST = 10**18
 """The largest number that a setting can be."""
+MOST_TIMES = 10**6
+"""The same of a setting that says how often something is done, or to how many."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,8 @@ class Tuned:
     runs: tuple[float, ...] = ()
 
 
-def check_numbers(bound: int, whole: bool = False, above: bool = False, **settings: object) -> None:
-    """Refuse settings that are not numbers from a bound, or `above` it, up to `MOST`, or `whole` ones.
+def check_numbers(bound: int, whole: bool = False, above: bool = False, most: int = MOST, **settings: object) -> None:
+    """Refuse settings that are not numbers from a bound, or `above` it, up to another one, or `whole` ones.
 
     Raises:
         InputError: a setting is something else.
@@ -93,5 +95,5 @@ def check_numbers(bound: int, whole: bool = False, above: bool = False, **settin
         kinds = int if whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds) or not (value > bound if above else value >= bound):
             raise InputError(f"{name}: expected {expected}, found {shown(value)}")
-        if value > MOST:
-            raise InputError(f"{name}: expected {expected} and at most {MOST:.0e}, found {shown(value)}")
+        if value > most:
+            raise InputError(f"{name}: expected {expected} and at most {most:.0e}, found {shown(value)}")

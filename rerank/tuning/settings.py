@@ -6,7 +6,7 @@ from typing import Any
 from moses_io.errors import InputError, nearest, shown
 from rerank.metrics.metric import Metric
 from rerank.tuners import moses
-from rerank.tuners.problem import check_numbers
+from rerank.tuners.problem import MOST_TIMES, check_numbers
 from rerank.tuners.table import TUNERS, Tuning
 
 
@@ -37,7 +37,7 @@ def settle(values: dict[str, Any]) -> Tuning:
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
     tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
     Metric(tuning.metric)
-    check_numbers(1, whole=True, runs=tuning.runs)
+    check_numbers(1, whole=True, most=MOST_TIMES, runs=tuning.runs)
     if tuning.parity not in ("", "moses"):
         raise InputError(f"parity: expected 'moses', found {shown(tuning.parity)}")
     plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze

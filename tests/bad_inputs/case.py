@@ -142,7 +142,7 @@ def _wait(child: int, begin: float) -> tuple[int, int]:
 def faults(case: Case, outcome: Outcome) -> list[str]:
     """Return what is wrong with how a case ended."""
     lines = [line for line in outcome.err.split("\n") if line]
-    said = [line for line in lines if line.startswith("moses-rerank ")]
+    said = [line for line in lines if line.startswith("moses-rerank")]
     shown = outcome.err + (outcome.out if case.arguments[0] in TALKING else "")
     refused = outcome.status == 2
     wrong = {

@@ -71,9 +71,11 @@ def feature_cases(valid: Path) -> Iterator[Case]:
     for kind, contents in TABLES.items():
         for name, content in contents.items():
             yield Case(f"{kind} {name}", (*score, "--feature", f"{kind}:table"), {"table": content})
-    model = (*score, "--feature", f"neural:{valid}/forward", "--cache", "cache")
+    model = (*score, "--feature", f"neural:{valid}/forward", "--cache")
+    for name, path in (("device", "/dev/null"), ("nowhere", "/dev/null/x"), ("text", f"{valid}/dev.de")):
+        yield Case(f"cache is {name}", (*model, path))
     for name, content in (("text", b"x" * 5000), ("empty", b""), ("head", b"SQLite format 3\0" + bytes(500))):
-        yield Case(f"cache {name}", model, {"cache/scores.sqlite": content}, statuses=EITHER)
+        yield Case(f"cache {name}", (*model, "cache"), {"cache/scores.sqlite": content}, statuses=EITHER)
     yield Case("a label twice", (*score, "--feature", "A=length", "--feature", "A=copied"))
     yield Case("a label of the list", (*score, "--feature", "LM0=length"))
     yield Case(

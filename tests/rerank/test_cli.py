@@ -94,6 +94,8 @@ def test_messages_are_short(command: Command, write: Write, capfdbinary: pytest.
     assert max(map(len, err.split("\n"))) < 600
     status, _, err = command("rerank", nbest, "--weights", write("w", f"{long}= 1\n{long}y= 1\n"))
     assert (status, max(map(len, err.split("\n"))) < 600) == (2, True)
+    status, _, err = command("rerank", nbest, "--weights", f"{'x/' * 300}weights")
+    assert (status, err.split(" ")[2]) == (2, f"{'x/' * 40}…{'x/' * 36}weights:")
     with pytest.raises(SystemExit):
         command("rerank", nbest, "--weights", "w", "--sentences", "9" * 5000)
     refused = capfdbinary.readouterr().err.decode()

@@ -135,7 +135,8 @@ def test_a_file_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a = " + "[" * 100_000, ": nested too deeply"),
+        ("a = " + "[" * 9_000, ": nested too deeply"),
+        ("a" + ".a" * 9_000 + " = 1", ": expected lines of at most 10,000 bytes"),
         ("a" + ".a" * 2000 + " = 1", ": more than 16 tables or lists inside each other"),
         ("a = " + "[" * 20 + "]" * 20, ": more than 16 tables or lists inside each other"),
         (f"a = {'9' * 5000}", ": a number of too many digits"),
@@ -145,7 +146,7 @@ def test_a_file_that_is_not_there() -> None:
         ('[features]\n"N\\u0000" = "length"', ": a NUL in 'N\\x00'"),
         (b"a = 1\n# caf\xe9\n", ":2: not TOML, which is in UTF-8"),
         (b"a = 1\n\0", ": "),
-        (b"#" * (2**20 + 1), ": larger than 1 MB, expected a small file of TOML"),
+        (b"#\n" * 2**18, ": larger than 256 KB, expected a small file of TOML"),
     ],
     ids=lambda value: str(value[:24]),
 )
@@ -182,7 +183,7 @@ def test_a_feature_is_of_a_module_beside_the_file_and_nothing_else_is_run(
 ) -> None:
     (tmp_path / "beside").mkdir()
     (tmp_path / "models" / "old").mkdir(parents=True)
-    write("beside/mine_beside.py", "class Mine: ...\n")
+    write("beside/mine_beside.py", "class Mine:\n    def __call__(self, sentences): ...\n")
     write("mine_beside.py", "raise ValueError('this is not beside the file')\n")
     write("beside/redis.py", "raise ValueError('nobody named this')\n")
     text = EXPERIMENT.replace("models/old", "../models/old").replace('"length"', '"mine_beside:Mine"')

@@ -148,7 +148,10 @@ def test_numbers_as_large_and_as_small_as_a_list_may_have(tuner: str) -> None:
             for value in (float("inf"), float("nan"), True)
         ),
         ({"step": 10**400}, "step: expected a number above 0 and at most 1e.18, found 1000"),
-        ({"iterations": 10**400}, "iterations: expected a whole number from 1 and at most 1e.18, found 1000"),
+        ({"iterations": 10**400}, "iterations: expected a whole number from 1 and at most 1e.06, found 1000"),
+        ({"runs": 10**12}, "runs: expected a whole number from 1 and at most 1e.06, found 1000000000000"),
+        ({"tuner": "mert", "directions": 10**12}, "directions: expected a whole number from 0 and at most 1e.06"),
+        ({"seed": 10**19}, "seed: expected a whole number from 0 and at most 1e.18"),
         ({"decay": float("nan")}, "decay: expected a number above 0, found nan"),
         ({"tuner": "expected", "entropies": [0.1, float("inf")]}, "entropies: expected a number from 0"),
         ({"tuner": "expected", "entropies": []}, "entropies: expected a list of numbers"),
