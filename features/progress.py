@@ -32,7 +32,8 @@ class Bar:
         self._progress.update(self._task, advance=units, note=status)
         if self._progress.disable and time.monotonic() - self._last_line > PAUSE:
             self._last_line = time.monotonic()
-            note(f"{self._description}: {self._done} of {self._total} {status}".rstrip())
+            what = "" if _speaker else f"{self._description}: "
+            note(f"{what}{self._done} of {self._total} {status}".rstrip())
 
 
 @contextmanager

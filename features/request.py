@@ -1,41 +1,43 @@
 """Requests of features: a label, a kind of the table, of a package or of a module, and its argument."""
 
-import functools
-import importlib
-import importlib.metadata
 import importlib.util
 import os
 import re
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from features.foreign import class_of_module, packaged
 from features.table import FEATURES, Kind
-from moses_io.errors import InputError, nearest
-
-ENTRY_POINTS = "moses_rerank.features"
-"""Entry points of packages that bring features: name = `module:Class`."""
+from moses_io.errors import InputError
 
 REST = re.compile("Rest[0-9]*")
 """Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
 
-_LABEL = re.compile("[A-Za-z][0-9A-Za-z]*")
+_LABEL = re.compile("[A-Za-z][0-9A-Za-z]{0,99}")
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
 class FeatureRequest:
-    """A feature by name: `[LABEL=]KIND[:ARG]`, or `[LABEL=]module:Class[:ARG]`."""
+    """A feature by name: `[LABEL=]KIND[:ARG]`, or `[LABEL=]module:Class[:ARG]`.
+
+    Attributes:
+        label: its name in a list.
+        kind: a row of the table, of a package, or `module:Class`.
+        argument: what stands behind it.
+        folder: where the file `module.py` is looked for; empty for the working folder.
+    """
 
     label: str
     kind: str
     argument: str
+    folder: str = ""
 
     @property
     def row(self) -> Kind:
         """What the table, or a package, says of the kind."""
-        return _row(self.kind)
+        return _row(self.kind, self.folder)
 
     @property
     def parts(self) -> list[str]:
@@ -51,11 +53,6 @@ class FeatureRequest:
         if self.row.takes != "models":
             return set()
         return {tuple(self.parts)} if self.kind == "ensemble" else {(part,) for part in self.parts}
-
-    @property
-    def text(self) -> str:
-        """The kind and its argument as they are written."""
-        return f"{self.kind}:{self.argument}" if self.argument else self.kind
 
     def with_parts(self, parts: Sequence[str]) -> "FeatureRequest":
         """Return the request with other folders or files, and the same values of them."""
@@ -88,8 +85,8 @@ def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
     return folders, tuple(names.split(","))
 
 
-def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
-    """Read requests; without a label, the kind's own with the next free number.
+def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureRequest]:
+    """Read requests; without a label, the kind's own with the next free number. Users' modules are in the folder.
 
     Raises:
         InputError: an unknown kind, a label that Moses' tools would not take for a dense one, a label of two features,
@@ -99,19 +96,20 @@ def parse_requests(texts: Sequence[str]) -> list[FeatureRequest]:
     for text in texts:
         labelled = re.fullmatch("([^=:]*)=(.*)", text)
         kind, argument = _split(labelled.group(2) if labelled else text)
-        row = _row(kind)
+        row = _row(kind, folder)
         if (argument and not row.argument) or (row.argument and not argument and not row.optional):
             raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
         taken = {request.label for request in requests}
         free = (name for n in range(len(texts)) if (name := f"{row.label}{n}") not in taken)
         label = labelled.group(1) if labelled else next(free)
         if not _LABEL.fullmatch(label):
-            raise InputError(f"label {label!r}: expected a letter, then letters and digits; Moses' tools need it so")
+            expected = "expected a letter, then letters and digits, 100 at most; Moses' tools need it so"
+            raise InputError(f"label {label!r}: {expected}")
         if (kind == "rest") != bool(REST.fullmatch(label)):
             raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
         if label in taken:
             raise InputError(f"label {label!r} is given to two features")
-        requests.append(FeatureRequest(label, kind, argument))
+        requests.append(FeatureRequest(label, kind, argument, folder))
     return requests
 
 
@@ -134,17 +132,6 @@ def usage(kind: str, row: Kind) -> str:
     return f"{kind}:{row.argument}" if row.argument else kind
 
 
-@functools.cache
-def packaged() -> dict[str, Kind]:
-    """Return the features that installed packages bring."""
-    points = importlib.metadata.entry_points(group=ENTRY_POINTS)
-    return {point.name: _foreign(point.value, point.name.title(), point.value) for point in points}
-
-
-def _foreign(target: str, label: str, origin: str) -> Kind:
-    return Kind(target, label, f"of {origin}", "ARG", optional=True)
-
-
 def _rows() -> dict[str, Kind]:
     return packaged() | FEATURES
 
@@ -158,22 +145,6 @@ def _split(text: str) -> tuple[str, str]:
     return kind, argument
 
 
-def _row(kind: str) -> Kind:
-    """Return a row of the table, or one for `module:Class`, also of a file in the working folder.
-
-    Raises:
-        InputError: there is none.
-    """
-    if kind in _rows():
-        return _rows()[kind]
-    module, colon, name = kind.partition(":")
-    if "" not in sys.path:
-        sys.path.append("")  # the working folder, where commands look for files, too
-    try:
-        known = colon and importlib.util.find_spec(module)
-        target = getattr(importlib.import_module(module), name, None) if known else None
-    except ImportError as error:
-        raise InputError(f"feature {kind!r}: {error}") from None
-    if target is None:
-        raise InputError(f"unknown feature {kind!r}{nearest(kind, list(_rows()))}")
-    return _foreign(kind, name.replace("_", ""), module)
+def _row(kind: str, folder: str) -> Kind:
+    """Return a row of the table or of a package, or one for `module:Class`; an `InputError` if there is none."""
+    return _rows().get(kind) or class_of_module(kind, folder)

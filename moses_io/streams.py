@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import stat
 import sys
 import tempfile
 import zlib
@@ -54,6 +55,20 @@ def open_input(path: str) -> Iterator[BinaryIO]:
         yield stack.enter_context(unpack(raw)) if unpack else raw
 
 
+def check_plain(path: str | Path) -> None:
+    """Refuse what must be read more than once, or to its end, and is no plain file: a folder, a pipe, a device.
+
+    Raises:
+        InputError: it is one, or is not there.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'a pipe or a device'}, expected a plain file")
+
+
 def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
 
@@ -92,11 +107,16 @@ class _Target(FileIO):
 
 def digest(path: Path) -> str:
     """Return the first 12 hexadecimal digits of the SHA-256 of a file's bytes; enough to tell contents apart."""
+    return sha256(path)[:12]
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal digits."""
     total = hashlib.sha256()
     with open(path, "rb") as stream:
         while block := stream.read(1 << 20):
             total.update(block)
-    return total.hexdigest()[:12]
+    return total.hexdigest()
 
 
 @contextlib.contextmanager
@@ -141,7 +161,8 @@ def open_output(path: str) -> Iterator[BinaryIO]:
 def remove_halves(path: Path) -> None:
     """Remove what writings of a file left beside it that were killed; see `open_output`."""
     for half in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}"):
-        half.unlink(missing_ok=True)
+        if half.is_file():
+            half.unlink(missing_ok=True)
 
 
 def _packed(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from moses_io.errors import Fault, InputError, counted, printable, shown
 from moses_io.hypothesis import UNLABELLED, Hypothesis
-from moses_io.streams import name_of, numbered_lines, open_output
+from moses_io.streams import STANDARD, check_plain, name_of, numbered_lines, open_output
 from moses_io.text import LARGEST, decode, encode, no_number, number, tokens, without_line_end
 
 _NO_WEIGHT = re.compile(r"(^[^ ]+=| UNTUNEABLE)$")
@@ -46,6 +46,8 @@ def _read(path: str, files: list[str]) -> Weights:
     """Read weights, and add the files that were read."""
     if path in files:
         raise InputError(f"{name_of(path)}: names itself as its weight file")
+    if path != STANDARD:
+        check_plain(path)
     files.append(path)
     sectioned: Weights = {}
     plain: dict[str, list[float]] = {}

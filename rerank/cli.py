@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn, cast
 
-from moses_io.errors import InputError, printable
+from moses_io.errors import QUOTED, InputError, printable
 from rerank import __version__
 
 COMMANDS = (
@@ -29,11 +29,11 @@ _LONG_WORD = re.compile(r"(\S{80})\S{40,}(\S{80})")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose line about arguments is as any other one that tells of a fault."""
+    """A parser that tells in one line what is wrong with the arguments."""
 
     def error(self, message: str) -> NoReturn:
-        """End with the usage and the fault."""
-        super().error(_line(message))
+        """End with the fault."""
+        self.exit(2, _line(f"{self.prog}: {message}; see --help") + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,8 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _keep_closed_streams()
     if sys.stdout:
         cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
-    parsed = _parser().parse_args(arguments)
+    parsed, unknown = _parser().parse_known_args(arguments)
     try:
+        if unknown:
+            raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}; see --help")
         _check_outputs(parsed)
         status: int = parsed.run(parsed) or 0
         if sys.stdout:
@@ -56,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         _close_stdout()
         _tell(parsed.command, f"{error.filename or '<stdout>'}: {error.strerror}")
+        return 2
+    except MemoryError:
+        print(f"moses-rerank {parsed.command}: out of memory; do less at a time", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         _tell(parsed.command, "stopped")

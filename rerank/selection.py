@@ -21,6 +21,9 @@ from rerank.candidates import FeatureSpace
 from rerank.collecting import collect, dense_features
 from rerank.weights import unused_weights
 
+MOST_MISSING = 10_000_000
+"""Sentences without candidates, one after the other, that are filled."""
+
 
 @dataclass(frozen=True)
 class Holes:
@@ -139,12 +142,19 @@ def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceL
             raise InputError(f"{falls}; `moses-rerank validate --regroup` puts a list in order")
         if holes.sentences is not None:
             check_id(sentence_list, holes.sentences, "source")
-        for missing in range(expected, sentence_list.sentence):
-            yield holes.line(missing, place)
+        yield from _fill(expected, sentence_list.sentence, holes, place)
         yield sentence_list
         expected = sentence_list.sentence + 1
-    for missing in range(expected, holes.sentences or 0):
-        yield holes.line(missing, f"{place.rpartition(':')[0]}, at its end")
+    yield from _fill(expected, holes.sentences or 0, holes, f"{place.rpartition(':')[0]}, at its end")
+
+
+def _fill(start: int, end: int, holes: Holes, place: str) -> Iterator[bytes]:
+    """Yield the lines of sentences without candidates, unless there are so many that an id must be wrong."""
+    if end - start > MOST_MISSING and holes.blank:
+        many = f"{end - start} sentences before {end} have no candidates"
+        raise InputError(f"{place}: {many}, expected at most {MOST_MISSING} one after the other")
+    for missing in range(start, end):
+        yield holes.line(missing, place)
 
 
 def _write_list(stream: BinaryIO, sentence_list: SentenceList, scores: Array) -> None:

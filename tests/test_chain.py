@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from features.kinds.score_files import FORMS
 from features.models.tables import VALUES
 from rerank import __version__
 from rerank.sample import sample_experiment
@@ -34,6 +36,19 @@ Len = "length"
 
 [tuning]
 iterations = 10
+"""
+
+
+MINE = """\
+import numpy as np
+
+
+class Mine:
+    def __init__(self, argument, resources):
+        self.signature = "mine"
+
+    def __call__(self, sentences):
+        return np.array([[float(len(words) % 3)] for each in sentences for words in each.hypotheses])
 """
 
 
@@ -113,12 +128,13 @@ def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypat
 
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
     other = 'other = { preset = "rnnsearch", embedding = 8, hidden = 8, attention = 8, updates = 5 }\n\n[features]'
-    text = EXPERIMENT.replace("[features]", f'{other}\nOther = "neural:other"')
+    text = EXPERIMENT.replace("[features]", f'{other}\nOther = "neural:other"\nMine = "mine:Mine"')
+    (experiment.parent / "mine.py").write_text(MINE)
     work, results = experiment.parent / "work", []
     for jobs in (1, 2):
         experiment.write_text(text)
         status, out, err = command("run", experiment, "--device", "cpu", "--jobs", jobs)
-        assert (status, len(done(err))) == (0, 15)
+        assert (status, len(done(err))) == (0, 17), err
         results.append((out, gzip.decompress((work / "test.nbest.gz").read_bytes())))
         shutil.rmtree(work)
     assert results[0] == results[1]
@@ -206,6 +222,19 @@ def test_what_is_wrong_is_told_before_training(
     assert "perplexity" not in err
 
 
+def test_what_an_experiment_reads_and_writes_is_no_pipe_and_no_link(command: Command, experiment: Path) -> None:
+    work = experiment.parent / "work"
+    work.mkdir()
+    (work / "models").symlink_to(experiment.parent)
+    status, _, err = command("run", experiment)
+    assert (status, f"{work}/models: a symbolic link, expected a folder; remove it" in err) == (2, True)
+    for name in ("moses.ini", "test.nbest", "dev.en", "train.de"):
+        (experiment.parent / name).unlink()
+        os.mkfifo(experiment.parent / name)
+        status, _, err = command("run", experiment)
+        assert (status, f"{name}: a pipe or a device, expected a plain file" in err) == (2, True)
+
+
 def test_an_experiment_is_the_same_from_every_folder(
     command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,7 +305,7 @@ def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
     paths = [experiment.start, experiment.train.source, experiment.train.target]
     for part in (experiment.dev, experiment.test):
         paths += [part.source, *part.reference, part.nbest]
-    paths += [text.split(":")[1] for text in experiment.features.values() if text.startswith("kenlm")]
+    paths += [request.argument for request in experiment.features.values() if request.kind == "kenlm"]
     assert all(Path(path).is_file() for path in paths)
     assert experiment.output == tmp_path
 
@@ -295,9 +324,10 @@ def test_the_version_and_what_can_be_named(command: Command) -> None:
     assert len(names) == 25 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
     for setting in ("hidden=256\n", "cell=lstm  ", "lstm | gru | rnn\n", "sentinels=true\n", "schedule=linear "):
         assert f"  {setting}" in presets or f" {setting}" in presets
-    kinds, values = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
+    kinds, values, forms = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
     assert kinds[:2] == ["neural:DIR", "ensemble:DIR,DIR,…"] and "length[:SOURCE,TARGET]" in kinds
     assert values[1:] == list(VALUES)
+    assert forms[1:] == sorted([*FORMS, "fairseq"])
     with pytest.raises(SystemExit) as caught:
         command("--version")
     assert caught.value.code == 0

@@ -1,6 +1,5 @@
 """Scores that other tools made: read from a file, or from a program while it runs."""
 
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -8,8 +7,9 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import ListFeature, Resources, Sentence
+from features.kinds.program import ask
 from features.kinds.score_files import read_scores
-from moses_io.errors import InputError, shown
+from moses_io.errors import Fault, InputError, shown
 from moses_io.streams import digest
 from moses_io.text import encode, number, tokens
 
@@ -45,7 +45,7 @@ class Command:
     The program is started once for each batch of sentences, by the shell.
 
     Raises:
-        InputError: it fails, or does not print a line of as many numbers for each candidate.
+        InputError: it fails, does not print a line of as many numbers for each candidate, or does not end then.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -56,10 +56,11 @@ class Command:
         """(N, values)."""
         pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
         text = "".join(f"{' '.join(source)}\t{' '.join(hypothesis)}\n" for source, hypothesis in pairs)
-        program = subprocess.run(self._command, shell=True, input=encode(text), stdout=subprocess.PIPE, check=False)
-        if program.returncode:
-            raise InputError(f"feature 'command:{self._command}': exit status {program.returncode}")
-        lines = program.stdout.decode(errors="replace").split("\n")[:-1]
+        try:
+            printed = ask(self._command, encode(text), len(pairs))
+        except Fault as fault:
+            raise InputError(f"feature 'command:{self._command}': {fault}") from None
+        lines = printed.decode(errors="replace").split("\n")[:-1]
         rows = list(self._numbers(lines))
         if len(rows) != len(pairs) or len({len(row) for row in rows}) != 1:
             counts = f"{len(rows)} lines of numbers for {len(pairs)} candidates"

@@ -1,14 +1,4 @@
-"""What other scorers print, brought to numbers of which higher is better, in the order of the list.
-
-| form | a line looks like | what is kept |
-|---|---|---|
-| comet | `hyp.txt<TAB>Segment 3<TAB>score: 0.81` | the score |
-| fairseq | `H-3<TAB>-0.51<TAB>text`, `P-3 …` in any order | the score of H, by its number |
-| lamtram | `ll=-12.3 unk=1` | the log-likelihood, and minus the number of unknown words |
-| mantis | `3 ||| source ||| target ||| 1.7` | minus the last number, a loss |
-| nematus | a list with bare numbers at the end: `0 ||| text ||| LM0= -2 ||| -3 12.5` | minus these numbers, losses |
-| numbers | `-12.3 4`, marian-scorer among others | all numbers as they are |
-"""
+"""What other scorers print, brought to numbers of which higher is better, in the order of the list."""
 
 import re
 from collections.abc import Callable
@@ -19,6 +9,16 @@ from features.arrays import Array
 from moses_io.errors import InputError, shown
 from moses_io.streams import name_of
 from moses_io.text import no_number, number, read_lines, tokens
+
+LINES = {
+    "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81",
+    "fairseq": "H-3<TAB>-0.51<TAB>text, in any order; other lines are left out",
+    "lamtram": "ll=-12.3 unk=1; of unknown words minus the number",
+    "mantis": "3 ||| source ||| target ||| 1.7; the last number is a loss, minus it is kept",
+    "nematus": "0 ||| text ||| LM0= -2 ||| -3 12.5; minus the numbers at the end, which are losses",
+    "numbers": "-12.3 4; as they are, of marian-scorer among others",
+}
+"""What a line of each form looks like."""
 
 _COMET = re.compile(r".*\tSegment [0-9]+\tscore: *(\S+)")
 _FAIRSEQ = re.compile(r"H-([0-9]{1,18})\t(\S+)\t.*")
@@ -83,8 +83,8 @@ def read_scores(path: str) -> tuple[str, Array]:
     first, begin = next(iter(lines.items()), (1, ""))
     form = next((name for name, parse in FORMS.items() if _good(parse(begin))), "")
     if not form:
-        known = ", ".join([*FORMS, "fairseq"])
-        raise InputError(f"{name_of(path)}:{first}: expected scores as of {known}; found {shown(begin)}")
+        expected = "expected scores in a form that `moses-rerank features` lists"
+        raise InputError(f"{name_of(path)}:{first}: {expected}, found {shown(begin)}")
     rows: list[list[float | None]] = []
     for place, line in lines.items():
         row = FORMS[form](line)

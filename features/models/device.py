@@ -1,7 +1,10 @@
 """Where a model runs."""
 
+import contextlib
 import ctypes
+import os
 import sys
+from collections.abc import Iterator
 
 import torch
 
@@ -23,9 +26,27 @@ def find_device(name: str) -> torch.device:
     return torch.device("cpu")
 
 
+def memory_of(device: torch.device) -> int:
+    """Return the bytes of memory that a device has in all."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Tell whether torch, or Python, could not get memory."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+@contextlib.contextmanager
+def within_memory(advice: str) -> Iterator[None]:
+    """Turn what says that the memory does not suffice into an `InputError` with this advice."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise InputError(f"out of memory; {advice}") from None
 
 
 def _keep_freed_memory() -> None:

@@ -5,41 +5,32 @@ needs nothing else. While a model trains, the weights in its folder are those of
 `training.safetensors` holds what `--resume` needs.
 """
 
+import contextlib
+import hashlib
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
 
+from features.models.config import CONFIG, SIDES, ModelConfig, read_config
+from features.models.device import within_memory
 from features.models.network.model import EncoderDecoder
-from features.models.settings import Architecture, Training, override
 from features.models.vocabulary import Vocabulary, load_vocabulary
+from features.models.weights import load_network
 from features.progress import note
 from moses_io.errors import InputError
-from moses_io.streams import digest, open_output, remove_halves
+from moses_io.locks import LOCK, locked
+from moses_io.streams import check_plain, open_output, remove_halves, sha256
 
-FORMAT = 2
 CHECKPOINT = "training.safetensors"
 WEIGHTS = "model.safetensors"
 METRICS = "metrics.jsonl"
-_CONFIG = "config.json"
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """What `config.json` holds."""
-
-    preset: str  # the name that the model was trained by
-    direction: str  # `forward` for p(target|source), `backward` for p(source|target)
-    architecture: Architecture
-    training: Training
-    right_to_left: bool = False  # the network reads its target from the last word to the first
-    partner: str = ""  # folder, seen from this one, of the model that was trained together with it; empty if alone
-    corpus: str = ""  # digest of the text that it was trained on, and of dev
-    format: int = FORMAT  # version of the folder's format
+_BEGUN = {CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in ("vocabulary", "bpe"))}
+"""Files of a model that are there before it trains."""
 
 
 @dataclass(frozen=True)
@@ -65,35 +56,55 @@ class Model:
 
 def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target: Vocabulary) -> None:
     """Make the folder of a model that is about to train; see `check_free`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}") from None
+    _make(folder)
     source.save(folder, "source")
     target.save(folder, "target")
-    with open_output(str(folder / _CONFIG)) as stream:
+    with open_output(str(folder / CONFIG)) as stream:
         stream.write(json.dumps(asdict(config), indent=2).encode() + b"\n")
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Have a folder, made if need be, for one training alone; if it was made and nothing put into it, it goes again.
+
+    Raises:
+        InputError: the folder cannot be made, or another training is at work there.
+    """
+    was_there = folder.exists()
+    _make(folder)
+    try:
+        with locked(folder):
+            yield
+    finally:
+        if not was_there:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def check_free(folder: Path, resume: bool) -> None:
     """Refuse a folder that holds something, with an `InputError`; `resume` overlooks what a killed training began."""
-    begun = {_CONFIG, *(f"{side}.{kind}" for side in ("source", "target") for kind in ("vocabulary", "bpe"))}
     try:
-        files = [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else []
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder}: not a folder")
+        files = [path for path in folder.rglob("*") if path.is_file() and path.name != LOCK] if folder.exists() else []
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
     hidden = [path for path in files if any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    if [path for path in files if not (resume and (path.name in begun or path in hidden))]:
+    if [path for path in files if not (resume and (path.name in _BEGUN or path in hidden))]:
         raise InputError(f"{folder}: the folder is not empty; name another one, remove it, or go on with --resume")
+
+
+def _make(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: not a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None
 
 
 def remove_leftovers(folders: Iterable[Path]) -> None:
     """Remove what a killed training left half-written of our own files; nothing else is ours to remove."""
-    sides = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocabulary", "bpe")]
     for folder in folders:
-        for name in (_CONFIG, WEIGHTS, CHECKPOINT, METRICS, *sides):
+        for name in (WEIGHTS, CHECKPOINT, METRICS, *_BEGUN):
             remove_halves(folder / name)
 
 
@@ -104,51 +115,37 @@ def save_weights(folder: Path, network: EncoderDecoder) -> None:
         stream.write(safetensors.torch.save(tensors))
 
 
-def load_model(folder: Path, device: torch.device) -> Model:
-    """Read a model folder.
+def digest_of(folder: Path, names: Iterable[str]) -> str:
+    """Return what files hold, by name, as the first 12 digits that `sha256sum NAMES | sha256sum` prints in their order.
 
     Raises:
-        InputError: the folder is not one, is damaged, or is of a format that this version does not know.
+        InputError: a file is not there, or is no plain file.
     """
-    config = read_config(folder)
-    if not (folder / WEIGHTS).is_file():
+    total = hashlib.sha256()
+    for name in sorted(names):
+        check_plain(folder / name)
+        total.update(f"{sha256(folder / name)}  {name}\n".encode())
+    return total.hexdigest()[:12]
+
+
+def load_model(folder: Path, device: torch.device) -> Model:
+    """Read a model folder, whose parts must fit each other.
+
+    Raises:
+        InputError: the folder is not one, is damaged, is of a format that this version does not know, or does not fit
+            into the memory.
+    """
+    config, weights = read_config(folder), folder / WEIGHTS
+    if not os.path.lexists(weights):
         raise InputError(f"{folder}: no {WEIGHTS}; the training of this model did not get to its first epoch's end")
-    source, target = (load_vocabulary(folder, side, config.training.bpe > 0) for side in ("source", "target"))
-    network = EncoderDecoder(config.architecture, len(source), len(target))
-    try:
-        network.load_state_dict(safetensors.torch.load_file(folder / WEIGHTS))
-    except (safetensors.SafetensorError, RuntimeError, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(":")
-        raise InputError(f"{folder / WEIGHTS}: damaged, or of another model ({reason})") from None
-    network.to(device).eval()
+    check_plain(weights)
+    before = weights.stat()
+    digest = digest_of(folder, [*config.parts, WEIGHTS])
+    source, target = (load_vocabulary(folder, side, config.training.bpe > 0) for side in SIDES)
+    with within_memory(f"the model {folder} does not fit"):
+        network = load_network(weights, config.architecture, len(source), len(target)).to(device).eval()
+    if not os.path.samestat(before, weights.stat()):  # its training has found better ones meanwhile
+        return load_model(folder, device)
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
         note(f"{folder}: the training of this model has not ended; these are its best weights so far")
-    weights = digest(folder / WEIGHTS)
-    return Model(config=config, network=network, source=source, target=target, device=device, digest=weights)
-
-
-def read_config(folder: Path) -> ModelConfig:
-    """Read what a model folder is; settings that are younger than the folder have what its model was made with."""
-    path = folder / _CONFIG
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{folder}: not a model folder, it has no {_CONFIG}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
-    version = values.get("format") if isinstance(values, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path}: format {version}, this version reads format {FORMAT}")
-    try:
-        parts = {**values.pop("architecture")}
-        settings = _former_settings(parts) | parts | values.pop("training")
-        architecture, training = override(Architecture(), Training(), settings)
-        return ModelConfig(architecture=architecture, training=training, **values)
-    except (KeyError, TypeError, InputError) as error:
-        raise InputError(f"{path}: not the settings of a model ({error})") from None
-
-
-def _former_settings(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return settings of version 0.2 as they were, unwritten, in a model of an earlier one with these parts."""
-    fertility = parts.get("attention", Architecture.attention) if "fertility" in parts.get("objectives", ()) else 0
-    return {"softmax_bias": parts.get("bias", True), "fertility": fertility}
+    return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)

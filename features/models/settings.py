@@ -75,7 +75,10 @@ class Training:
 
 
 _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "fertility", "seed"}
-_LIMITS = {"dropout": 1, "smoothing": 1, "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16}
+_LIMITS = {
+    "dropout": 1, "smoothing": 1, "layers": 2**7, "encoder_layers": 2**7,
+    "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16,
+}  # fmt: skip
 CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "initial": ("zero", "learned"),
     "output": ("tanh", "state"),

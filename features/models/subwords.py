@@ -12,6 +12,9 @@ import sentencepiece
 from features.progress import note
 from moses_io.errors import InputError
 
+_START = "▁"
+"""Sentencepiece's mark of where a token begins."""
+
 
 class Subwords:
     """A trained sentencepiece model; `model` is its file's content."""
@@ -30,6 +33,13 @@ class Subwords:
         if token not in self._known:
             self._known[token] = self._processor.encode(_text(token), out_type=str) or [token]
         return self._known[token]
+
+    def gives(self, piece: str) -> bool:
+        """Tell whether cutting may give this piece: one that was learned, or a run of letters that were not."""
+        return self._learned(piece) or not any(map(self._learned, piece.replace(_START, "")))
+
+    def _learned(self, piece: str) -> bool:
+        return self._processor.piece_to_id(_text(piece)) != self._processor.unk_id()
 
 
 def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:

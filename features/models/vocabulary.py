@@ -7,7 +7,7 @@ from pathlib import Path
 from features.models.settings import Training
 from features.models.subwords import Subwords, learn
 from moses_io.errors import InputError
-from moses_io.streams import numbered_lines, open_output
+from moses_io.streams import check_plain, numbered_lines, open_output
 from moses_io.text import decode, encode
 
 PADDING, UNKNOWN, BEGIN, END = range(4)
@@ -51,19 +51,46 @@ def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> 
 
 
 def load_vocabulary(folder: Path, side: str, pieces: bool) -> Vocabulary:
-    """Read what `Vocabulary.save` wrote, of whole words or of pieces."""
+    """Read what `Vocabulary.save` wrote, of whole words or of pieces.
+
+    Raises:
+        InputError: a file is missing or damaged, or the two of pieces do not belong together.
+    """
     path, model = folder / f"{side}.vocabulary", folder / f"{side}.bpe"
-    words = [decode(line.removesuffix(b"\n")) for _, line in numbered_lines(str(path))]
-    if len(set(words)) != len(words):
-        raise InputError(f"{path}: a word stands there twice")
+    words = _read_words(path)
     if not pieces:
+        if model.exists():
+            raise InputError(f"{model}: the model is one of whole words, expected no such file")
         return Vocabulary(words)
+    check_plain(model)
     try:
-        return Vocabulary(words, Subwords(model.read_bytes()))
-    except OSError as error:
-        raise InputError(f"{model}: {error.strerror}") from None
+        subwords = Subwords(model.read_bytes())
     except InputError as error:
         raise InputError(f"{model}: {error}") from None
+    for number, word in enumerate(words, start=1):
+        if not subwords.gives(word):
+            raise InputError(f"{path}:{number}: {word!r} is no piece of {model.name}")
+    return Vocabulary(words, subwords)
+
+
+def _read_words(path: Path) -> list[str]:
+    check_plain(path)
+    words: dict[str, None] = {}
+    for number, line in numbered_lines(str(path)):
+        word = decode(line.removesuffix(b"\n"))
+        if not line.endswith(b"\n"):
+            raise InputError(f"{path}:{number}: cut off, expected a word and a line end")
+        if not _may_be_kept(word):
+            raise InputError(f"{path}:{number}: found {word!r}, expected one word and LF")
+        if word in words:
+            raise InputError(f"{path}:{number}: {word!r}: a word stands there twice")
+        words[word] = None
+    return list(words)
+
+
+def _may_be_kept(word: str) -> bool:
+    """Tell whether a word may stand in a vocabulary, where line ends of Windows are not to be taken for words."""
+    return word not in SPECIAL and word != "" and " " not in word and "\r" not in word
 
 
 def _pieces(tokens: Iterable[str], subwords: Subwords) -> list[str]:
@@ -72,6 +99,6 @@ def _pieces(tokens: Iterable[str], subwords: Subwords) -> list[str]:
 
 def _frequent(sentences: Iterable[Sequence[str]], frequency: int, size: int) -> list[str]:
     counts = collections.Counter(token for tokens in sentences for token in tokens)
-    kept = (word for word, count in counts.items() if count >= frequency and word not in SPECIAL)
+    kept = (word for word, count in counts.items() if count >= frequency and _may_be_kept(word))
     words = sorted(kept, key=lambda word: (-counts[word], word))
     return words[:size] if size else words

@@ -12,11 +12,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """List."""
+    from features.foreign import packaged
+    from features.kinds.score_files import LINES
     from features.models.tables import VALUES
     from features.progress import show
-    from features.request import packaged, usage
+    from features.request import usage
     from features.table import FEATURES
 
     show(f"{usage(name, row):<30}{row.description}" for name, row in (FEATURES | packaged()).items())
     show(["", "Behind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):"])
     show(f"{name:<30}{value.description}" for name, value in VALUES.items())
+    show(["", "Forms of a file of scores, told by its first line (scores:FILE):"])
+    show(f"{name:<30}{line}" for name, line in LINES.items())

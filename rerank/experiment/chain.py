@@ -1,20 +1,22 @@
 """The whole chain of an experiment: train, score, tune, rerank, evaluate."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 from features.feature import Resources
 from features.kinds.language_model import require_kenlm
 from features.models.training.request import ParallelFiles, TrainingFiles, train_model
-from features.request import parse_requests, together
+from features.request import together
 from moses_io.errors import InputError
+from moses_io.locks import locked
 from moses_io.nbest import read_nbest
+from moses_io.streams import check_plain
 from moses_io.text import read_lines, read_references
 from moses_io.weights import read_weights, weight_files
 from rerank.append import check_labels, join_features, write_features
 from rerank.experiment.file import Experiment, ModelEntry, NbestFiles
-from rerank.experiment.stages import Stage, locked, make_or_go_on, run_stages
+from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.selection import choose_by_total, read_holes, rerank
 from rerank.tuning.ablation import Ablation, write_ablation
@@ -37,12 +39,14 @@ def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1) 
 
 
 def _check(experiment: Experiment) -> None:
-    """Refuse, before the hours of training, what can be seen at once."""
+    """Refuse, before the hours of training, what can be seen at once; files are read more than once."""
+    for path in experiment.files:
+        check_plain(path)
     read_weights(experiment.start)
     for files in (experiment.dev, experiment.test):
         read_references([files.source, *files.reference])
         check_labels(next(read_nbest(files.nbest)), list(experiment.features))
-    if any(text.startswith("kenlm") for text in experiment.features.values()):
+    if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
         require_kenlm()
 
 
@@ -52,8 +56,11 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
     for path in (path for stage in stages for path in stage.outputs):
         if Path(path).resolve() in inputs:
             raise InputError(f"{path}: the experiment reads this file and would write over it; name another output")
+    models = experiment.output / "models"
+    if models.is_symlink():
+        raise InputError(f"{models}: a symbolic link, expected a folder; remove it")
     try:
-        (experiment.output / "models").mkdir(parents=True, exist_ok=True)
+        models.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{experiment.output}: {error.strerror}") from None
 
@@ -94,10 +101,10 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
     """Return a stage for each feature, or for those that read the same models, and one that joins them to the list."""
     if not experiment.features:
         return []
-    texts = [f"{label}={text.replace('{set}', name)}" for label, text in experiment.features.items()]
-    requests = [
-        each.with_parts([_model_path(experiment, part) for part in each.parts]) for each in parse_requests(texts)
-    ]
+    requests = []
+    for each in experiment.features.values():
+        request = replace(each, argument=each.argument.replace("{set}", name))
+        requests.append(request.with_parts([_model_path(experiment, part) for part in request.parts]))
     stages = []
     for group in together(requests):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")

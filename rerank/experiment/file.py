@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +12,11 @@ from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest, parse_requests, split_values
 from moses_io.errors import InputError, nearest
 from rerank.experiment.groups import Groups, expand_feature, expand_models
+from rerank.experiment.toml import read_toml
 from rerank.metrics.filters import Filters
 from rerank.tuners.table import Tuning
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import FOLDS, Caution
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 @dataclass(frozen=True)
@@ -58,8 +53,8 @@ class Experiment:
     """All of an experiment file; paths are absolute or relative to the folder of the file.
 
     Models are trained on `train`; `dev` stops training and tunes the weights, from those of `start`, which Moses
-    decoded with; `test` is reranked and evaluated. Of the features, label to KIND[:ARG], `neural:NAME` uses the model
-    of that name, `neural:NAME/forward` one of a pair. All results go to the folder `output`.
+    decoded with; `test` is reranked and evaluated. Of the features, by their labels, `neural:NAME` uses the model of
+    that name, `neural:NAME/forward` one of a pair. All results go to the folder `output`.
     """
 
     train: ParallelFiles
@@ -68,7 +63,7 @@ class Experiment:
     start: str
     output: Path
     models: dict[str, ModelEntry]
-    features: dict[str, str]
+    features: dict[str, FeatureRequest]
     tuning: TuningEntry
 
     @property
@@ -88,20 +83,13 @@ def read_experiment(path: str) -> Experiment:
     Raises:
         InputError: the file cannot be read, or a key is unknown, missing or of the wrong kind; the key is named.
     """
-    try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
+    values = read_toml(path)
     with _at(f"{path}: "):
         return _experiment(values, Path(path).resolve().parent)
 
 
 def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     _check_keys(values, Experiment, "")
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))  # for features `module:Class` in a file beside the experiment
     entries, groups = expand_models(_table(values, "models"))
     models = {name: _model(entry, f"models.{name}") for name, entry in entries.items()}
     features = _features(_table(values, "features"), groups, models, folder)
@@ -144,10 +132,12 @@ def _model(entry: Any, place: str) -> ModelEntry:
     return ModelEntry(request, start)
 
 
-def _features(texts: dict[str, Any], groups: Groups, models: dict[str, ModelEntry], folder: Path) -> dict[str, str]:
-    """Read features, one of a group once for each of its models."""
-    features: dict[str, str] = {}
-    requests = parse_requests([f"{label}={text}" for label, text in texts.items()])
+def _features(
+    texts: dict[str, Any], groups: Groups, models: dict[str, ModelEntry], folder: Path
+) -> dict[str, FeatureRequest]:
+    """Read features, one of a group once for each of its models; users' modules are beside the experiment file."""
+    features: dict[str, FeatureRequest] = {}
+    requests = parse_requests([f"{label}={text}" for label, text in texts.items()], str(folder))
     for request in (member for each in requests for member in expand_feature(each, groups)):
         with _at(f"features.{request.label}: "):
             if request.label in features:
@@ -156,7 +146,7 @@ def _features(texts: dict[str, Any], groups: Groups, models: dict[str, ModelEntr
             if request.row.takes == "models":
                 parts = [_model_folder(part, models, folder) for part in request.parts]
                 _check_values(request, models)
-            features[request.label] = request.with_parts(parts).text
+            features[request.label] = request.with_parts(parts)
     return features
 
 

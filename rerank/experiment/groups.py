@@ -1,5 +1,6 @@
 """Several models by one name: the presets and seeds of an entry, and the features that use them all."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,6 +10,14 @@ from moses_io.errors import InputError
 
 Groups = dict[str, tuple[str, ...]]
 """Names of the models behind a name."""
+
+MOST = 1000
+"""Models of a group."""
+
+LONGEST = 100
+"""Bytes of a name; folders are named after it, and file systems take 255."""
+
+_NAME = re.compile(r"\w[\w.-]*")
 
 
 class Member(NamedTuple):
@@ -21,33 +30,55 @@ class Member(NamedTuple):
 
 def members(presets: str, seeds: int) -> list[Member]:
     """Return the models of `--preset A,B --seeds N`; seeds count from 1."""
-    if seeds < 1:
-        raise InputError(f"seeds: expected a whole number from 1, found {seeds}")
-    return [Member(f"{preset}-{seed}", preset, seed) for preset in presets.split(",") for seed in range(1, seeds + 1)]
+    names = presets.split(",")
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MOST:
+        expected = f"expected a whole number from 1, and at most {MOST} models of one name"
+        raise InputError(f"seeds: {expected}, found {seeds!r}")
+    return [Member(f"{preset}-{seed}", preset, seed) for preset in names for seed in range(1, seeds + 1)]
 
 
 def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
-    """Replace entries with several presets (`"a,b"` or a list) or `seeds = N` by one a model, `NAME-PRESET-SEED`."""
+    """Replace entries with several presets (`"a,b"` or a list) or `seeds = N` by one a model, `NAME-PRESET-SEED`.
+
+    Raises:
+        InputError: a name that is not one of a folder, more models than `MOST`, or two of one name.
+    """
     expanded: dict[str, Any] = {}
     groups: Groups = {}
     for name, entry in entries.items():
-        presets = entry.get("preset") if isinstance(entry, dict) else None
-        if isinstance(presets, list):
-            presets = ",".join(str(preset) for preset in presets)
-        elif not isinstance(presets, str) or not ("," in presets or "seeds" in entry):
+        _check_name(name)
+        models = _models(name, entry)
+        if models is None:
             expanded[name] = entry
             continue
-        seeds = entry.get("seeds", 1)
-        if not isinstance(seeds, int):
-            raise InputError(f"models.{name}.seeds: expected a whole number from 1, found {seeds!r}")
-        others = {key: value for key, value in entry.items() if key != "seeds"}
-        models = {
-            f"{name}-{member.name}": {**others, "preset": member.preset, "seed": member.seed}
-            for member in members(presets, seeds)
-        }
+        for model in models:
+            if model in expanded or model in entries:
+                raise InputError(f"models.{name}: another entry makes a model {model!r}, too")
         expanded |= models
         groups[name] = tuple(models)
     return expanded, groups
+
+
+def _models(name: str, entry: Any) -> dict[str, Any] | None:
+    """Return the models of an entry with several presets or seeds, None for another one."""
+    presets = entry.get("preset") if isinstance(entry, dict) else None
+    if isinstance(presets, list):
+        presets = ",".join(str(preset) for preset in presets)
+    elif not isinstance(presets, str) or not ("," in presets or "seeds" in entry):
+        return None
+    others = {key: value for key, value in entry.items() if key != "seeds"}
+    try:
+        several = members(presets, entry.get("seeds", 1))
+    except InputError as error:
+        raise InputError(f"models.{name}.{error}") from None
+    return {f"{name}-{member.name}": {**others, "preset": member.preset, "seed": member.seed} for member in several}
+
+
+def _check_name(name: str) -> None:
+    """Refuse the name of a model or a group that is not that of a folder in any place."""
+    if not _NAME.fullmatch(name) or len(name.encode()) > LONGEST:
+        expected = f"letters, digits, '_', and behind the first '-' and '.', {LONGEST} bytes at most"
+        raise InputError(f"models: expected names of {expected}, found {name[:40]!r}")
 
 
 def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureRequest]:

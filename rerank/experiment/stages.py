@@ -1,18 +1,19 @@
 """Stages of an experiment: each is done again only when what it reads or made has changed."""
 
-import contextlib
-import fcntl
+import glob
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from features.progress import note
 from moses_io.errors import InputError
-from moses_io.streams import digest, open_output
+from moses_io.json_files import read_json
+from moses_io.streams import check_plain, digest, open_output, remove_halves
 from rerank import __version__
 from rerank.experiment.workers import Workers
 
@@ -33,24 +34,18 @@ class Stage:
     apart: bool = False
 
     def perform(self) -> None:
-        """Make the outputs; a folder that was there goes only when the new one is there."""
-        folders = [path for path in map(Path, self.outputs) if path.is_dir()]
-        for folder in folders:
-            folder.rename(_aside(folder))
-        try:
-            self.action()
-        except BaseException:
-            self.recover()
-            raise
-        for folder in folders:
-            shutil.rmtree(_aside(folder))
+        """Make the outputs, in the place of links and pipes that are there: where these lead is not ours."""
+        for path in map(Path, self.outputs):
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                path.unlink(missing_ok=True)
+        self.action()
 
-    def recover(self) -> None:
-        """Bring back a folder that was set aside, if the stage failed or was killed."""
-        for folder in map(Path, self.outputs):
-            if _aside(folder).is_dir():
-                shutil.rmtree(folder, ignore_errors=True)
-                _aside(folder).rename(folder)
+    def clear(self) -> None:
+        """Remove what is left beside folders that were made; a training of other settings may still go on."""
+        for path in map(Path, self.outputs):
+            for beside in _trainings(path):
+                if not (beside / path.name).exists():
+                    _remove(beside)
 
     def needs(self, other: "Stage") -> bool:
         """Tell whether it reads what the other makes."""
@@ -65,13 +60,13 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> None:
     record does not know is left alone.
 
     Raises:
-        InputError: before anything is done: a file that no stage makes is not there, one that a stage makes is there
-            already and not of this record, or the record cannot be read.
+        InputError: before anything is done: a file that no stage makes is not there or cannot be read twice, one that
+            a stage makes is there already and not of this record, or the record cannot be read.
     """
     record = _Record(path)
     _check_files(stages, record)
-    for stage in stages:
-        stage.recover()
+    for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
+        remove_halves(written)
     waiting = list(stages)
     running: dict[str, Stage] = {}
     with Workers(min(jobs, sum(stage.apart for stage in stages) or 1)) as workers:
@@ -97,17 +92,13 @@ class _Record:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._begun: dict[str, dict[str, Any]] = {}
-        try:
-            self.stages: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            self.stages = {}
-        except ValueError:
-            raise InputError(f"{path}: cannot be read; remove the folder of results to do everything again") from None
+        self.stages: dict[str, dict[str, Any]] = _read_record(path) if os.path.lexists(path) else {}
 
     def begin(self, stage: Stage) -> bool:
         """Note that a stage begins and return True, unless it is up to date."""
         before = _fingerprint(stage.inputs, stage.settings)
         if self.stages.get(stage.name) == {**before, "outputs": _digests(stage.outputs)}:
+            stage.clear()
             return False
         self._begun[stage.name] = before
         self.stages.setdefault(stage.name, {})
@@ -118,10 +109,29 @@ class _Record:
         """Note that a stage was done with what it read when it began."""
         self.stages[stage.name] = {**self._begun.pop(stage.name), "outputs": _digests(stage.outputs)}
         self._write()
+        stage.clear()
 
     def _write(self) -> None:
         with open_output(str(self._path)) as stream:
-            stream.write(json.dumps(self.stages, indent=1).encode() + b"\n")
+            stream.write(_as_json(self.stages))
+
+
+def _read_record(path: Path) -> dict[str, dict[str, Any]]:
+    """Return what `_Record` has written."""
+    if path.is_symlink():
+        raise InputError(f"{path}: a symbolic link, expected a file of an earlier run; remove it")
+    again = "remove the folder of results to do everything again"
+    try:
+        stages = read_json(path)
+    except InputError as error:
+        raise InputError(f"{error}; {again}") from None
+    if not isinstance(stages, dict) or not all(isinstance(stage, dict) for stage in stages.values()):
+        raise InputError(f"{path}: no record of stages; {again}")
+    return stages
+
+
+def _as_json(value: Any) -> bytes:
+    return json.dumps(value, indent=1).encode() + b"\n"
 
 
 def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
@@ -137,11 +147,7 @@ def _digests(paths: Sequence[str]) -> list[Any]:
 def _digest(path: Path) -> Any:
     if path.is_dir():
         return {str(child.relative_to(path)): digest(child) for child in sorted(path.rglob("*")) if child.is_file()}
-    return digest(path) if path.exists() else None
-
-
-def _aside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.before")
+    return digest(path) if path.is_file() else None
 
 
 def _ready(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
@@ -159,35 +165,50 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
     made = {Path(path) for stage in stages for path in stage.outputs}
     for stage in stages:
         for path in map(Path, stage.inputs):
-            if made.isdisjoint({path, *path.parents}) and not path.exists():
-                raise InputError(f"{path}: No such file or directory")
+            if made.isdisjoint({path, *path.parents}) and not path.is_dir():
+                check_plain(str(path))
         for path in map(Path, stage.outputs):
-            if stage.name not in record.stages and path.exists():
+            if stage.name not in record.stages and os.path.lexists(path):
                 raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
 
 
 def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:
-    """Make the folder of a stage beside its place and move it there.
+    """Make the folder of a stage beside its place and move it there; one that was there stays until then.
 
     What a killed run left of a stage with the same inputs and settings goes on: `make` begins a folder or finishes it.
+    One that was finished is known by the digests of its files, also in its place, if the run was killed before it
+    could record it; `Stage.clear` removes these digests.
     """
     place = Path(folder)
     key = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
     beside = place.with_name(f".{place.name}.training-{key}")
-    for other in place.parent.glob(f".{place.name}.training-*"):
-        if other != beside:
-            shutil.rmtree(other)
-    make(str(beside / place.name))
-    (beside / place.name).rename(place)
-    beside.rmdir()
+    new, before, finished = beside / place.name, beside / ".before", beside / ".finished"
+    links = any(path.is_symlink() for path in (beside, new, finished))
+    for other in _trainings(place):
+        if links or other != beside:
+            _remove(other)
+    digests = finished.read_bytes() if finished.is_file() else b""
+    if digests and digests == _as_json(_digest(place)):
+        return
+    if not digests or digests != _as_json(_digest(new)):
+        make(str(new))
+        with open_output(str(finished)) as stream:
+            stream.write(_as_json(_digest(new)))
+    if place.exists():
+        place.rename(before)
+    new.rename(place)
+    if before.exists():
+        _remove(before)
 
 
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder of results for this process, unless another one does, which is an `InputError`."""
-    with open(folder / ".lock", "w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{folder}: another run is at work here") from None
-        yield
+def _trainings(folder: Path) -> list[Path]:
+    """Return the places beside a folder in which it was made, or is being made, by settings and inputs."""
+    return list(folder.parent.glob(f".{glob.escape(folder.name)}.training-*"))
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, or what is in its place."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

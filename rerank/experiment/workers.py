@@ -19,6 +19,9 @@ GPUS = Path("/proc/driver/nvidia/gpus")
 PATIENCE = 30.0
 """Seconds that a process has to end by itself before it is killed."""
 
+_SAFE_PATH = "PYTHONSAFEPATH"
+"""Has Python look for no module in the working folder, where a new process would find a `signal.py` of the user."""
+
 Action = Callable[[], object]
 """Something to do that can be pickled."""
 
@@ -62,8 +65,8 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(name, action, theirs))
-        with _environment(_share(slot, self._jobs)):
+        process = context.Process(target=_work, args=(name, action, theirs, _SAFE_PATH in os.environ))
+        with _environment({_SAFE_PATH: "1"} | _share(slot, self._jobs)):
             process.start()
         theirs.close()
         self._running[process.sentinel] = _Process(name, slot, process, ours)
@@ -106,8 +109,10 @@ def do_all(actions: Mapping[str, Action], jobs: int) -> None:
             workers.wait()
 
 
-def _work(name: str, action: Action, reason: Connection) -> None:
+def _work(name: str, action: Action, reason: Connection, safe_path: bool) -> None:
     """Do something, and send the reason if it goes wrong; end with the parent."""
+    if not safe_path:
+        del os.environ[_SAFE_PATH]  # programs that this process starts are as they always are
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     speak_as(name)

@@ -1,5 +1,6 @@
 """Scores that were kept."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -29,9 +30,38 @@ def test_what_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("some text, which is longer than the head of a database" * 9)
     with pytest.raises(InputError, match=f"{FILE}: not a usable cache of scores"):
         Cache(str(tmp_path))
+    (tmp_path / FILE).unlink()
+    for make in (os.mkdir, os.mkfifo):
+        make(tmp_path / "other")
+        (tmp_path / "other").rename(tmp_path / FILE)
+        with pytest.raises(InputError, match=f"{FILE}: not a usable cache of scores"):
+            Cache(str(tmp_path))
+        (tmp_path / FILE).rename(tmp_path / make.__name__)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
         Cache(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "value = x''",
+        "value = substr(value, 2)",
+        "value = CAST(value || x'00' AS BLOB)",
+        "value = 'text of twelve'",
+        "value = 12",
+        "value = NULL",
+        "value = CAST(x'00' || substr(value, 2) AS BLOB)",
+        "key = x'6f74686572'",
+    ],
+)
+def test_what_is_not_as_it_was_kept_is_not_known(tmp_path: Path, damage: str) -> None:
+    cache = Cache(str(tmp_path))
+    cache.keep({b"key": b"\x01 values", b"another": b"\x02 values"})
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute(f"UPDATE scores SET {damage} WHERE key = ?", (b"key",))
+    database.close()
+    assert cache.look_up([b"key", b"other", b"another"]) == {b"another": b"\x02 values"}
 
 
 def test_the_command_keeps_scores(command: Command, sample: Path, models: dict[str, Path], tmp_path: Path) -> None:
@@ -45,4 +75,7 @@ def test_the_command_keeps_scores(command: Command, sample: Path, models: dict[s
     with sqlite3.connect(tmp_path / "cache" / FILE) as database:
         (count,) = database.execute("SELECT count(*) FROM scores").fetchone()
     assert 0 < count <= 60
+    assert command(*arguments, *resources)[1] == first
+    with sqlite3.connect(tmp_path / "cache" / FILE) as database:
+        database.execute("UPDATE scores SET value = substr(value, 2)")
     assert command(*arguments, *resources)[1] == first

@@ -178,7 +178,12 @@ def test_requests() -> None:
         (["A=length", "A=length"], "label 'A' is given to two features"),
         (["neural"], "feature 'neural': expected neural:DIR"),
         (["copied:3"], "feature 'copied:3': expected copied"),
-        (["A=nowhere.module:Class"], "feature 'nowhere.module:Class': No module named 'nowhere'"),
+        (["A=nowhere.module:Class"], "unknown feature 'nowhere.module:Class': no "),
+        (["A=nowhere.module:Class"], "/nowhere/module.py, and no such module is installed; known: neural, "),
+        (["neurall:models"], "/neurall.py, and no such module is installed; did you mean 'neural'?"),
+        (["lexica:lex.f2e"], "/lexica.py, and no such module is installed; did you mean 'lexical'?"),
+        (["string:digits"], "unknown feature 'string:digits': "),
+        ([f"{'A' * 101}=length"], "expected a letter, then letters and digits, 100 at most"),
         (["Rest=length"], "label 'Rest': Rest, Rest0 … are the labels of the feature rest"),
     ],
 )

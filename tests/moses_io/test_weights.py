@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,14 @@ def test_weight_files_of_an_ini(tmp_path: Path) -> None:
     (tmp_path / "sparse").write_text("[weight-file]\nsparse\n")
     with pytest.raises(InputError, match="sparse: names itself as its weight file"):
         read_weights(str(tmp_path / "m.ini"))
+
+
+def test_weights_are_a_plain_file(tmp_path: Path) -> None:
+    pipe, ini = tmp_path / "pipe", tmp_path / "moses.ini"
+    os.mkfifo(pipe)
+    ini.write_text("[weight-file]\npipe\n[weight]\nL= 1\n")
+    for path in (pipe, ini):
+        with pytest.raises(InputError, match="pipe: a pipe or a device, expected a plain file"):
+            read_weights(str(path))
+    with pytest.raises(InputError, match="/dev/zero: a pipe or a device, expected a plain file"):
+        read_weights("/dev/zero")

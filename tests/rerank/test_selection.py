@@ -83,3 +83,14 @@ def test_the_choice_of_the_decoder(tmp_path: Path, write: Write) -> None:
     assert (tmp_path / "out").read_bytes() == b"b\n\nd\n"
     with pytest.raises(InputError, match="sentence 1 has no candidates"):
         choose_by_total(str(nbest), read_holes(None, 3, "error"), str(tmp_path / "out"))
+
+
+def test_an_id_far_beyond_all_others_is_no_reason_to_write_for_ever(command: Command, write: Write) -> None:
+    nbest, weights = write("list", f"0 ||| a ||| L= 1\n{10**17} ||| b ||| L= 1\n"), write("w", "L= 1\n")
+    near, blank = write("near", "0 ||| a ||| L= 1\n"), ("--on-missing", "blank")
+    status, out, err = command("rerank", nbest, "--weights", weights, *blank, "--output", write("o", ""))
+    many = f"{10**17 - 1} sentences before {10**17} have no candidates, expected at most 10000000 one after the other"
+    assert (status, f"{nbest}:2: {many}" in err, out) == (2, True, b"")
+    status, _, err = command("rerank", near, "--weights", weights, "--sentences", 10**17, *blank)
+    assert (status, "near, at its end: 99999999999999999 sentences before" in err) == (2, True)
+    assert command("rerank", near, "--weights", weights, "--sentences", 1001, *blank)[1] == b"a\n" + b"\n" * 1000

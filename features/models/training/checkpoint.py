@@ -1,6 +1,7 @@
 """A training under way: all that it needs to go on, and the file from which a killed one does."""
 
 import dataclasses
+import hashlib
 import json
 import random
 from dataclasses import dataclass, field
@@ -10,10 +11,11 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from features.models.folder import digest_of
 from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner
 from moses_io.errors import InputError
-from moses_io.streams import open_output
+from moses_io.streams import check_plain, open_output
 
 Tensors = dict[str, Tensor]
 """Tensors by their names."""
@@ -72,19 +74,28 @@ def save(run: Run, path: Path) -> None:
         "random": run.rng.getstate(),
         "recent": len(run.recent),
         "rows": [learner.rows for learner in run.learners],
+        "models": _models(run),
     }
+    text = json.dumps(metadata)
     with open_output(str(path)) as stream:
-        stream.write(safetensors.torch.save(tensors, {"run": json.dumps(metadata)}))
+        stream.write(safetensors.torch.save(tensors, {"run": text, "sha256": _checksum(text, tensors)}))
 
 
 def restore(run: Run, path: Path) -> None:
-    """Put a run where the file left it; a damaged file is an `InputError`."""
+    """Put a run where the file left it; a file that is damaged, or of another training, is an `InputError`."""
+    check_plain(path)
     try:
         with safetensors.safe_open(path, "pt") as stream:
-            metadata = json.loads(stream.metadata()["run"])
+            texts = stream.metadata() or {}
         tensors = safetensors.torch.load_file(path)
-    except (safetensors.SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: damaged, or not of a training ({error})") from None
+    except (safetensors.SafetensorError, OSError) as error:
+        raise InputError(f"{path}: damaged ({error})") from None
+    text = texts.get("run", "")
+    if texts.get("sha256") != _checksum(text, tensors):
+        raise InputError(f"{path}: damaged, or not written by this version of train")
+    metadata = json.loads(text)
+    if metadata["models"] != _models(run):
+        raise InputError(f"{path}: of another training; the vocabularies or settings beside it are not those it had")
     run.progress = Progress(**metadata["progress"])
     version, numbers, gauss = metadata["random"]
     run.rng.setstate((version, tuple(numbers), gauss))
@@ -101,6 +112,20 @@ def restore(run: Run, path: Path) -> None:
     states = {number: _under(tensors, f"optimizer.{number}.") for number in range(len(run.parameters))}
     groups = run.optimizer.state_dict()["param_groups"]
     run.optimizer.load_state_dict({"state": {n: state for n, state in states.items() if state}, "param_groups": groups})
+
+
+def _models(run: Run) -> list[str]:
+    """Return what each model is beside its weights."""
+    return [digest_of(learner.folder, learner.config.parts) for learner in run.learners]
+
+
+def _checksum(text: str, tensors: Tensors) -> str:
+    """Return a digest by which any change of a checkpoint is seen."""
+    total = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        total.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        total.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return total.hexdigest()
 
 
 def _under(tensors: Tensors, prefix: str) -> Tensors:

@@ -1,5 +1,6 @@
 """Training: the likelihood and what is added to it, early stopping on dev perplexity, the best model kept."""
 
+import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -8,12 +9,13 @@ from pathlib import Path
 import torch
 
 from features.models.batches import bucketed
-from features.models.folder import CHECKPOINT, remove_leftovers, save_weights
+from features.models.device import within_memory
+from features.models.folder import CHECKPOINT, held, remove_leftovers, save_weights
 from features.models.network.objectives import trace
 from features.models.tables import find
 from features.models.training.checkpoint import Run, save, weights_of
 from features.models.training.learner import loss_of, perplexity
-from features.models.training.preparation import Task, begin_run, is_finished, resume_run
+from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
 from features.progress import Bar, note, progress_bar
 from moses_io.errors import InputError
 
@@ -30,8 +32,17 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
         resume: go on with a training that was killed, from the end of its last epoch.
 
     Raises:
-        InputError: nothing is left to train on, a folder does not fit, or the loss grows out of all bounds.
+        InputError: nothing is left to train on, a folder does not fit or is in use, the memory does not suffice, or the
+            loss grows out of all bounds.
     """
+    with contextlib.ExitStack() as stack:
+        for folder in dict.fromkeys((task.folder, *task.folders)):
+            stack.enter_context(held(folder))
+        with within_memory(f"lower batch, tokens, length, {LARGE}"):
+            _train(task, start, resume)
+
+
+def _train(task: Task, start: Path | None, resume: bool) -> None:
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
     interrupted = resume and checkpoint.exists()
     if resume and not interrupted and is_finished(task):

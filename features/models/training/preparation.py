@@ -13,13 +13,16 @@ from typing import Any
 import torch
 
 from features.models.batches import bucketed
-from features.models.folder import WEIGHTS, Model, ModelConfig, check_free, create_folder, load_model, read_config
+from features.models.config import SIDES, ModelConfig, read_config
+from features.models.device import memory_of
+from features.models.folder import WEIGHTS, Model, check_free, create_folder, load_model
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
 from features.models.training.learner import Learner, TokenPair, encode
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
+from features.models.weights import outline
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.text import encode as encode_text
@@ -27,6 +30,8 @@ from moses_io.text import encode as encode_text
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
 _SHARED_WITH_START = ("direction", "right_to_left", "bpe", "words", "frequency", *_PARTS)
 """Settings that a model shares with the one that it starts from."""
+LARGE = "hidden, embedding, attention, layers or words"
+"""Settings that make a network large."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
     pairs = _pairs_to_train_on(task)
     _check_same(task)
     pieces = task.settings.bpe > 0
-    vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in ("source", "target")]
+    vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
     run = _run(task, pairs, _learners(task, vocabularies, []))
     restore(run, checkpoint)
     return run
@@ -111,6 +116,7 @@ def _pairs_to_train_on(task: Task) -> list[TokenPair]:
 
 def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[Model]) -> list[Learner]:
     """Make the networks; `vocabularies` are those of source and target of the first."""
+    _check_memory(task, [len(vocabulary) for vocabulary in vocabularies])
     torch.manual_seed(task.settings.seed)
     learners = []
     for number, (config, folder) in enumerate(zip(task.configs, task.folders, strict=True)):
@@ -118,6 +124,18 @@ def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[M
         network = _network(config, len(source), len(target), starts[number] if starts else None).to(task.device)
         learners.append(Learner(config=config, folder=folder, network=network, source=source, target=target))
     return learners
+
+
+def _check_memory(task: Task, sizes: list[int]) -> None:
+    """Refuse networks of which the weights and their gradients alone are more than the memory; `sizes` as above."""
+    outlines = [
+        outline(config.architecture, *(sizes[::-1] if number else sizes)) for number, config in enumerate(task.configs)
+    ]
+    weights = sum(tensor.numel() for tensors in outlines for tensor in tensors.values())
+    needed, present = 2 * 4 * weights, memory_of(task.device)
+    if needed > present:
+        amounts = f"{weights:,} weights and their gradients take {needed / 2**30:,.0f} of {present / 2**30:.0f} GB"
+        raise InputError(f"out of memory; {amounts}; lower {LARGE}")
 
 
 def _run(task: Task, pairs: Sequence[TokenPair], learners: list[Learner]) -> Run:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from features.models.config import ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
 from moses_io.errors import InputError
@@ -98,7 +99,6 @@ def train_model(
     architecture, training = request.settle()
     corpus, dev = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
     from features.models.device import find_device
-    from features.models.folder import ModelConfig
     from features.models.training.loop import train
     from features.models.training.preparation import Task
 

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
+from features.foreign import packaged
 from features.kinds.huggingface import HuggingFace
+from features.kinds.program import ask
 from features.kinds.score_files import read_scores
-from features.request import packaged, parse_requests
+from features.request import parse_requests
 from moses_io.errors import InputError
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -49,11 +52,11 @@ def test_outputs_of_other_tools(write: Write, form: str, text: str, wanted: list
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "scores:1: expected scores as of comet, .*, fairseq; found ''"),
-        ("0 ||| a b ||| L= 1 ||| -3\n", "scores:1: expected scores as of"),
-        ("word\n", "scores:1: expected scores as of .* found 'word'"),
-        ("9" * 5000 + "\n", "scores:1: expected scores as of"),
-        (f"H-{'9' * 5000}\t-1\ta\n", "scores:1: expected scores as of"),
+        ("", "scores:1: expected scores in a form that .* lists, found ''"),
+        ("0 ||| a b ||| L= 1 ||| -3\n", "scores:1: expected scores in a form"),
+        ("word\n", "scores:1: expected scores in a form .* found 'word'"),
+        ("9" * 5000 + "\n", "scores:1: expected scores in a form"),
+        (f"H-{'9' * 5000}\t-1\ta\n", "scores:1: expected scores in a form"),
         ("1\n\n", "scores:2: not like the first line"),
         ("1 2\n1\n", "scores:2: not like the first line"),
         ("H-0\t-1\ta\nH-2\t-1\tb\n", "scores of 2 candidates, not numbered from 0 without gaps"),
@@ -93,9 +96,57 @@ def test_a_program_is_asked(command: Command, write: Write) -> None:
     assert long.code == []
     with pytest.raises(InputError, match="No closing quotation"):
         _ = parse_requests(["command:awk '{print 1}"])[0].code
-    for text, message in (("exit 3", "exit status 3"), ("echo 1", "1 lines of numbers for 3"), ("echo a", "'a'")):
-        status, _, err = score(command, write, f"Mine=command:{text}")
-        assert status == 2 and message in err
+
+
+def content(path: Path) -> str:
+    """Return what is in a file, if it is there and may be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("exit 3", "exit status 3"),
+        ("kill -9 $$", "exit status -9"),
+        ("echo 1", "1 lines of numbers for 3"),
+        ("echo a", "'a'"),
+        ("yes 1", "more than 3 lines for 3 candidates"),
+        ("cat /dev/zero", "line 1 has more than 65536 bytes"),
+        ("seq 3; exec >&-; sleep 60", "closed its output, but does not end"),
+        ("sleep 60 & seq 3", "ended, but left a process that keeps its output open"),
+        ("exec <&- >&-; exit 1", "exit status 1"),
+    ],
+)
+def test_a_program_that_does_not_answer_line_by_line(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    """It is told in one line of messages, soon, and no process is left."""
+    monkeypatch.setattr("features.kinds.program.PATIENCE", 0.2)
+    monkeypatch.setenv("MARK_OF_THIS_TEST", "1")
+    status, _, err = score(command, write, f"Mine=command:{text}")
+    assert (status, f"feature 'command:{text}': " in err, message in err) == (2, True, True)
+    ends = time.monotonic() + 5
+    while left := [path for path in Path("/proc").glob("[0-9]*/environ") if "MARK_OF_THIS_TEST" in content(path)]:
+        assert time.monotonic() < ends, left
+
+
+@pytest.mark.parametrize("text", ["seq 3", "exec <&-; seq 3", "sleep 0.5; seq 3", "cut -c 1-0; seq 3; sleep 0.1"])
+def test_a_program_need_not_read_nor_hurry(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr("features.kinds.program.PATIENCE", 0.2)
+    status, out, err = score(command, write, f"Mine=command:{text}")
+    assert (status, re.findall(r"Mine= (\d)", out.decode())) == (0, ["1", "2", "3"]), err
+
+
+def test_a_program_reads_and_writes_more_than_pipes_hold() -> None:
+    text = b"x y\tz\n" * 200_000
+    assert ask("cat", text, 200_000) == text
+    assert ask("seq 200000", text, 200_000).count(b"\n") == 200_000
+    assert ask("true", text, 1) == b""
 
 
 MODULE = '''
@@ -121,8 +172,63 @@ def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.M
     assert b"L= 1 Letters0= 1" in out
     status, out, _ = score(command, write, "As=letters_here:Letters")
     assert b"L= 1 As= 1" in out
-    (folder / "letters_here.py").write_text("")
-    assert "unknown feature 'letters_here:Nothing'" in score(command, write, "X=letters_here:Nothing")[2]
+    err = score(command, write, "X=letters_here:Nothing")[2]
+    assert f"unknown feature 'letters_here:Nothing': {folder}/letters_here.py has no class 'Nothing'" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("class Letters(:\n", "broken.py:1: invalid syntax"),
+        (
+            "import letters_beside\n",
+            "broken.py: No module named 'letters_beside'; a module of features imports what is",
+        ),
+        ("from numpy import nothing_of_it\n", "cannot import name 'nothing_of_it'"),
+        ("Letters = 3\n", "broken.py has no class 'Letters'"),
+    ],
+)
+def test_a_file_without_a_class_that_can_be_had(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.chdir(write("letters_beside.py", MODULE).parent)
+    write("broken.py", text)
+    status, _, err = score(command, write, "broken:Letters")
+    assert (status, message in err, err.count("\n")) == (2, True, 1), err
+
+
+HOSTILE = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nraise ValueError('this was not named')\n"
+
+
+def test_nothing_of_the_working_folder_runs_that_was_not_named(write: Write, tmp_path: Path) -> None:
+    """The command as it is installed, among files with the names of modules; also in processes of its own."""
+    python = ("socket", "pickle", "signal") if sys.version_info >= (3, 11) else ()  # before, -P was not there
+    for name in ("redis", "wcwidth", "numpy", "cffi", *python):
+        write(f"{name}.py", HOSTILE)
+    (tmp_path / "dill").mkdir()
+    (tmp_path / "bin").mkdir()
+    write("letters.py", MODULE)
+    write("list", LIST)
+    write("src", "x y\nz\n")
+    script = write(
+        "bin/moses-rerank", "import sys\nfrom rerank.cli import main\nif __name__ == '__main__': sys.exit(main())"
+    )
+    jobs = write(
+        "bin/jobs",
+        "from functools import partial\nfrom features.feature import Resources\n"
+        "from features.request import parse_requests\nfrom rerank.append import write_features\n"
+        "from rerank.experiment.workers import do_all\nif __name__ == '__main__':\n"
+        "    requests = parse_requests(['letters:Letters'])\n"
+        "    score = partial(write_features, 'list', 'src', requests, 'out', Resources())\n    do_all({'a': score}, 2)",
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    score = [script, "score", "list", "--source", "src", "--feature", "letters:Letters", "--feature", "consensus:bleu"]
+    for arguments in (score, [jobs]):
+        run = [sys.executable, *arguments]
+        ran = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        assert list(tmp_path.glob("*.ran")) == []
+    assert (tmp_path / "out").read_text() == "Letters0= 1\nLetters0= 0\nLetters0= 0\n"
 
 
 READS_A_MODEL = """

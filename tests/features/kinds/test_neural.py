@@ -14,7 +14,8 @@ from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.models.batches import pad
-from features.models.folder import Model, ModelConfig, load_model
+from features.models.config import ModelConfig
+from features.models.folder import Model, load_model
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.training.loop import train

@@ -1,18 +1,29 @@
 import json
 import math
+import os
 import shutil
+import subprocess
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save
 
+from features.models import folder as folder_module
+from features.models import weights
+from features.models.config import read_config
 from features.models.device import find_device
-from features.models.folder import load_model, read_config
+from features.models.folder import load_model
+from features.models.network.model import EncoderDecoder
 from features.models.scoring.alone import score_pairs
 from moses_io.errors import InputError
 
 CPU = torch.device("cpu")
+EXPECTED = Path(__file__).parents[2] / "expected" / "models"
+PARTS = ["config.json", "model.safetensors", "source.vocabulary", "target.vocabulary"]
 
 
 @pytest.fixture
@@ -27,22 +38,143 @@ def test_a_model_is_one_folder_without_pickles(folder: Path) -> None:
     assert load_model(folder, CPU).signature.startswith("preset:cohn-align|direction:forward|sha256:")
 
 
-def test_folders_that_are_no_model(folder: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A copy of a small model that was trained before."""
+    return Path(shutil.copytree(EXPECTED / "forward", tmp_path / "kept"))
+
+
+def changed(folder: Path, part: str = "", **values: Any) -> None:
+    """Change values of a config, or of a part of it."""
+    config = json.loads((folder / "config.json").read_text())
+    (config[part] if part else config).update(values)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def test_a_folder_that_is_not_there() -> None:
     with pytest.raises(InputError, match=r"nowhere: not a model folder, it has no config\.json"):
         load_model(Path("nowhere"), CPU)
-    config = json.loads((folder / "config.json").read_text())
-    for change, message in (
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
         ("[]", "format None, this version reads format 2"),
-        ("{", "cannot be read"),
-        (json.dumps(config | {"format": 1}), "format 1, this version reads format 2"),
-        (json.dumps(config | {"colour": 2}), "not the settings of a model"),
-        (json.dumps(config | {"training": {"rat": 1}}), "unknown setting 'rat'; did you mean 'rate'?"),
-        (json.dumps(config | {"architecture": {"hidden": "x"}}), "setting 'hidden': expected a whole number"),
-        (json.dumps(config | {"architecture": 3}), "not the settings of a model"),
-    ):
-        (folder / "config.json").write_text(change)
-        with pytest.raises(InputError, match=message):
-            load_model(folder, CPU)
+        ("{", "json:1: not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"format": ' + "9" * 5000 + "}", "a number of too many digits"),
+        ('{"format": 2}', "'preset': found '', expected a name"),
+        ('{"format": 2, "preset": "x"}', "'direction': found '', expected forward or backward"),
+        ('{"format": 2, "preset": "x", "direction": "forward"}', "'architecture': found None, expected settings"),
+    ],
+)
+def test_a_config_that_is_none(kept: Path, content: str, message: str) -> None:
+    (kept / "config.json").write_text(content)
+    with pytest.raises(InputError, match=message) as caught:
+        load_model(kept, CPU)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("depth", range(700, 1000, 20))
+def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int) -> None:
+    config = (kept / "config.json").read_text()
+    (kept / "config.json").write_text(config.replace('"hidden": 12', f'"hidden": {"[" * depth}{"]" * depth}'))
+    with pytest.raises(InputError, match=r"config\.json: "):
+        load_model(kept, CPU)
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "message"),
+    [
+        ("", {"format": 1}, "format 1, this version reads format 2"),
+        ("", {"colour": 2}, "unknown key 'colour'"),
+        ("", {"preset": "a\nb"}, "'preset': found 'a.nb', expected a name"),
+        ("", {"direction": "sideways"}, "'direction': found 'sideways', expected forward or backward"),
+        ("", {"direction": ["forward"]}, "'direction': found"),
+        ("", {"right_to_left": "no"}, "'right_to_left': found 'no', expected true or false"),
+        ("", {"partner": "/etc"}, "'partner': found '/etc', expected"),
+        ("", {"corpus": 3}, "'corpus': found 3, expected 12 hexadecimal digits"),
+        ("", {"architecture": 3}, "'architecture': found 3, expected settings"),
+        ("", {"training": {"rat": 1}}, "unknown setting 'rat'; did you mean 'rate'?"),
+        ("architecture", {"hidden": "x"}, "setting 'hidden': expected a whole number"),
+        ("architecture", {"hidden": "12"}, "setting 'hidden': found '12', expected 12"),
+        ("architecture", {"hidden": True}, "setting 'hidden': expected a whole number"),
+        ("architecture", {"layers": 2**31 - 1}, "setting 'layers': 2147483647 is out of range"),
+        ("architecture", {"reverse": 0}, "setting 'reverse': unknown value '0'"),
+        ("architecture", {"reverse": "false"}, "setting 'reverse': found 'false', expected False"),
+        ("architecture", {"terms": "position,markov"}, "setting 'terms': found 'position,markov', expected"),
+        ("architecture", {"objectives": 5}, "setting 'objectives': unknown value '5'"),
+        ("architecture", {"batch": 3}, "setting 'batch' stands in the wrong place"),
+        ("training", {"seed": -1}, "setting 'seed': -1 is out of range"),
+        ("training", {"rate": float("nan")}, "setting 'rate': nan is out of range"),
+        ("training", {"bpe": 100}, "source.bpe: No such file"),
+    ],
+)
+def test_values_of_a_config_that_are_none(kept: Path, part: str, values: dict[str, Any], message: str) -> None:
+    changed(kept, part, **values)
+    with pytest.raises(InputError, match=message) as caught:
+        load_model(kept, CPU)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"\n", b"\r\n", r"source\.vocabulary:1: found '.*\\r', expected one word and LF"),
+        (b"\n", b"\n\n", r"source\.vocabulary:2: found '', expected one word"),
+        (b"\n", b" x\n", r"source\.vocabulary:1: found '.* x', expected one word"),
+        (b".\n", b"<s>\n", r"source\.vocabulary:[0-9]+: found '<s>', expected one word"),
+        (b".\n", b"die\n", r"source\.vocabulary:[0-9]+: 'die': a word stands there twice"),
+        (
+            b".\n",
+            b".\nzorb\n",
+            r"model\.safetensors: damaged, or of another model \(tensor 'source_embedding\.weight' is",
+        ),
+    ],
+)
+def test_a_vocabulary_that_was_altered(kept: Path, old: bytes, new: bytes, message: str) -> None:
+    path = kept / "source.vocabulary"
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(InputError, match=message):
+        load_model(kept, CPU)
+
+
+def test_a_vocabulary_that_was_cut_off(kept: Path) -> None:
+    path = kept / "target.vocabulary"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match="cut off, expected a word and a line end"):
+        load_model(kept, CPU)
+
+
+def test_pieces_that_a_model_of_words_has(kept: Path) -> None:
+    (kept / "target.bpe").write_bytes(b"")
+    with pytest.raises(InputError, match=r"target\.bpe: the model is one of whole words"):
+        load_model(kept, CPU)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_stands_in_place_of_a_part(kept: Path, name: str) -> None:
+    path = kept / name
+    path.unlink()
+    for make, message in ((path.mkdir, "a folder"), (partial(os.mkfifo, path), "a pipe or a device")):
+        make()
+        with pytest.raises(InputError, match=rf"{name}: {message}"):
+            load_model(kept, CPU)
+        path.rmdir() if path.is_dir() else path.unlink()
+    path.symlink_to("nowhere")
+    with pytest.raises(InputError, match=f"{name}: No such file"):
+        load_model(kept, CPU)
+
+
+def test_the_digest_is_of_all_parts(kept: Path) -> None:
+    """As two commands print it; words in another order make another model, though its weights are the same."""
+    found = [load_model(kept, CPU).digest]
+    for script in ("sed -i 's/: 80/: 81/' config.json", "sed -i '1h;1d;2G' target.vocabulary"):
+        printed = subprocess.check_output(f"sha256sum {' '.join(PARTS)} | sha256sum", shell=True, cwd=kept)
+        assert found[-1] == printed[:12].decode()
+        subprocess.run(script, shell=True, cwd=kept, check=True)
+        found.append(load_model(kept, CPU).digest)
+    assert len(set(found)) == 3
 
 
 def test_a_folder_of_the_first_day_loads_and_scores_as_then() -> None:
@@ -62,7 +194,7 @@ def test_settings_that_a_folder_of_the_first_day_lacks() -> None:
 
 
 def test_global_fertility_of_an_older_folder_has_the_size_of_attention() -> None:
-    config = read_config(Path(__file__).parents[2] / "expected" / "models" / "forward")
+    config = read_config(EXPECTED / "forward")
     assert (config.architecture.attention, config.architecture.hidden, config.architecture.fertility) == (10, 12, 10)
 
 
@@ -75,16 +207,69 @@ def test_a_folder_with_one_switch_for_both_biases(folder: Path, bias: bool) -> N
     assert read_config(folder).architecture.softmax_bias == bias
 
 
-def test_weights_that_are_damaged_missing_or_of_another_model(folder: Path, models: dict[str, Path]) -> None:
-    weights = folder / "model.safetensors"
-    content = weights.read_bytes()
-    for damaged in (content[: len(content) // 2], b"", (models["backward"] / weights.name).read_bytes()):
-        weights.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"model\.safetensors: damaged, or of another model"):
-            load_model(folder, CPU)
-    weights.unlink()
-    with pytest.raises(InputError, match=r"no model\.safetensors"):
-        load_model(folder, CPU)
+def test_weights_that_are_missing(kept: Path) -> None:
+    (kept / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"no model\.safetensors; the training of this model did not get to"):
+        load_model(kept, CPU)
+
+
+def other_weights(path: Path) -> dict[str, bytes]:
+    """Contents that are not those of the file, and what is wrong with them."""
+    content, tensors = path.read_bytes(), load_file(path)
+    name = "softmax.bias"
+    return {
+        "": content[: len(content) // 2],
+        "SafetensorError|header|Header": (10**15).to_bytes(8, "little") + content[8:],
+        "header|Header": b"",
+        "nested|recursion|header": (100_000).to_bytes(8, "little") + b"[" * 100_000,
+        "tensor 'decoder": (EXPECTED / "backward" / path.name).read_bytes(),
+        f"no tensor '{name}'": save({key: value for key, value in tensors.items() if key != name}),
+        "unknown tensor 'x.*n'": save(tensors | {"x\n": tensors[name].clone()}),
+        r"is F16 ": save(tensors | {name: tensors[name].half()}),
+    }
+
+
+def test_weights_that_are_damaged_or_of_another_model(kept: Path) -> None:
+    weights = kept / "model.safetensors"
+    for reason, content in other_weights(weights).items():
+        weights.write_bytes(content)
+        with pytest.raises(InputError, match=rf"safetensors: damaged, or of another model \(.*({reason})") as caught:
+            load_model(kept, CPU)
+        assert "\n" not in str(caught.value)
+
+
+def test_nothing_is_made_for_sizes_that_the_weights_have_not(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = []
+
+    def make(*arguments: Any) -> EncoderDecoder:
+        network = EncoderDecoder(*arguments)
+        devices.append(network.softmax.weight.device.type)
+        return network
+
+    monkeypatch.setattr(weights, "EncoderDecoder", make)
+    changed(kept, "architecture", hidden=3000, positions=2**31 - 1, neighbours=2**31 - 1)
+    with pytest.raises(InputError, match=r"tensor 'decoder\..*6000"):
+        load_model(kept, CPU)
+    assert devices == ["meta"]
+
+
+def test_weights_that_a_training_replaces_meanwhile(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, load = kept / "model.safetensors", folder_module.load_network
+    better = save({name: tensor * 2 for name, tensor in load_file(path).items()})
+
+    def replace(*arguments: Any) -> EncoderDecoder:
+        network = load(*arguments)
+        if path.read_bytes() != better:
+            path.with_name("new").write_bytes(better)
+            path.with_name("new").rename(path)
+        return network
+
+    monkeypatch.setattr(folder_module, "load_network", replace)
+    model = load_model(kept, CPU)
+    monkeypatch.undo()
+    again = load_model(kept, CPU)
+    assert model.digest == again.digest
+    torch.testing.assert_close(model.network.state_dict(), again.network.state_dict(), rtol=0, atol=0)
 
 
 def test_scores_do_not_depend_on_order_or_company(models: dict[str, Path]) -> None:

@@ -1,12 +1,18 @@
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from features.models.training.request import TrainingRequest
+from features.request import parse_requests
 from moses_io.errors import InputError
 from rerank.experiment.file import ModelEntry, NbestFiles, read_experiment
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import Caution
+
+Write = Callable[[str, "str | bytes"], Path]
 
 EXPERIMENT = """\
 output = "work"
@@ -47,14 +53,12 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert experiment.models["forward"] == ModelEntry(TrainingRequest("cohn-align", settings=forward))
     assert experiment.models["back"] == ModelEntry(TrainingRequest("rnnsearch", True, True))
     assert experiment.models["fertile"].start == "pair"
-    assert experiment.features == {
-        "NMT": "neural:forward",
-        "Old": f"neural:{tmp_path / 'models/old'}",
-        "Both": "ensemble:pair/forward,fertile/forward",
-        "LMbig": f"kenlm:{tmp_path / 'lm.arpa'}",
-        "Len": "length",
-        "Opus": f"hf:{tmp_path / 'models/old'}[deu,eng]",
-    }
+    features = [
+        "NMT=neural:forward", f"Old=neural:{tmp_path / 'models/old'}", "Both=ensemble:pair/forward,fertile/forward",
+        f"LMbig=kenlm:{tmp_path / 'lm.arpa'}", "Len=length", f"Opus=hf:{tmp_path / 'models/old'}[deu,eng]",
+    ]  # fmt: skip
+    assert list(experiment.features.values()) == parse_requests(features, str(tmp_path))
+    assert list(experiment.features) == ["NMT", "Old", "Both", "LMbig", "Len", "Opus"]
     assert experiment.tuning.tuning == settle({"seed": 7})
     assert experiment.tuning.caution == Caution(5, fallback=True)
     path.write_text(f"{EXPERIMENT}folds = 0\n")
@@ -126,3 +130,64 @@ def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(InputError, match=r"nowhere\.toml: No such file"):
         read_experiment("nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a = " + "[" * 100_000, ": nested too deeply"),
+        ("a" + ".a" * 2000 + " = 1", ": more than 16 tables or lists inside each other"),
+        ("a = " + "[" * 20 + "]" * 20, ": more than 16 tables or lists inside each other"),
+        (f"a = {'9' * 5000}", ": a number of too many digits"),
+        (f"a = 0x{'f' * 5000}", ": a whole number of more than 64 bits"),
+        ("a = [{b = 18446744073709551616}]", ": a whole number of more than 64 bits"),
+        ('a = "x\\u0000y"', ": a NUL in 'x\\x00y'"),
+        ('[features]\n"N\\u0000" = "length"', ": a NUL in 'N\\x00'"),
+        (b"a = 1\n# caf\xe9\n", ":2: not TOML, which is in UTF-8"),
+        (b"a = 1\n\0", ": "),
+        (b"#" * (2**20 + 1), ": larger than 1 MB, expected a small file of TOML"),
+    ],
+    ids=lambda value: str(value[:24]),
+)
+def test_toml_that_no_experiment_is(write: Write, content: "str | bytes", message: str) -> None:
+    path = write("e.toml", content)
+    with pytest.raises(InputError) as caught:
+        read_experiment(str(path))
+    assert str(caught.value).startswith(f"{path}{message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_plain_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.toml"
+    os.mkfifo(pipe)
+    for path, kind in ((pipe, "a pipe or a device"), (Path("/dev/zero"), "a pipe or a device"), (tmp_path, "a folder")):
+        with pytest.raises(InputError, match=f"{path}: {kind}, expected a plain file"):
+            read_experiment(str(path))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../evil", "/abs", "..", ".", "", ".hidden", "a/b", "a b", "a,b", r"C:\\evil", "-x", "x" * 101, "é" * 51],
+)
+def test_names_of_models_are_those_of_folders(write: Write, tmp_path: Path, name: str) -> None:
+    for entry in ('preset = "rnnsearch"', 'preset = "rnnsearch", seeds = 2'):
+        path = write("e.toml", EXPERIMENT.replace("[features]", f'"{name}" = {{ {entry} }}\n[features]'))
+        with pytest.raises(InputError, match=r"e\.toml: models: expected names of letters, digits"):
+            read_experiment(str(path))
+    assert [each.name for each in tmp_path.iterdir()] == ["e.toml"]
+
+
+def test_a_feature_is_of_a_module_beside_the_file_and_nothing_else_is_run(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "models" / "old").mkdir(parents=True)
+    write("beside/mine_beside.py", "class Mine: ...\n")
+    write("mine_beside.py", "raise ValueError('this is not beside the file')\n")
+    write("beside/redis.py", "raise ValueError('nobody named this')\n")
+    text = EXPERIMENT.replace("models/old", "../models/old").replace('"length"', '"mine_beside:Mine"')
+    path, before = write("beside/e.toml", text), list(sys.path)
+    monkeypatch.chdir(tmp_path)
+    request = read_experiment(str(path)).features["Len"]
+    assert request.code == [str(tmp_path / "beside" / "mine_beside.py")]
+    assert sys.path == before and "mine_beside" not in sys.modules

@@ -21,8 +21,21 @@ def test_presets_and_seeds_become_models() -> None:
     assert models["many-b-1"] == {"preset": "b", "seed": 1, "hidden": 8}
     assert models["two-c-2"] == {"preset": "c", "seed": 2} and models["one"] == {"preset": "d"}
     assert expand_models({"x": {"preset": ["a"]}})[1] == {"x": ("x-a-1",)}
-    with pytest.raises(InputError, match="seeds: expected a whole number from 1"):
-        expand_models({"x": {"preset": "a", "seeds": "3"}})
+
+
+@pytest.mark.parametrize("seeds", ["3", 0, -1, True, 1.5, 501, 10**9, 2**63])
+def test_seeds_are_no_more_than_a_thousand_models(seeds: object) -> None:
+    expected = "models.x.seeds: expected a whole number from 1, and at most 1000 models of one name"
+    with pytest.raises(InputError, match=f"^{expected}, found {seeds!r}$"):
+        expand_models({"x": {"preset": "a,b", "seeds": seeds}})
+    assert len(expand_models({"x": {"preset": "a,b", "seeds": 500}})[0]) == 1000
+
+
+def test_two_entries_make_no_model_of_one_name() -> None:
+    single, group = {"preset": "a"}, {"preset": "a", "seeds": 2}
+    for entries in ({"x-a-1": single, "x": group}, {"x": group, "x-a-1": single}):
+        with pytest.raises(InputError, match=r"models\.x: another entry makes a model 'x-a-1', too"):
+            expand_models(entries)
 
 
 @pytest.mark.parametrize(
@@ -56,4 +69,6 @@ def test_several_models_are_trained_at_once(command: Command, write: Write, tmp_
     assert {folder.name for folder in (tmp_path / "many").iterdir()} == {
         "rnnsearch-1", "rnnsearch-2", "cohn-align-1", "cohn-align-2",
     }  # fmt: skip
-    assert command("train", *arguments[:2], "--seeds", 0, *arguments[4:])[0] == 2
+    for seeds in (0, 10**9):
+        status, _, err = command("train", *arguments[:2], "--seeds", seeds, *arguments[4:])
+        assert (status, "seeds: expected a whole number from 1" in err) == (2, True)

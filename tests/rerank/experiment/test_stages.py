@@ -1,4 +1,7 @@
+import os
+import shutil
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -6,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from moses_io.errors import InputError
-from rerank.experiment.stages import Stage, locked, run_stages
+from moses_io.streams import open_output
+from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 
 
 def copy(name: str, source: Path, target: Path, settings: object = None) -> Stage:
@@ -42,9 +46,6 @@ def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
     c.write_text("by hand")
     assert done(stages, record) == ["two"]
     assert done([stages[0], copy("two", b, c, "other")], record) == ["two"]
-    record.write_text("{")
-    with pytest.raises(InputError, match="record: cannot be read; remove the folder of results"):
-        run_stages(stages, record)
 
 
 def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
@@ -106,18 +107,60 @@ def test_a_folder_stays_until_its_successor_is_there(tmp_path: Path) -> None:
         run_stages([train(a, folder, 2, fails=True)], record)
     assert (folder / "weights").read_text() == "1"
     assert done([train(a, folder, 1)], record) == []
-    assert {path.name for path in tmp_path.iterdir()} == {"a", "model", "record"}
+    assert done([train(a, folder, 3)], record) == ["train"]
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "model", "record", "trainings"}
 
 
-def test_a_folder_comes_back_after_a_run_that_was_killed(tmp_path: Path) -> None:
-    a, folder, record = tmp_path / "a", tmp_path / "model", tmp_path / "record"
-    a.write_text("1")
-    run_stages([train(a, folder, 1)], record)
-    folder.rename(tmp_path / ".model.before")
-    folder.mkdir()
-    (folder / "weights").write_text("half")
-    assert done([train(a, folder, 1)], record) == []
-    assert (folder / "weights").read_text() == "1"
+class Killed(BaseException):
+    """The process is gone: from here on nothing is done any more."""
+
+
+class Killer:
+    """Lets so many moments pass, before and after each step on the disk, and then kills."""
+
+    def __init__(self, moments: int) -> None:
+        self._left = moments
+
+    def __call__(self, step: Callable[..., object], *arguments: object, **named: object) -> object:
+        self._pass()
+        result = step(*arguments, **named)
+        self._pass()
+        return result
+
+    def _pass(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise Killed
+
+
+def test_a_folder_that_was_made_is_not_made_again_wherever_the_run_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its place is the old folder, the new one, or none, never a half; and each is made once."""
+    steps = {"rename": Path, "replace": os, "unlink": os, "rmtree": shutil}
+    killed, moments = True, 0
+    while killed:
+        folder = tmp_path / str(moments)
+        a, model, record = folder / "a", folder / "model", folder / "record"
+        folder.mkdir()
+        a.write_text("1")
+        run_stages([train(a, model, 1)], record)
+        with monkeypatch.context() as patch:
+            killer = Killer(moments)
+            for name, owner in steps.items():
+                step = getattr(owner, name)
+                patch.setattr(owner, name, lambda *a, step=step, killer=killer, **b: killer(step, *a, **b))
+            try:
+                run_stages([train(a, model, 2)], record)
+                killed = False
+            except Killed:
+                moments += 1
+        assert not model.exists() or (model / "weights").read_text() in ("1", "2")
+        run_stages([train(a, model, 2)], record)
+        assert ((model / "weights").read_text(), (folder / "trainings").read_text()) == ("2", "12")
+        assert done([train(a, model, 2)], record) == []
+        assert {path.name for path in folder.iterdir()} == {"a", "model", "record", "trainings"}
+    assert moments > 10
 
 
 def test_a_folder_that_was_moved_is_up_to_date(tmp_path: Path) -> None:
@@ -131,21 +174,105 @@ def test_a_folder_that_was_moved_is_up_to_date(tmp_path: Path) -> None:
     assert done([train(a, folder, 1)], record) == []
 
 
-def test_one_run_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(InputError, match="another run is at work here"), locked(tmp_path):
-        pass
-    with locked(tmp_path):
-        pass
-
-
 def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Stage:
-    def action() -> None:
-        folder.mkdir()
-        (folder / "weights").write_text(str(settings))
+    """Make a folder beside its place, and note each time in `trainings`."""
+
+    def make(path: str) -> None:
+        weights = Path(path) / "weights"
+        if weights.exists():
+            return
+        weights.parent.mkdir(parents=True)
         if fails:
             raise KeyboardInterrupt
+        weights.write_text(str(settings))
+        with folder.with_name("trainings").open("a") as trainings:
+            trainings.write(str(settings))
 
+    action = partial(make_or_go_on, str(folder), (str(source),), settings, make)
     return Stage("train", (str(source),), settings, (str(folder),), action)
+
+
+def test_what_a_killed_writing_left_goes(tmp_path: Path) -> None:
+    a, b, record = tmp_path / "a", tmp_path / "b", tmp_path / "record"
+    a.write_text("1")
+    halves = [tmp_path / ".b.abcd1234", tmp_path / ".record.abcd1234"]
+    others = [tmp_path / ".c.abcd1234", tmp_path / ".b.before"]
+    for path in (*halves, *others):
+        path.write_text("half")
+    run_stages([copy("one", a, b)], record)
+    assert [path.exists() for path in (*halves, *others)] == [False, False, True, True]
+
+
+def written(name: str, source: Path, target: Path) -> Stage:
+    def action() -> None:
+        with open_output(str(target)) as stream:
+            stream.write(source.read_bytes())
+
+    return Stage(name, (str(source),), None, (str(target),), action)
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    a, b, other, record = (tmp_path / name for name in ("a", "b", "other", "record"))
+    a.write_text("1")
+    other.write_text("of the user")
+    b.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="b: this is there already and not of an earlier run"):
+        run_stages([written("one", a, b)], record)
+    b.unlink()
+    run_stages([written("one", a, b)], record)
+    for replaced in (lambda: b.symlink_to(other), lambda: b.symlink_to(tmp_path / "nowhere"), lambda: os.mkfifo(b)):
+        b.unlink()
+        replaced()
+        assert done([written("one", a, b)], record) == ["one"]
+        assert (b.is_symlink(), b.read_text(), other.read_text()) == (False, "1", "of the user")
+    record.rename(tmp_path / "elsewhere")
+    record.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="record: a symbolic link, expected a file of an earlier run"):
+        run_stages([written("one", a, b)], record)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_no_folder_is_made_through_a_link(tmp_path: Path) -> None:
+    a, folder, record, other = tmp_path / "a", tmp_path / "model", tmp_path / "record", tmp_path / "other"
+    a.write_text("1")
+    with pytest.raises(KeyboardInterrupt):
+        run_stages([train(a, folder, 1, fails=True)], record)
+    (beside,) = tmp_path.glob(".model.training-*")
+    beside.rename(other)
+    beside.symlink_to(other)
+    assert done([train(a, folder, 1)], record) == ["train"]
+    assert (folder / "weights").read_text() == "1"
+    assert [path.name for path in other.rglob("*")] == ["model"]
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(tmp_path / "moved")
+    assert done([train(a, folder, 2)], record) == ["train"]
+    assert ((tmp_path / "moved" / "weights").read_text(), folder.is_symlink()) == ("1", False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{", "null", "[]", "3", '{"one": 3}', '{"one": null}', "[" * 100_000, '{"a":' * 100_000,
+        '{"one": {"version": ' + "9" * 5000 + "}}", b"\xff",
+    ],
+    ids=lambda text: str(text[:12]),
+)  # fmt: skip
+def test_a_record_that_cannot_be_read(tmp_path: Path, text: "str | bytes") -> None:
+    a, record = tmp_path / "a", tmp_path / "record"
+    a.write_text("1")
+    record.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match=r"record.*; remove the folder of results to do everything again"):
+        run_stages([copy("one", a, tmp_path / "b")], record)
+
+
+def test_what_is_read_more_than_once_is_no_pipe(tmp_path: Path) -> None:
+    pipe, record = tmp_path / "pipe", tmp_path / "record"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="pipe: a pipe or a device, expected a plain file"):
+        run_stages([copy("one", pipe, tmp_path / "b")], record)
+    pipe.rename(record)
+    with pytest.raises(InputError, match="record: a pipe or a device, expected a plain file"):
+        run_stages([copy("one", record, tmp_path / "b")], record)
 
 
 def test_a_missing_input_is_told_before_anything_is_done(tmp_path: Path) -> None:

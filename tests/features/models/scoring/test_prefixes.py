@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from features.feature import Sentence
-from features.models.folder import Model, ModelConfig
+from features.models.config import ModelConfig
+from features.models.folder import Model
 from features.models.network.model import EncoderDecoder
 from features.models.scoring import tree
 from features.models.scoring.alone import score_alone

@@ -10,7 +10,8 @@ import torch
 
 from features.models import vocabulary
 from features.models.batches import bucketed
-from features.models.folder import CHECKPOINT, ModelConfig, load_model
+from features.models.config import ModelConfig
+from features.models.folder import CHECKPOINT, load_model
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.training import learner, loop, preparation
@@ -20,6 +21,7 @@ from features.models.training.optimizers import constant, halving, linear
 from features.models.training.preparation import Task, begin_run
 from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from moses_io.errors import InputError
+from moses_io.locks import LOCK, locked
 
 CPU = torch.device("cpu")
 ARCHITECTURE = Architecture(embedding=12, hidden=16, attention=12)
@@ -256,6 +258,47 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
         fit(tmp_path / "model")
 
 
+@pytest.mark.parametrize("place", ["", "forward"])
+def test_one_training_at_a_time(tmp_path: Path, place: str) -> None:
+    """Also in one of the two folders of a pair."""
+    configs = [ModelConfig("x", side, ARCHITECTURE, Training(epochs=1)) for side in ("forward", "backward")]
+    task = Task(configs, corpus(4), corpus(4), tmp_path / "pair", CPU)
+    (tmp_path / "pair" / place).mkdir(parents=True)
+    with (
+        locked(tmp_path / "pair" / place),
+        pytest.raises(InputError, match=f"{place or 'pair'}: another run is at work here"),
+    ):
+        train(task)
+    train(task)
+    parts = {"config.json", "metrics.jsonl", "model.safetensors", "source.vocabulary", "target.vocabulary"}
+    found = {str(path.relative_to(tmp_path / "pair")) for path in (tmp_path / "pair").rglob("*") if path.is_file()}
+    assert found == {f"{side}/{part}" for side in ("forward", "backward") for part in parts}
+
+
+def test_a_training_that_was_killed_before_it_began_leaves_the_folder_free(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / LOCK).touch()
+    fit(tmp_path / "model", epochs=1, updates=1)
+    assert not (tmp_path / "model" / LOCK).exists()
+
+
+def test_a_network_that_is_larger_than_the_memory(tmp_path: Path) -> None:
+    """It is not begun."""
+    large = Architecture(score="location", hidden=60000, positions=2**31 - 1)
+    with pytest.raises(InputError, match=r"out of memory; .* GB; lower hidden, embedding"):
+        train(Task([ModelConfig("x", "forward", large, Training())], corpus(4), corpus(4), tmp_path / "model", CPU))
+    assert not (tmp_path / "model").exists()
+
+
+def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_train_epoch", lambda *_: torch.empty(2**60))
+    with pytest.raises(InputError, match="out of memory; lower batch, tokens, length, hidden"):
+        fit(tmp_path / "model", epochs=1)
+    monkeypatch.setattr(loop, "_train_epoch", lambda *_: torch.empty(2) @ torch.empty(3))
+    with pytest.raises(RuntimeError, match="size"):
+        fit(tmp_path / "other", epochs=1)
+
+
 def test_a_rate_that_is_too_large(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the loss grew out of all bounds within .* try a smaller rate"):
         fit(tmp_path / "model", rate=1e30)
@@ -273,11 +316,11 @@ def test_batches_hold_every_pair_once_and_similar_lengths() -> None:
 def test_vocabulary(tmp_path: Path) -> None:
     sentences = [["b", "a", "b", "<s>", "a\r", "a\r"], ["a", "c", "b\u00a0\udce9", "b\u00a0\udce9", "<s>"]]
     built = build_vocabulary(sentences, Training())
-    assert built.words == (*SPECIAL, "a", "a\r", "b", "b\u00a0\udce9")
-    assert built.encode(["b", "c", "<s>"]) == [6, UNKNOWN, UNKNOWN]
+    assert built.words == (*SPECIAL, "a", "b", "b\u00a0\udce9")
+    assert built.encode(["b", "c", "<s>", "a\r"]) == [5, UNKNOWN, UNKNOWN, UNKNOWN]
     built.save(tmp_path, "source")
     assert load_vocabulary(tmp_path, "source", False) == built
-    assert build_vocabulary(sentences, Training(words=2)).words == (*SPECIAL, "a", "a\r")
+    assert build_vocabulary(sentences, Training(words=2)).words == (*SPECIAL, "a", "b")
     Vocabulary(["x", "x"]).save(tmp_path, "twice")
     with pytest.raises(InputError, match="a word stands there twice"):
         load_vocabulary(tmp_path, "twice", False)
@@ -293,6 +336,11 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     built.save(tmp_path, "source")
     again = load_vocabulary(tmp_path, "source", True)
     assert again == built and again.encode(tokens) == numbers
+    others = build_vocabulary([["ein", "anderer", "Satz"]], Training(bpe=15))
+    others.save(tmp_path, "target")
+    (tmp_path / "target.vocabulary").write_bytes((tmp_path / "source.vocabulary").read_bytes())
+    with pytest.raises(InputError, match=r"target\.vocabulary:[0-9]+: '.*' is no piece of target\.bpe"):
+        load_vocabulary(tmp_path, "target", True)
     most = build_vocabulary(sentences, Training(bpe=4000))
     assert "the text has" in capsys.readouterr().err and len(most.encode(["lowest"])) == 1
     with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 5 pieces here: Vocabulary size"):

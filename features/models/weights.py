@@ -1,0 +1,52 @@
+"""Weights in a file, held against the network that they are for before anything is allocated."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from features.models.network.model import EncoderDecoder
+from features.models.settings import Architecture
+from moses_io.errors import InputError
+
+
+def outline(architecture: Architecture, source_size: int, target_size: int) -> dict[str, Tensor]:
+    """Return the weights of a network by name, with shapes and nothing in them, which takes no memory."""
+    with torch.device("meta"):
+        return EncoderDecoder(architecture, source_size, target_size).state_dict()
+
+
+def load_network(path: Path, architecture: Architecture, source_size: int, target_size: int) -> EncoderDecoder:
+    """Return a network with the weights of a file.
+
+    Raises:
+        InputError: the file is damaged, or its tensors are not those of such a network.
+    """
+    try:
+        reason = _difference(path, outline(architecture, source_size, target_size))
+        tensors = safetensors.torch.load_file(path) if not reason else {}
+    except (safetensors.SafetensorError, OSError) as error:
+        reason = str(error).splitlines()[0]
+    if reason:
+        raise InputError(f"{path}: damaged, or of another model ({reason})")
+    network = EncoderDecoder(architecture, source_size, target_size)
+    network.load_state_dict(tensors)
+    return network
+
+
+def _difference(path: Path, expected: Mapping[str, Tensor]) -> str:
+    """Say what of the names and shapes in the head of a file is not as expected; nothing if all is."""
+    with safetensors.safe_open(path, "pt") as stream:
+        slices = {name: stream.get_slice(name) for name in stream.keys()}  # noqa: SIM118
+        shapes = {name: f"{each.get_dtype()} {list(each.get_shape())}" for name, each in slices.items()}
+    for name in sorted(shapes.keys() | expected.keys()):
+        if name not in expected:
+            return f"unknown tensor {name!r}"
+        if name not in shapes:
+            return f"no tensor {name!r}"
+        shape = f"F32 {list(expected[name].shape)}"
+        if shapes[name] != shape:
+            return f"tensor {name!r} is {shapes[name]}, expected {shape}"
+    return ""

@@ -1,0 +1,61 @@
+"""Folders that one process works in at a time."""
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from moses_io.errors import InputError
+
+LOCK = ".lock"
+"""An empty file in a folder that a process is at work in; it goes when the work ends."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for this process while the block runs; what a process that died held is free.
+
+    Raises:
+        InputError: another process holds it, or its `.lock` is none of ours.
+    """
+    path = folder / LOCK
+    with contextlib.ExitStack() as held:
+        while True:
+            descriptor = _open(path)
+            held.callback(os.close, descriptor)
+            _lock(descriptor, path)
+            if _has_its_name(descriptor, path):
+                break
+        held.callback(path.unlink, missing_ok=True)
+        yield
+
+
+def _open(path: Path) -> int:
+    """Open a lock, whatever it is, without following or waiting for it."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        reason = "a symbolic link, expected an empty file" if path.is_symlink() else error.strerror
+        raise InputError(f"{path}: {reason}") from None
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    status = os.fstat(descriptor)
+    if status.st_size or not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path}: not a lock of ours, expected an empty file")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(f"{path.parent}: another run is at work here") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be locked ({error.strerror})") from None
+
+
+def _has_its_name(descriptor: int, path: Path) -> bool:
+    """Tell whether an open file is the one of that name, which the holder before may have removed meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False

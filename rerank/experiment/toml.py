@@ -1,0 +1,63 @@
+"""TOML that people write by hand, and that may be anything else."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from moses_io.errors import InputError
+from moses_io.streams import check_plain
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MOST_BYTES, LONGEST, MOST_LEVELS = 2**18, 10_000, 16
+"""Sizes of the largest file and the longest line that are read, and tables and lists inside each other."""
+
+
+def read_toml(path: str) -> dict[str, Any]:
+    """Return the table in a file.
+
+    Raises:
+        InputError: it is no plain file, too large, not TOML, or has values that no setting has: text with a NUL,
+            whole numbers of more than 64 bits, more than `MOST_LEVELS` tables inside each other.
+    """
+    check_plain(path)
+    try:
+        with Path(path).open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{path}: larger than {MOST_BYTES // 2**10} KB, expected a small file of TOML")
+    if max(map(len, content.split(b"\n"))) > LONGEST:
+        raise InputError(f"{path}: expected lines of at most {LONGEST:,} bytes")
+    try:
+        table = tomllib.loads(content.decode("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not TOML, which is in UTF-8") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    except ValueError:
+        raise InputError(f"{path}: a number of too many digits") from None
+    _check_values(table, path)
+    return table
+
+
+def _check_values(table: dict[str, Any], path: str) -> None:
+    """Refuse values that no setting has, a level of the table after the other."""
+    level: list[Any] = [table]
+    for _ in range(MOST_LEVELS):
+        for value in level:
+            if isinstance(value, str) and "\0" in value:
+                raise InputError(f"{path}: a NUL in {value[:40]!r}")
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise InputError(f"{path}: a whole number of more than 64 bits")
+        parts = [part for value in level if isinstance(value, dict) for pair in value.items() for part in pair]
+        level = parts + [part for value in level if isinstance(value, list) for part in value]
+    if level:
+        raise InputError(f"{path}: more than {MOST_LEVELS} tables or lists inside each other")

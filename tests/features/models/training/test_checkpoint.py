@@ -1,0 +1,95 @@
+"""The file from which a killed training goes on, damaged in all ways."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save
+
+from features.models.config import ModelConfig
+from features.models.folder import CHECKPOINT
+from features.models.settings import Architecture, Training
+from features.models.training.checkpoint import Run, restore
+from features.models.training.checkpoint import save as save_run
+from features.models.training.preparation import Task, begin_run
+from moses_io.errors import InputError
+
+PAIRS = [(["das", "Haus"], ["the", "house"]), (["das"], ["the"])] * 2
+
+
+def begin(folder: Path, direction: str = "forward") -> Run:
+    """Begin a training whose checkpoint has all that one may have."""
+    config = ModelConfig("rnnsearch", direction, Architecture(embedding=2, hidden=3, attention=2), Training(average=2))
+    run = begin_run(Task([config], PAIRS, PAIRS, folder, torch.device("cpu")), None, False)
+    run.recent = [[dict(run.learners[0].network.state_dict())]]
+    for weight in run.parameters:
+        weight.grad = torch.ones_like(weight)
+    run.optimizer.step()
+    save_run(run, folder / CHECKPOINT)
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return begin(tmp_path / "model")
+
+
+def refused(run: Run, path: Path) -> str:
+    with pytest.raises(InputError, match=CHECKPOINT) as caught:
+        restore(run, path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_it_comes_back(run: Run, tmp_path: Path) -> None:
+    before = {name: tensor.clone() for name, tensor in run.learners[0].network.state_dict().items()}
+    run.optimizer.step()
+    run.progress.epoch, run.recent = 7, []
+    restore(run, tmp_path / "model" / CHECKPOINT)
+    torch.testing.assert_close(run.learners[0].network.state_dict(), before, rtol=0, atol=0)
+    assert (run.progress.epoch, len(run.recent)) == (0, 1)
+
+
+def test_no_byte_may_change_or_be_missing(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "model" / CHECKPOINT
+    content = path.read_bytes()
+    for place in [*range(0, len(content), len(content) // 60), *range(8, 80)]:
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        assert "damaged" in refused(run, path)
+    for size in range(0, len(content), len(content) // 20):
+        path.write_bytes(content[:size])
+        assert "damaged" in refused(run, path)
+
+
+def test_what_is_no_checkpoint(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "model" / CHECKPOINT
+    with safe_open(path, "pt") as stream:
+        texts = stream.metadata()
+    tensors = load_file(path)
+    for other in (
+        save(tensors),
+        save(tensors, {"run": texts["run"]}),
+        save(tensors | {"random": torch.zeros(3)}, texts),
+        save({name: tensor for name, tensor in tensors.items() if name != "random"}, texts),
+        save(tensors, texts | {"run": "[" * 100_000}),
+        (10**15).to_bytes(8, "little") + b"{}",
+    ):
+        path.write_bytes(other)
+        assert "damaged" in refused(run, path)
+    path.unlink()
+    path.mkdir()
+    assert "a folder, expected a plain file" in refused(run, path)
+
+
+def test_of_another_training(run: Run, tmp_path: Path) -> None:
+    """Its networks have the same sizes."""
+    folder = tmp_path / "model"
+    begin(tmp_path / "other", "backward")
+    own = (folder / CHECKPOINT).read_bytes()
+    shutil.copy(tmp_path / "other" / CHECKPOINT, folder)
+    assert "of another training" in refused(run, folder / CHECKPOINT)
+    (folder / CHECKPOINT).write_bytes(own)
+    (folder / "source.vocabulary").write_text("Haus\ndas\n")
+    assert "of another training" in refused(run, folder / CHECKPOINT)

@@ -1,0 +1,65 @@
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.locks import LOCK, locked
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(InputError, match="another run is at work here"), locked(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).exists()
+
+
+def test_the_lock_of_a_process_that_died_is_free(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom moses_io.locks import locked\n"
+        f"with locked(Path({str(tmp_path)!r})):\n    os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert (tmp_path / LOCK).exists()
+    with locked(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_was_removed_meanwhile_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder before removes the file between our opening and our locking it."""
+    flock, calls = fcntl.flock, iter(range(9))
+
+    def remove_first(descriptor: int, operation: int) -> None:
+        if next(calls) == 0:
+            (tmp_path / LOCK).unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    with locked(tmp_path), pytest.raises(InputError, match="another run is at work here"), locked(tmp_path):
+        pass
+
+
+def test_what_is_no_lock_is_left_as_it_is(tmp_path: Path) -> None:
+    folder, other = tmp_path / "folder", tmp_path / "thesis.tex"
+    folder.mkdir()
+    other.write_text("words")
+    (folder / LOCK).symlink_to(other)
+    with pytest.raises(InputError, match=r"\.lock: a symbolic link, expected an empty file"), locked(folder):
+        pass
+    assert other.read_text() == "words"
+    (folder / LOCK).unlink()
+    (folder / LOCK).write_text("words")
+    with pytest.raises(InputError, match=r"\.lock: not a lock of ours"), locked(folder):
+        pass
+    assert (folder / LOCK).read_text() == "words"
+    (folder / LOCK).unlink()
+    os.mkfifo(folder / LOCK)
+    with pytest.raises(InputError, match=r"\.lock: "), locked(folder):
+        pass
+    with pytest.raises(InputError, match="No such file"), locked(tmp_path / "nowhere"):
+        pass
