@@ -91,7 +91,7 @@ def test_start_weights_that_are_not_those_of_the_list(
 ) -> None:
     """mert ignores features beyond its -d, kbmira aborts on a start that does not fit, without a name."""
     status, _, err = tune(nbest(dense), "[weight]\nLM0= 1 2\n")
-    assert status == 2 and "feature 'LM0' has 1 values in the list and 2 weights" in err
+    assert status == 2 and "feature 'LM0' has 1 value in the list and 2 weights" in err
     status, _, err = tune(nbest(dense), "[weight]\nLM0= 1\nOther0= 2\n")
     assert status == 0 and "warning: weights in" in err and "without a feature in the list: Other0" in err
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.errors import Fault
 from moses_io.nbest import read_nbest
 from rerank.candidates import Candidates, FeatureSpace
 from rerank.collecting import collect
@@ -59,7 +59,7 @@ def test_weights_and_vectors(candidates: Candidates) -> None:
     vector = space.vector({"B": (3.0,), "A": (1.0, 2.0), "s_y": (5.0,), "other": (9.0,)})
     assert vector.tolist() == [1, 2, 3, 0, 5]
     assert space.weights(vector) == {"A": (1.0, 2.0), "B": (3.0,), "s_y": (5.0,)}
-    with pytest.raises(InputError, match="feature 'A' has 2 values in the list and 1 weights"):
+    with pytest.raises(Fault, match=r"feature 'A' has 2 values in the list and 1 weight$"):
         space.vector({"A": (1.0,)})
 
 

@@ -47,7 +47,7 @@ def test_the_best_of_several_references_counts(command: Command, write: Write) -
     ("weights", "message"),
     [
         ("[weight]\nM= 1\n", "no feature of the list has a weight here; the list has L"),
-        ("[weight]\nL= 1 2\n", "feature 'L' has 1 values in the list and 2 weights"),
+        ("[weight]\nL= 1 2\n", "feature 'L' has 1 value in the list and 2 weights"),
     ],
 )
 def test_start_weights_that_do_not_fit(command: Command, write: Write, weights: str, message: str) -> None:
