@@ -12,10 +12,21 @@ from typing import NoReturn, cast
 from moses_io.errors import QUOTED, InputError, printable
 from rerank import __version__
 
-COMMANDS = (
-    "run", "demo", "train", "score", "tune", "rerank", "evaluate", "explain", "validate", "export", "import-weights",
-    "presets", "features",
-)  # fmt: skip
+COMMANDS = {
+    "run": "chain.run",
+    "demo": "chain.demo",
+    "train": "steps.train",
+    "score": "steps.score",
+    "tune": "steps.tune",
+    "rerank": "steps.rerank",
+    "evaluate": "steps.evaluate",
+    "explain": "inspect.explain",
+    "validate": "inspect.validate",
+    "export": "moses.export",
+    "import-weights": "moses.import_weights",
+    "presets": "inspect.presets",
+    "features": "inspect.features",
+}
 """Modules of `rerank.commands`: each has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status or None."""
 
 
@@ -117,8 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"moses-rerank {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in COMMANDS:
-        module = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}")
+    for name, place in COMMANDS.items():
+        module = importlib.import_module(f"rerank.commands.{place}")
         command = commands.add_parser(name, help=module.HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
         command.description = module.HELP[0].upper() + module.HELP[1:] + "."
         command.epilog = f"examples:\n{module.EXAMPLES}" if module.EXAMPLES else None

@@ -145,5 +145,5 @@ def test_what_is_wrong_is_told_in_one_line(
 
 
 def test_memory_that_does_not_suffice(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rerank.commands.presets.run", lambda _: bytearray(2**62))
+    monkeypatch.setattr("rerank.commands.inspect.presets.run", lambda _: bytearray(2**62))
     assert command("presets") == (2, b"", "moses-rerank presets: out of memory; do less at a time\n")

@@ -1,0 +1,1 @@
+"""Commands that do all there is to do, by one name."""

@@ -1,0 +1,1 @@
+"""Commands that only look: at lists, and at what can be named."""

@@ -1,0 +1,1 @@
+"""Commands that exchange files with Moses' own tuners."""
