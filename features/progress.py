@@ -21,7 +21,7 @@ _speaker = ""
 class Bar:
     """A bar that counts `total` units and shows a few words beside them."""
 
-    def __init__(self, progress: Progress, description: str, total: int) -> None:
+    def __init__(self, progress: Progress, description: str, total: int | None) -> None:
         self._progress, self._description, self._total = progress, description, total
         self._task = progress.add_task(description, total=total, note="")
         self._done, self._last_line = 0, time.monotonic()
@@ -33,11 +33,11 @@ class Bar:
         if self._progress.disable and time.monotonic() - self._last_line > PAUSE:
             self._last_line = time.monotonic()
             what = "" if _speaker else f"{self._description}: "
-            note(f"{what}{self._done} of {self._total} {status}".rstrip())
+            note(f"{what}{self._done}{_of(self._total)} {status}".rstrip())
 
 
 @contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Bar]:
+def progress_bar(description: str, total: int | None) -> Iterator[Bar]:
     """Show a bar while the block runs, or a line now and then where stderr is not a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -62,3 +62,7 @@ def speak_as(name: str) -> None:
     """Put a name before all lines of this process from now on, and draw no bars: others tell of their work, too."""
     global _speaker
     _speaker = f"{name}: "
+
+
+def _of(total: int | None) -> str:
+    return "" if total is None else f" of {total}"

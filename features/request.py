@@ -54,6 +54,11 @@ class FeatureRequest:
             return set()
         return {tuple(self.parts)} if self.kind == "ensemble" else {(part,) for part in self.parts}
 
+    @property
+    def text(self) -> str:
+        """The kind and its argument as they are written."""
+        return f"{self.kind}:{self.argument}" if self.argument else self.kind
+
     def with_parts(self, parts: Sequence[str]) -> "FeatureRequest":
         """Return the request with other folders or files, and the same values of them."""
         return replace(self, argument=",".join(parts) + self.values) if self.parts else self

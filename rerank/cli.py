@@ -15,6 +15,7 @@ from rerank import __version__
 COMMANDS = {
     "run": "chain.run",
     "demo": "chain.demo",
+    "apply": "chain.apply",
     "train": "steps.train",
     "score": "steps.score",
     "tune": "steps.tune",

@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -13,7 +13,7 @@ from features.progress import note
 from moses_io.errors import Fault, InputError, shown
 from moses_io.hypothesis import with_total
 from moses_io.nbest import SentenceList, check_id, read_nbest
-from moses_io.streams import open_output
+from moses_io.streams import STANDARD, open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
@@ -30,12 +30,13 @@ class Holes:
     """What stands for a sentence without candidates.
 
     Attributes:
-        sentences: number of source sentences, or None where only gaps inside the list can be seen.
+        sentences: number of source sentences, or None where only gaps inside the list can be seen; or a call that tells
+            it when the list has ended.
         blank: whether an empty line does.
         lines: a line for every sentence that may lack candidates, or None.
     """
 
-    sentences: int | None = None
+    sentences: int | Callable[[], int] | None = None
     blank: bool = False
     lines: list[str] | None = None
 
@@ -90,27 +91,43 @@ class LinearModel:
         self._checked = True
 
 
-def rerank(nbest: str, weights: str, holes: Holes, output: str, reranked: str | None = None) -> None:
-    """Write the best candidate of each sentence, and the whole list in its new order if `reranked` names a file.
+@dataclass(frozen=True)
+class Outputs:
+    """Where choices go: `text`, a line a sentence; `nbest`, the list best first; of it the `most` best, or all."""
 
-    Of candidates with equal scores the first in the list wins. The list must go up in ids, so that a sentence can be
-    written as soon as it is read.
-    """
+    text: str
+    nbest: str | None = None
+    most: int = 0
+
+
+def rerank(nbest: str, weights: str, holes: Holes, outputs: Outputs) -> None:
+    """Write what given weights choose; see `write_choices`."""
     by_name = read_weights(weights)
     model = LinearModel(by_name, weights)
     content = hashlib.sha256(repr(sorted(by_name.items())).encode()).hexdigest()[:12]
     note(f"signature: linear|weights:{content}|version:{__version__}")
+    write_choices(read_nbest(nbest), model, holes, outputs)
+
+
+def write_choices(lists: Iterator[SentenceList], model: LinearModel, holes: Holes, outputs: Outputs) -> None:
+    """Write the best candidate of each sentence, and the list in its new order if that is wanted.
+
+    Of candidates with equal scores the first in the list wins. The lists must go up in ids, so that a sentence can be
+    written as soon as it is read.
+    """
     with contextlib.ExitStack() as stack:
-        best = stack.enter_context(open_output(output))
-        again = stack.enter_context(open_output(reranked)) if reranked else None
-        for item in _complete(read_nbest(nbest), holes):
+        best = stack.enter_context(open_output(outputs.text))
+        again = stack.enter_context(open_output(outputs.nbest)) if outputs.nbest else None
+        for item in _complete(lists, holes):
             if isinstance(item, bytes):
                 best.write(item)
-                continue
-            scores = model.scores(item)
-            best.write(encode(item.hypotheses[int(np.argmax(scores))].text) + b"\n")
-            if again:
-                _write_list(again, item, scores)
+            else:
+                scores = model.scores(item)
+                best.write(encode(item.hypotheses[int(np.argmax(scores))].text) + b"\n")
+                if again:
+                    _write_list(again, item, scores, outputs.most)
+            if outputs.text == STANDARD:
+                best.flush()
 
 
 def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
@@ -140,12 +157,13 @@ def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceL
         if sentence_list.sentence < expected:
             falls = f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}"
             raise InputError(f"{falls}; `moses-rerank validate --regroup` puts a list in order")
-        if holes.sentences is not None:
+        if isinstance(holes.sentences, int):
             check_id(sentence_list, holes.sentences, "source")
         yield from _fill(expected, sentence_list.sentence, holes, place)
         yield sentence_list
         expected = sentence_list.sentence + 1
-    yield from _fill(expected, holes.sentences or 0, holes, f"{place.rpartition(':')[0]}, at its end")
+    sentences = holes.sentences() if callable(holes.sentences) else holes.sentences
+    yield from _fill(expected, sentences or 0, holes, f"{place.rpartition(':')[0]}, at its end")
 
 
 def _fill(start: int, end: int, holes: Holes, place: str) -> Iterator[bytes]:
@@ -157,8 +175,8 @@ def _fill(start: int, end: int, holes: Holes, place: str) -> Iterator[bytes]:
         yield holes.line(missing, place)
 
 
-def _write_list(stream: BinaryIO, sentence_list: SentenceList, scores: Array) -> None:
-    """Write the lines best first, the total replaced by the new score."""
-    for number in np.argsort(-scores, kind="stable"):
+def _write_list(stream: BinaryIO, sentence_list: SentenceList, scores: Array, most: int) -> None:
+    """Write the lines best first, the `most` best or all, the total replaced by the new score."""
+    for number in np.argsort(-scores, kind="stable")[: most or None]:
         line = with_total(sentence_list.hypotheses[int(number)], f"{scores[number]:.9g}")
         stream.write(line if line.endswith(b"\n") else line + b"\n")

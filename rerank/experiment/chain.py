@@ -1,5 +1,6 @@
 """The whole chain of an experiment: train, score, tune, rerank, evaluate."""
 
+import shutil
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -7,31 +8,34 @@ from pathlib import Path
 from features.feature import Resources
 from features.kinds.language_model import require_kenlm
 from features.models.training.request import ParallelFiles, TrainingFiles, train_model
-from features.request import together
+from features.request import FeatureRequest, together
 from moses_io.errors import InputError
 from moses_io.locks import locked
 from moses_io.nbest import read_nbest
 from moses_io.streams import check_plain
 from moses_io.text import read_lines, read_references
 from moses_io.weights import read_weights, weight_files
-from rerank.append import check_labels, join_features, write_features
+from rerank.append import join_features, write_features
 from rerank.experiment.file import Experiment, ModelEntry, NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.report.reranking import RerankingFiles, write_report
-from rerank.selection import choose_by_total, read_holes, rerank
+from rerank.reranker.make import Ingredients, make_reranker
+from rerank.scoring import check_labels
+from rerank.selection import Outputs, choose_by_total, read_holes, rerank
 from rerank.tuning.ablation import Ablation, write_ablation
 from rerank.tuning.tune import tune
 from rerank.tuning.tuning_set import Lists
 
 
-def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1) -> list[str]:
+def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, link: bool = False) -> list[str]:
     """Do what is not done yet, `jobs` models and features at a time, and return the lines of the report.
 
     The folder of results holds the models, the scored lists, `weights.ini`, `test.moses`, `test.reranked`,
-    `report.txt`, `report.html` (every changed sentence and why) and `report.json`.
+    `report.txt`, `report.html` (every changed sentence and why) and `report.json`; and `reranker`, the folder that
+    is applied to new lists, with models and tables copied into it, or linked to.
     """
     _check(experiment)
-    stages = _stages(experiment, resources)
+    stages = [*_stages(experiment, resources), _keep(experiment, link)]
     _make_folder(experiment, stages)
     with locked(experiment.output):
         run_stages(stages, experiment.output / "stages.json", jobs)
@@ -97,16 +101,21 @@ def _model_path(experiment: Experiment, name: str) -> str:
     return experiment.result(f"models/{name}") if name.partition("/")[0] in experiment.models else name
 
 
-def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> list[Stage]:
-    """Return a stage for each feature, or for those that read the same models, and one that joins them to the list."""
-    if not experiment.features:
-        return []
+def _requests(experiment: Experiment, name: str = "{set}") -> list[FeatureRequest]:
+    """Return the features with the folders of their models, and of scores the files of a set."""
     requests = []
     for each in experiment.features.values():
         request = replace(each, argument=each.argument.replace("{set}", name))
         requests.append(request.with_parts([_model_path(experiment, part) for part in request.parts]))
+    return requests
+
+
+def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> list[Stage]:
+    """Return a stage for each feature, or for those that read the same models, and one that joins them to the list."""
+    if not experiment.features:
+        return []
     stages = []
-    for group in together(requests):
+    for group in together(_requests(experiment, name)):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
         parts = [part for request in group for part in (*request.parts, *request.code)]
         settings = [
@@ -154,7 +163,10 @@ def _choose(experiment: Experiment, scored: str) -> list[Stage]:
     nbest, source = experiment.test.nbest, experiment.test.source
     weights, moses, ours = (experiment.result(name) for name in ("weights.ini", "test.moses", "test.reranked"))
     holes = read_holes(source, None, "blank")
-    decode, choose = partial(choose_by_total, nbest, holes, moses), partial(rerank, scored, weights, holes, ours)
+    decode, choose = (
+        partial(choose_by_total, nbest, holes, moses),
+        partial(rerank, scored, weights, holes, Outputs(ours)),
+    )
     return [
         Stage("choose as Moses did", (nbest, source), None, (moses,), decode),
         Stage("rerank test", (scored, source, weights), None, (ours,), choose),
@@ -177,3 +189,28 @@ def _evaluate(experiment: Experiment, scored: str) -> Stage:
     inputs += (files.ablation,) if files.ablation else ()
     reports = tuple(experiment.result(f"report.{suffix}") for suffix in ("txt", "html", "json"))
     return Stage("evaluate", inputs, filters.text, reports, partial(write_report, files, filters, reports))
+
+
+def _keep(experiment: Experiment, link: bool) -> Stage:
+    """Make the reranker that can be applied to new lists."""
+    requests, folder = _requests(experiment), experiment.result("reranker")
+    ingredients = Ingredients(
+        requests=tuple(requests),
+        weights=experiment.result("weights.ini"),
+        corpus=experiment.train,
+        dev=experiment.dev.source,
+        reports=(("test", experiment.result("report.txt")),),
+        ablation=experiment.result("ablation.txt") if requests else "",
+        link=link,
+    )
+    parts = [part for request in requests if request.kind != "scores" for part in request.parts]
+    inputs = (ingredients.weights, *(path for _, path in ingredients.reports), *parts)
+    settings = [[[request.label, request.kind, request.values] for request in requests], link]
+    action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))
+    return Stage("keep the reranker", inputs, settings, (folder,), action)
+
+
+def _make_anew(ingredients: Ingredients, folder: str) -> None:
+    """Make a reranker where a killed run may have left a part of one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    make_reranker(ingredients, folder)

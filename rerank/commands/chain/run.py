@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("experiment", metavar="EXPERIMENT", help="TOML file")
     add_jobs(parser, "models and features")
+    parser.add_argument(
+        "--link", action="store_true", help="link models and tables into the reranker, do not copy them"
+    )
     add_resources(parser)
 
 
@@ -46,4 +49,4 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.experiment.file import read_experiment
 
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
-    show(run_experiment(read_experiment(arguments.experiment), resources, arguments.jobs))
+    show(run_experiment(read_experiment(arguments.experiment), resources, arguments.jobs, arguments.link))

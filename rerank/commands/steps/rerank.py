@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import whole_number
+from rerank.commands.arguments import positive_number, whole_number
 
 HELP = "write the best candidate of each sentence under given weights"
 EXAMPLES = """\
@@ -26,12 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
     )
     parser.add_argument("--nbest", dest="reranked", metavar="FILE", help="also write the list, best first, new totals")
+    parser.add_argument("--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of it alone")
     parser.add_argument("--output", default="-", metavar="FILE", help="text to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Rerank."""
-    from rerank.selection import read_holes, rerank
+    from rerank.selection import Outputs, read_holes, rerank
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
-    rerank(arguments.nbest, arguments.weights, holes, arguments.output, arguments.reranked)
+    outputs = Outputs(arguments.output, arguments.reranked, arguments.nbest_size)
+    rerank(arguments.nbest, arguments.weights, holes, outputs)

@@ -1,0 +1,1 @@
+"""A trained reranker as one thing: a folder that is written, moved, loaded and applied to new lists."""

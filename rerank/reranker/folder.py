@@ -1,0 +1,196 @@
+"""The folder of a reranker: models, tables and weights beside a manifest that names the features in their order."""
+
+import hashlib
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from features.foreign import packaged
+from features.models.folder import CHECKPOINT
+from features.request import FeatureRequest, parse_requests
+from features.table import FEATURES
+from moses_io.errors import InputError
+from moses_io.json_files import read_json
+from moses_io.streams import digest, open_output
+from rerank import __version__
+
+FORMAT = 1
+MANIFEST = "reranker.json"
+WEIGHTS = "weights.ini"
+CARD = "README.md"
+
+_ROOMS = {"models": "models", "folder": "models", "files": "tables"}
+"""Where the parts of features stand, by what their kind takes."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What `reranker.json` holds.
+
+    Attributes:
+        features: `KIND[:ARG]` by label, in their order; folders and files as paths in the folder.
+        files: digest of each file, by its path in the folder.
+        tuned: signature of the tuning that found the weights.
+    """
+
+    features: Mapping[str, str]
+    files: Mapping[str, str]
+    tuned: str
+
+    @property
+    def signature(self) -> str:
+        """What made the choices of the reranker."""
+        content = json.dumps([self.features, self.files], sort_keys=True).encode()
+        return f"reranker|sha256:{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def write_folder(
+    folder: Path, requests: Sequence[FeatureRequest], weights: str, tuned: str, link: bool = False
+) -> Manifest:
+    """Make the folder of a reranker from the features that it scores with, in their order, and their weights.
+
+    Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
+    list and stays out; so does the code of users' features.
+
+    Raises:
+        InputError: the folder is there already, or a file cannot be copied.
+    """
+    try:
+        folder.mkdir(parents=True)
+        placed: dict[Path, str] = {}
+        features = {request.label: _place(request, folder, placed, link).text for request in requests}
+        shutil.copyfile(weights, folder / WEIGHTS)
+    except OSError as error:
+        raise InputError(f"{error.filename or folder}: {error.strerror}") from None
+    manifest = Manifest(features, _files(folder), tuned)
+    with open_output(str(folder / MANIFEST)) as stream:
+        values = {"format": FORMAT, "version": __version__, **asdict(manifest)}
+        stream.write(json.dumps(values, indent=2).encode() + b"\n")
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read what a folder holds and hold its files against it.
+
+    Raises:
+        InputError: it is no folder of a reranker, or a file is missing or is not what it was.
+    """
+    if not (folder / MANIFEST).exists():
+        raise InputError(f"{folder}: not the folder of a reranker, it has no {MANIFEST}")
+    path = folder / MANIFEST
+    values = read_json(path)
+    version = values.get("format") if isinstance(values, dict) else None
+    if version != FORMAT:
+        raise InputError(f"{path}: format {version!r}, this version reads format {FORMAT}")
+    features, files, tuned = (values.get(name) for name in ("features", "files", "tuned"))
+    if not (_is_texts(features) and _is_texts(files) and isinstance(tuned, str)):
+        raise InputError(f"{path}: expected texts under features, files and tuned")
+    for name, content in files.items():
+        _check_inside(path, name)
+        if not (folder / name).is_file():
+            raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
+        if digest(folder / name) != content:
+            raise InputError(f"{folder / name}: not what it was when the reranker was made")
+    return Manifest(features, files, tuned)
+
+
+def read_features(
+    folder: Path, manifest: Manifest, others: Mapping[str, str], allow_code: bool
+) -> list[FeatureRequest]:
+    """Return the features of a reranker, with the paths of what they read.
+
+    Args:
+        folder: of the reranker.
+        manifest: what it holds.
+        others: `KIND[:ARG]` by label of features that take the place of its own, such as the scores of a new list.
+        allow_code: whether features that run code of users may do so.
+
+    Raises:
+        InputError: a label of `others` that the reranker has not, a feature that runs code unless this is allowed, or
+            scores of another tool without their file.
+    """
+    for label in others:
+        if label not in manifest.features:
+            raise InputError(f"the reranker has no feature {label!r}; it has {', '.join(manifest.features)}")
+    requests = []
+    for label, text in manifest.features.items():
+        kind = text.partition(":")[0]
+        if runs_code(text) and not allow_code:
+            raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code; --allow-code lets it")
+        if kind == "scores" and label not in others:
+            raise InputError(
+                f"feature {label!r}: scores of another tool; name their file by --feature {label}=scores:FILE"
+            )
+        (request,) = parse_requests([f"{label}={others.get(label, text)}"])
+        if label not in others and request.row.takes in _ROOMS:
+            for part in request.parts:
+                _check_inside(folder / MANIFEST, part)
+            request = request.with_parts([str(folder / part) for part in request.parts])
+        requests.append(request)
+    return requests
+
+
+def runs_code(text: str) -> bool:
+    """Tell whether a feature runs code of its user: a command, or a class of a module."""
+    kind = text.partition(":")[0]
+    return kind == "command" or (kind not in FEATURES and kind not in packaged())
+
+
+def _place(request: FeatureRequest, folder: Path, placed: dict[Path, str], link: bool) -> FeatureRequest:
+    """Copy what a feature reads, unless that was done, and return the request with the places in the folder."""
+    if request.kind == "scores":
+        return replace(request, argument="FILE")
+    if request.row.takes not in _ROOMS:
+        return request
+    parts = []
+    for part in request.parts:
+        origin = Path(part).resolve()
+        if origin not in placed:
+            placed[origin] = _free(_ROOMS[request.row.takes], _name(origin), placed)
+            _copy(origin, folder / placed[origin], link)
+        parts.append(placed[origin])
+    return request.with_parts(parts)
+
+
+def _name(origin: Path) -> str:
+    """Name a part as its file or folder; a model of an experiment by its whole name there."""
+    parts = origin.parts
+    start = len(parts) - parts[::-1].index("models") if "models" in parts[:-1] else len(parts) - 1
+    return "-".join(parts[start:])
+
+
+def _free(room: str, name: str, placed: Mapping[Path, str]) -> str:
+    """Return a place in a room that is not taken."""
+    numbered = itertools.chain([name], (f"{number}-{name}" for number in itertools.count(2)))
+    return next(place for each in numbered if (place := f"{room}/{each}") not in placed.values())
+
+
+def _copy(origin: Path, place: Path, link: bool) -> None:
+    place.parent.mkdir(exist_ok=True)
+    if link:
+        place.symlink_to(origin, target_is_directory=origin.is_dir())
+    elif origin.is_dir():
+        shutil.copytree(origin, place, ignore=shutil.ignore_patterns(CHECKPOINT, ".*"))
+    else:
+        shutil.copyfile(origin, place)
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """Return the digest of each file below the folder, also behind links, but for the card, which one may edit."""
+    paths = [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
+    names = {str(path.relative_to(folder)): path for path in paths}
+    return {name: digest(names[name]) for name in sorted(names) if name != CARD}
+
+
+def _is_texts(values: Any) -> bool:
+    return isinstance(values, dict) and all(isinstance(text, str) for item in values.items() for text in item)
+
+
+def _check_inside(path: Path, name: str) -> None:
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
+        raise InputError(f"{path}: {name!r} is not a path inside the folder")

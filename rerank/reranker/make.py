@@ -1,0 +1,85 @@
+"""A reranker made of what an experiment left: its models, tables and weights, and a card that says what they are."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from features.models.config import read_config
+from features.models.folder import METRICS
+from features.models.training.request import ParallelFiles
+from features.request import FeatureRequest
+from moses_io.streams import open_output
+from moses_io.text import encode, read_lines
+from moses_io.weights import read_weights
+from rerank import __version__
+from rerank.reranker.card import CardFacts, card, language
+from rerank.reranker.folder import CARD, write_folder
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """What a reranker is made of.
+
+    Attributes:
+        requests: the features in their order.
+        weights: the ini that was tuned.
+        corpus: that the models were trained on.
+        dev: source text of the lists that the weights were tuned on.
+        reports: text of the report of each test set, by its name.
+        ablation: text of what each feature is worth, or nothing.
+        link: whether models and tables are linked to, not copied.
+    """
+
+    requests: tuple[FeatureRequest, ...]
+    weights: str
+    corpus: ParallelFiles
+    dev: str
+    reports: tuple[tuple[str, str], ...] = ()
+    ablation: str = ""
+    link: bool = False
+
+
+def make_reranker(ingredients: Ingredients, folder: str) -> None:
+    """Make the folder of a reranker; see `write_folder`."""
+    tuned, *gain = [line[2:] for line in read_lines(ingredients.weights) if line.startswith("# ")]
+    measured = [*gain]
+    for name, path in ingredients.reports:
+        measured += ["", f"{name}:", *_first_block(read_lines(path))]
+    measured += ["", *read_lines(ingredients.ablation)] if ingredients.ablation else []
+    manifest = write_folder(Path(folder), ingredients.requests, ingredients.weights, tuned, ingredients.link)
+    facts = CardFacts(
+        version=__version__,
+        source=language(ingredients.corpus.source),
+        target=language(ingredients.corpus.target),
+        facts=_facts(ingredients),
+        features=manifest.features,
+        weights=read_weights(ingredients.weights),
+        tuned=tuned,
+        gains=measured,
+    )
+    with open_output(str(Path(folder) / CARD)) as stream:
+        stream.write(encode(card(facts)))
+
+
+def _facts(ingredients: Ingredients) -> list[tuple[str, str]]:
+    folders = dict.fromkeys(part for request in ingredients.requests for parts in request.readers for part in parts)
+    facts = [("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}")]
+    if folders:
+        pairs = f"{len(read_lines(ingredients.corpus.source))} sentence pairs"
+        facts.append(("models trained on", f"{pairs} of {Path(ingredients.corpus.source).name}"))
+    return facts + [(f"model {Path(folder).name}", _model(Path(folder))) for folder in folders]
+
+
+def _model(folder: Path) -> str:
+    config = read_config(folder)
+    order = ", right to left" if config.right_to_left else ""
+    metrics = folder / METRICS
+    epochs = [json.loads(line) for line in read_lines(str(metrics))] if metrics.exists() else []
+    best = min((epoch["dev_perplexity"] for epoch in epochs), default=None)
+    reached = "" if best is None else f", perplexity on dev {best:.3f}"
+    return f"{config.preset}, {config.direction}{order}{reached}"
+
+
+def _first_block(lines: Sequence[str]) -> list[str]:
+    return list(lines[: lines.index("")] if "" in lines else lines)

@@ -1,0 +1,102 @@
+"""Features say what they make of a list, a few sentences at a time."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from features.feature import Resources, Sentence, Steps
+from features.feature_set import Column, FeatureSet
+from features.progress import note, progress_bar
+from features.request import FeatureRequest
+from moses_io.errors import InputError, shown
+from moses_io.nbest import EmptyLines, SentenceList, read_nbest, without_marks
+from moses_io.streams import name_of
+from moses_io.text import LARGEST, tokens
+from rerank import __version__
+from rerank.sources import Sources
+
+BATCH = 10_000
+"""Candidates that are scored together, rounded up to whole sentences."""
+
+
+def load_features(requests: Sequence[FeatureRequest], resources: Resources) -> FeatureSet:
+    """Make the features of some requests, and tell what they are."""
+    features = FeatureSet(requests, resources)
+    for label, signature in features.signatures.items():
+        note(f"{label} = {signature}|version:{__version__}")
+    return features
+
+
+def score_list(
+    nbest: str, sources: Sources, features: FeatureSet, at_once: int = 0
+) -> Iterator[tuple[list[Sentence], list[Column]]]:
+    """Yield some sentences after the other with the values of all features, `at_once` sentences at most; 0 for any.
+
+    Raises:
+        InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
+    """
+    steps, scored, started, empty = Steps(), 0, time.monotonic(), EmptyLines()
+    with progress_bar("score", sources.total) as bar:
+        for batch in _batches(without_marks(read_nbest(nbest, empty)), list(features.signatures), at_once):
+            sentences = [_sentence(sentence_list, sources) for sentence_list in batch]
+            result = features.score(sentences)
+            for column in result.columns:
+                _check(column, sentences)
+            yield sentences, result.columns
+            steps = steps.plus(result.steps)
+            scored += sum(len(each.hypotheses) for each in sentences)
+            rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
+            saved = f", {1 - steps.taken / steps.alone:.0%} of the steps saved" if steps.alone else ""
+            bar.advance(len(batch), rate + saved)
+    features.end()
+    if empty.count:
+        note(f"warning: {name_of(nbest)}: {empty}, which the scored list does not have")
+
+
+def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:
+    """Yield the features of each candidate as a list has them."""
+    for row in range(len(columns[0].values)):
+        yield [f"{label}= {' '.join(f'{value:.9g}' for value in values[row])}".encode() for label, values in columns]
+
+
+def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
+    """Refuse labels that the list has already."""
+    for name, _ in sentence_list.hypotheses[0].dense:
+        if name in labels:
+            raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}; name another label")
+
+
+def _check(column: Column, sentences: Sequence[Sentence]) -> None:
+    """Refuse values that are not a row of numbers, as a list has them, for each candidate."""
+    label, values = column
+    rows = sum(len(each.hypotheses) for each in sentences)
+    shape = values.shape if isinstance(values, np.ndarray) else type(values).__name__
+    if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != rows or not shape[1]:
+        raise InputError(f"feature '{label}': expected an array of ({rows}, values), a row a candidate, found {shape}")
+    good = (np.abs(values) <= LARGEST).all(axis=1)  # (candidates,)
+    if not good.all():
+        places = [each.place(line) for each in sentences for line in each.lines]
+        fault = f"not finite, or larger than {LARGEST:.2g}, the largest number of Moses"
+        raise InputError(f"{places[int(np.argmin(good))]}: feature '{label}': {fault}")
+
+
+def _batches(lists: Iterable[SentenceList], labels: Sequence[str], at_once: int) -> Iterator[list[SentenceList]]:
+    """Cut a list that has none of the labels yet into groups of whole sentences."""
+    batch: list[SentenceList] = []
+    size = 0
+    for sentence_list in lists:
+        check_labels(sentence_list, labels)
+        batch.append(sentence_list)
+        size += len(sentence_list.hypotheses)
+        if size >= BATCH or len(batch) == at_once:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _sentence(sentence_list: SentenceList, sources: Sources) -> Sentence:
+    source = tuple(tokens(sources.line(sentence_list)))
+    hypotheses = tuple(tuple(tokens(hypothesis.text)) for hypothesis in sentence_list.hypotheses)
+    return Sentence(sentence_list.sentence, source, hypotheses, sentence_list.hypotheses, sentence_list.path)
