@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from features.models.batches import bucketed
-from features.models.config import SIDES, ModelConfig, read_config
+from features.models.config import SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
-from features.models.folder import WEIGHTS, Model, check_free, create_folder, load_model
+from features.models.folder import Model, check_free, create_folder, load_model
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.tables import find
