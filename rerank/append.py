@@ -109,12 +109,8 @@ def _written(columns: Sequence[Column]) -> Iterator[list[bytes]]:
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:
-    """Refuse values that are not a row of finite numbers for each candidate."""
+    """Refuse values that are not finite."""
     label, values = column
-    rows = sum(len(each.hypotheses) for each in sentences)
-    if values.ndim != 2 or len(values) != rows or not values.shape[1]:
-        expected = f"({rows}, values) numbers, a row a candidate"
-        raise InputError(f"feature {label!r}: expected {expected}, found {values.shape}")
     if not np.isfinite(values).all():
         places = [(each.sentence, place) for each in sentences for place, _ in enumerate(each.hypotheses, start=1)]
         sentence, place = places[int(np.argmin(np.isfinite(values).all(axis=1)))]
