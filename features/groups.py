@@ -16,6 +16,8 @@ from features.feature import Sentence
 
 CELLS = 2**25
 """Numbers that the rows of attention of a group may have, in words; a single candidate with more is a group."""
+POSITIONS = 2**15
+"""Source positions of a group, which are encoded at once, with their padding; a single source with more is a group."""
 
 
 class Group(NamedTuple):
@@ -33,7 +35,8 @@ def groups(sentences: Sequence[Sentence], size: int) -> Iterator[Group]:
     for part in parts:
         (sentence,) = part.sentences
         count, longest = count + len(part.places), max(longest, _longest(sentence))
-        if held and (count > size or count * _cells(sentence, longest) > CELLS):
+        positions = (len(held) + 1) * (len(sentence.source) + 2)
+        if held and (count > size or positions > POSITIONS or count * _cells(sentence, longest) > CELLS):
             yield _joined(held)
             held, count, longest = [], len(part.places), _longest(sentence)
         held.append(part)

@@ -50,7 +50,7 @@ def progress_bar(description: str, total: int) -> Iterator[Bar]:
 def tell(status: str) -> None:
     """Show a few words beside the bar, if one is open: how far work within one of its units is."""
     if _open:
-        _open[-1].advance(0, status)
+        _open[-1].advance(0, f"({status})")
 
 
 def note(message: str) -> None:
