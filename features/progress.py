@@ -16,6 +16,7 @@ PAUSE = 30.0
 """Seconds between two lines of progress where stderr is not a terminal."""
 
 _speaker = ""
+_open: list["Bar"] = []
 
 
 class Bar:
@@ -44,7 +45,17 @@ def progress_bar(description: str, total: int | None) -> Iterator[Bar]:
     beside = TextColumn("{task.fields[note]}")
     lines = bool(_speaker) or not console.is_terminal
     with Progress(*columns, beside, console=console, transient=True, disable=lines) as progress:
-        yield Bar(progress, description, total)
+        _open.append(Bar(progress, description, total))
+        try:
+            yield _open[-1]
+        finally:
+            _open.pop()
+
+
+def tell(status: str) -> None:
+    """Show a few words beside the bar, if one is open: how far work within one of its units is."""
+    if _open:
+        _open[-1].advance(0, f"({status})")
 
 
 def note(message: str) -> None:
