@@ -135,7 +135,7 @@ def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypat
     for jobs in (1, 2):
         experiment.write_text(text)
         status, out, err = command("run", experiment, "--device", "cpu", "--jobs", jobs)
-        assert (status, len(done(err))) == (0, 17), err
+        assert (status, len(done(err))) == (0, 20), err
         results.append((out, gzip.decompress((work / "test.nbest.gz").read_bytes())))
         shutil.rmtree(work)
     assert results[0] == results[1]

@@ -55,8 +55,8 @@ def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
         table = as_table(each, "test")
         name = table.get("name")
         if not isinstance(name, str):
-            found = "nothing" if name is None else repr(name)
-            raise InputError(f"test.name: expected a name in each [[test]], found {found} in number {number}")
+            other = "nothing" if name is None else repr(name)
+            raise InputError(f"test.name: expected a name in each [[test]], found {other} in number {number}")
         check_name(name, "test")
         if name in TAKEN or name in tests:
             fault = "another test set has this name" if name in tests else "files of the results have this name"
@@ -71,9 +71,9 @@ def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
 def _references(table: dict[str, Any], prefix: str) -> list[str]:
     """Return the paths of a table's references: one, or a list of them."""
     listed = table.get("reference")
-    return (
-        [str(path) for path in listed] if listed and isinstance(listed, list) else [path_of(table, "reference", prefix)]
-    )
+    if listed and isinstance(listed, list):
+        return [str(path) for path in listed]
+    return [path_of(table, "reference", prefix)]
 
 
 def _paths(table: dict[str, Any], prefix: str, references: list[str], folder: Path) -> NbestFiles:

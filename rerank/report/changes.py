@@ -44,7 +44,7 @@ class Change:
         """Its id, and what it gained or, without references, how clear it was."""
         if self.gain is not None:
             return f"sentence {self.sentence}, sentence BLEU {100 * self.gain:+.1f}"
-        return f"sentence {self.sentence}" + (f", model score {self.clarity:+.2f}" if self.reasons else "")
+        return f"sentence {self.sentence}" + (f", model score {self.clarity:+.3g}" if self.reasons else "")
 
     @property
     def texts(self) -> dict[str, str]:

@@ -4,13 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import progress_bar
-from moses_io.json_files import read_json
 from moses_io.streams import open_output
 from moses_io.text import encode
 from moses_io.weights import Weights
@@ -74,20 +73,28 @@ def write_ablation(ablation: Ablation, tuning: Tuning, output: str) -> None:
 
 def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> None:
     """Write, as JSON, what the sets of features of `write_ablation` reach on a test set."""
-    _write(output, reach(test.read(metric), read_json(Path(ablation))["weights"], metric))
+    _write(output, reach(test.read(metric), _read(ablation)["weights"], metric))
 
 
 def read_worth(paths: Mapping[str, str]) -> Worth:
     """Read what was written of some sets of sentences, by their names and dev first."""
-    found = {of: read_json(Path(path)) for of, path in paths.items()}
-    columns = {of: {name: Reached(**each) for name, each in found[of]["column"].items()} for of in found}
-    return Worth(found["dev"]["how"], columns)
+    contents = {of: _read(path) for of, path in paths.items()}
+    columns = {
+        of: {name: Reached(**reached) for name, reached in content["column"].items()}
+        for of, content in contents.items()
+    }
+    return Worth(contents["dev"]["how"], columns)
+
+
+def _read(path: str) -> Any:
+    """Read what `_write` wrote; with many sparse weights it is large."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def _write(path: str, column: Column, **others: object) -> None:
     content = {**others, "column": {name: asdict(reached) for name, reached in column.items()}}
     with open_output(path) as stream:
-        stream.write(encode(json.dumps(content, indent=2) + "\n"))
+        stream.write(encode(json.dumps(content) + "\n"))
 
 
 def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -> Ablated:

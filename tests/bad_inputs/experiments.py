@@ -50,6 +50,9 @@ PATHS = (
     ("dev.de", "a\\u0000b"),
     ("test = {", "test = { evil = 1, "),
     ("test = {", "test = 3 #"),
+    ("test = {", "test = [3] #"),
+    ("test = {", "test = [{}] #"),
+    ("test = {", 'test = { name = "../evil", '),
 )
 RECORDS = {
     "null": b"null",

@@ -73,7 +73,7 @@ def test_without_references_the_clearest_decision_is_first(unscored: list[Change
     assert summary(unscored, 4) == "3 of 4 sentences changed"
     lines = side_by_side(unscored)
     heads = [line for line in lines if line.startswith("sentence")]
-    assert heads == ["sentence 1, model score +0.00", "sentence 3", "sentence 0, model score -1.75"]
+    assert heads == ["sentence 1, model score +0", "sentence 3", "sentence 0, model score -1.75"]
     assert lines[-4:] == [
         "  source     s0",
         "  before     a b x",
