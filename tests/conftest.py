@@ -8,6 +8,8 @@ from hypothesis import settings
 from rerank.cli import main
 from rerank.sample import FOLDER
 
+# Before torch comes in: threads that spin while they wait take ten times as long where other processes run, too.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 settings.register_profile("compiling", deadline=None)
 settings.load_profile("compiling")  # the first call of a tuner compiles it
 

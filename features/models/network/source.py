@@ -27,6 +27,11 @@ def join(values: Sequence[Gathered]) -> Gathered:
     return values[0] if len(values) == 1 else _each(values, torch.cat)  # (all rows, …)
 
 
+def _views(value: Gathered, rows: Tensor) -> Gathered:
+    """Return what `gather` returns of a value with one row, without a copy."""
+    return _each([value], lambda tensors: tensors[0].expand(len(rows), *tensors[0].shape[1:]))  # type: ignore[no-any-return]
+
+
 def _each(values: Sequence[Any], function: Callable[[list[Tensor]], Tensor]) -> Any:
     """Call the function with the tensors that stand at the same place in each value."""
     if isinstance(values[0], Tensor):
@@ -53,11 +58,12 @@ class Source(NamedTuple):
         """Return the source for queries that share it: `rows` ascend, and `counts` says how often each occurs.
 
         All but the annotations are copied to the rows; these are the largest part, and stay one for all, but on a GPU,
-        where one product over a copy is faster than a small one a sentence.
+        where one product over a copy is faster than a small one a sentence. Of a single source nothing is copied.
         """
         if self.states.is_cuda:
             return gather(self._replace(last=()), rows)
-        keys, bias, length, gate = gather((self.keys, self.bias, self.source_length, self.gate), rows)
+        copies = _views if len(counts) == 1 else gather
+        keys, bias, length, gate = copies((self.keys, self.bias, self.source_length, self.gate), rows)
         return self._replace(keys=keys, bias=bias, source_length=length, last=(), gate=gate, counts=counts)
 
     def context(self, weights: Tensor) -> Tensor:
