@@ -7,7 +7,7 @@ import numpy as np
 
 from features.feature import Resources, Sentence, Steps
 from features.feature_set import Column, FeatureSet
-from features.progress import note, progress_bar
+from features.progress import note, progress_bar, warn
 from features.request import FeatureRequest
 from moses_io.errors import InputError, shown
 from moses_io.nbest import EmptyLines, SentenceList, read_nbest, without_marks
@@ -51,7 +51,7 @@ def score_list(
             bar.advance(len(batch), rate + saved)
     features.end()
     if empty.count:
-        note(f"warning: {name_of(nbest)}: {empty}, which the scored list does not have")
+        warn(f"{name_of(nbest)}: {empty}, which the scored list does not have")
 
 
 def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note
+from features.progress import note, warn
 from moses_io.errors import Fault, InputError, shown
 from moses_io.hypothesis import with_total
 from moses_io.nbest import SentenceList, check_id, read_nbest
@@ -87,7 +87,7 @@ class LinearModel:
             raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
         everywhere = set.intersection(*(set(hypothesis.sparse) for hypothesis in sentence_list.hypotheses))
         for name in sorted(everywhere - set(self._weights)):
-            note(f"warning: feature {shown(name)} has no weight in {self._path} and counts 0")
+            warn(f"feature {shown(name)} has no weight in {self._path} and counts 0")
         self._checked = True
 
 

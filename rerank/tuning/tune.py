@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Integers
-from features.progress import note
+from features.progress import note, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import Weights, write_weights
 from rerank import __version__
@@ -102,7 +102,7 @@ def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
         f"tuned anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.4f})"
     )
     if trust.new <= trust.old:
-        note(f"warning: the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
+        warn(f"the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
     return trust.new > trust.old
 
 
@@ -126,8 +126,8 @@ def _warn_of_names(candidates: Candidates) -> None:
     """Name features that are in every line but have a name that Moses' tools take for a sparse one."""
     for name, count in candidates.space.dense:
         if "_" in name:
-            note(f"warning: feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
+            warn(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = shown(candidates.space.sparse[column])
-        note(f"warning: feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")
+        warn(f"feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")
