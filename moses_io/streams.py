@@ -96,17 +96,28 @@ def numbered_lines(path: str | Lines) -> Iterator[tuple[int, bytes]]:
         yield from _numbered(path)
         return
     number = 0
-    with open_input(path) as stream:
-        try:
-            for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start=1):
-                if len(line) > LONGEST:
-                    raise InputError(f"{name_of(path)}:{number}: expected lines of at most {LONGEST:,} bytes")
-                yield number, line
-        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise InputError(f"{name_of(path)}: {error.strerror}") from None
-            fault = "cut off" if isinstance(error, EOFError) else "damaged"
-            raise InputError(f"{name_of(path)}:{number + 1}: the packed stream is {fault} here") from None
+    with open_input(path) as stream, packing_faults(path, lambda: number + 1):
+        for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start=1):
+            if len(line) > LONGEST:
+                raise too_long(path, number)
+            yield number, line
+
+
+@contextlib.contextmanager
+def packing_faults(path: str, number: Callable[[], int]) -> Iterator[None]:
+    """Make an `InputError` of what is wrong with a packed file, or with its disk, at the line that is read."""
+    try:
+        yield
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise InputError(f"{name_of(path)}: {error.strerror}") from None
+        fault = "cut off" if isinstance(error, EOFError) else "damaged"
+        raise InputError(f"{name_of(path)}:{number()}: the packed stream is {fault} here") from None
+
+
+def too_long(path: str, number: int) -> InputError:
+    """Return what is said of a line that is longer than `LONGEST`."""
+    return InputError(f"{name_of(path)}:{number}: expected lines of at most {LONGEST:,} bytes")
 
 
 def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:

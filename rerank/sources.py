@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from moses_io.errors import InputError
 from moses_io.nbest import SentenceList, check_id
-from moses_io.streams import LONGEST, STANDARD, Lines, name_of, open_input
+from moses_io.streams import LONGEST, STANDARD, Lines, open_input, packing_faults, too_long
 from moses_io.text import decode, read_lines, without_line_end
 
 PATIENCE = 10.0
@@ -80,10 +79,11 @@ class GrowingSources:
         """Read one more line, waited for so many seconds, and return whether there is one."""
         line, end = b"", time.monotonic() + patience
         while not line.endswith(b"\n"):
-            part = self._stream.readline(LONGEST + 1)
+            with packing_faults(self._path, lambda: self._read + 1):
+                part = self._stream.readline(LONGEST + 1)
             line += part
             if len(line) > LONGEST:
-                raise InputError(f"{name_of(self._path)}:{self._read + 1}: expected lines of at most {LONGEST:,} bytes")
+                raise too_long(self._path, self._read + 1)
             if not part and time.monotonic() >= end:
                 break
             if not part:

@@ -14,6 +14,9 @@ from moses_io.json_files import read_json
 
 FORMAT = 2
 CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+CHECKPOINT = "training.safetensors"
+METRICS = "metrics.jsonl"
 SIDES = ("source", "target")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import safetensors.torch
 import torch
 
-from features.models.config import CONFIG, SIDES, ModelConfig, read_config
+from features.models.config import CHECKPOINT, CONFIG, METRICS, SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import within_memory
 from features.models.network.model import EncoderDecoder
 from features.models.vocabulary import Vocabulary, load_vocabulary
@@ -26,9 +26,6 @@ from moses_io.errors import InputError
 from moses_io.locks import LOCK, locked
 from moses_io.streams import check_plain, open_output, remove_halves, sha256
 
-CHECKPOINT = "training.safetensors"
-WEIGHTS = "model.safetensors"
-METRICS = "metrics.jsonl"
 _BEGUN = {CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in ("vocabulary", "bpe"))}
 """Files of a model that are there before it trains."""
 

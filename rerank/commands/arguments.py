@@ -50,7 +50,7 @@ def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
         type=positive_number,
         default=1,
         metavar="N",
-        help=f"{what} at a time, each with a GPU of its own or its share of the cores (default: 1)",
+        help=f"{what} at a time, each with a GPU of its own or its share of the cores, as threads (default: 1)",
     )
 
 

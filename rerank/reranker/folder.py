@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from features.foreign import packaged
-from features.models.folder import CHECKPOINT
+from features.models.config import CHECKPOINT
 from features.request import FeatureRequest, parse_requests
 from features.table import FEATURES
 from moses_io.errors import InputError

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from features.models.config import read_config
-from features.models.folder import METRICS
+from features.models.config import METRICS, read_config
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest
 from moses_io.streams import open_output

@@ -41,6 +41,7 @@ def readers(valid: Path, nbest: str) -> dict[str, tuple[str, ...]]:
         "score by a model": ("score", nbest, *source, "--feature", f"neural:{valid}/forward", *out),
         "tune": ("tune", nbest, *reference, *start, *out),
         "rerank": ("rerank", nbest, *weights, *source, *out),
+        "apply": ("apply", f"{valid}/reranker", nbest, *source, *out),
         "explain": ("explain", nbest, *weights, "--sentence", "3"),
         "evaluate": ("evaluate", f"{valid}/dev.en", *reference, "--nbest", nbest),
         "export": ("export", nbest, *reference, *start, *out),

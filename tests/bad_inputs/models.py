@@ -115,6 +115,28 @@ def model_cases(valid: Path) -> Iterator[Case]:
         )
 
 
+def reranker_cases(valid: Path) -> Iterator[Case]:
+    """Folders of a reranker that were altered."""
+    folder = valid / "reranker"
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    manifest = json.loads(files["reranker.json"])
+    changes: dict[str, Any] = {"format": 2, "features": {"Len": 3}, "files": {"weights.ini": "0"}, "tuned": None}
+    for text in ("evil:X", "neural:..", "kenlm:/etc/passwd", "command:id", "scores:x"):
+        changes[f"features {text}"] = {"Len": text}
+    altered = {name: json.dumps(manifest | {name.split(" ")[0]: value}).encode() for name, value in changes.items()}
+    for name, content in (altered | CONFIGS).items():
+        yield _apply(valid, f"reranker {name}", files | {"reranker.json": content})
+    for name, content in files.items():
+        yield _apply(valid, f"reranker without {name}", {key: files[key] for key in files if key != name})
+        if name != "reranker.json":
+            yield _apply(valid, f"reranker with another {name}", files | {name: content + b"x"})
+
+
+def _apply(valid: Path, name: str, files: dict[str, bytes]) -> Case:
+    arguments = ("apply", "model", f"{valid}/nbest", "--source", f"{valid}/dev.de", "--output", "out")
+    return Case(name, arguments, _placed(files))
+
+
 def _altered(files: dict[str, bytes]) -> Iterator[tuple[str, dict[str, bytes]]]:
     config, weights, words = json.loads(files["config.json"]), files["model.safetensors"], files["source.vocabulary"]
     for key, value in VALUES:

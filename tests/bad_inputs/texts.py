@@ -31,6 +31,7 @@ def readers(valid: Path) -> dict[str, tuple[str, ...]]:
     as_dev = [*corpus[:7], "text"]
     train = ("train", "--preset", "rnnsearch", "--device", "cpu", *out, *small)
     return {
+        "source of apply": ("apply", f"{valid}/reranker", nbest, "--source", "text", *out),
         "source of score": ("score", nbest, "--source", "text", "--feature", "copied", *out),
         "reference of tune": ("tune", nbest, "--reference", "text", *start, *out),
         "translation": ("evaluate", "text", "--reference", f"{valid}/dev.en"),

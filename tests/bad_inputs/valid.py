@@ -7,16 +7,19 @@ import os
 import sys
 from pathlib import Path
 
+from features.request import parse_requests
 from rerank.cli import main
+from rerank.reranker.folder import write_folder
 from rerank.sample import FOLDER
 
 SENTENCES, CANDIDATES, PAIRS = 12, 6, 80
+FEATURES = ("Len=length", "NMT=neural:{}/forward")
 SMALL = ("embedding=8", "hidden=8", "attention=8", "epochs=1", "frequency=1")
 
 
 def make_valid(folder: Path) -> Path:
-    """Make a folder with a list, its texts, weights, tables and two models, unless it is there."""
-    if (folder / "weights.ini").exists():
+    """Make a folder with a list, its texts, weights, tables, two models and a reranker, unless it is there."""
+    if (folder / "reranker").exists():
         return folder
     folder.mkdir(parents=True)
     for name, size in (("train", PAIRS), ("dev", SENTENCES)):
@@ -28,28 +31,15 @@ def make_valid(folder: Path) -> Path:
     (folder / "lex").write_text("the der 0.5\nthe die 0.5\nhouse Haus 1\n")
     (folder / "arpa").write_text(ARPA)
     (folder / "scores").write_text("0.5\n" * SENTENCES * CANDIDATES)
-    for name, direction in (("forward", []), ("backward", ["--backward"])):
-        _run(
-            "train",
-            "--preset",
-            "rnnsearch",
-            *train_files(folder),
-            "--output",
-            str(folder / name),
-            *direction,
-            "--set",
-            *SMALL,
-        )
-    _run(
-        "tune",
-        str(folder / "nbest"),
-        "--reference",
-        str(folder / "dev.en"),
-        "--start",
-        str(folder / "moses.ini"),
-        "--output",
-        str(folder / "weights.ini"),
-    )
+    train = ["train", "--preset", "rnnsearch", *train_files(folder), "--set", *SMALL, "--output"]
+    _run(*train, f"{folder}/forward")
+    _run(*train, f"{folder}/backward", "--backward")
+    files = ["--reference", f"{folder}/dev.en", "--start", f"{folder}/moses.ini", "--output", f"{folder}/weights.ini"]
+    features = [word for text in FEATURES for word in ("--feature", text.format(folder))]
+    _run("score", f"{folder}/nbest", "--source", f"{folder}/dev.de", *features, "--output", f"{folder}/scored")
+    _run("tune", f"{folder}/scored", *files)
+    requests = parse_requests([text.format(folder) for text in FEATURES])
+    write_folder(folder / "reranker", requests, f"{folder}/weights.ini", "")
     return folder
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from features.models.batches import EncodedPair, bucketed, pad
-from features.models.config import ModelConfig
-from features.models.folder import METRICS
+from features.models.config import METRICS, ModelConfig
 from features.models.network.model import EncoderDecoder, Objective
 from features.models.vocabulary import Vocabulary
 from moses_io.streams import open_output

@@ -9,8 +9,9 @@ from pathlib import Path
 import torch
 
 from features.models.batches import bucketed
+from features.models.config import CHECKPOINT
 from features.models.device import within_memory
-from features.models.folder import CHECKPOINT, held, remove_leftovers, save_weights
+from features.models.folder import held, remove_leftovers, save_weights
 from features.models.network.objectives import trace
 from features.models.tables import find
 from features.models.training.checkpoint import Run, save, weights_of

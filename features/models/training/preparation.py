@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from features.models.batches import bucketed
-from features.models.config import SIDES, ModelConfig, read_config
+from features.models.config import SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
-from features.models.folder import WEIGHTS, Model, check_free, create_folder, load_model
+from features.models.folder import Model, check_free, create_folder, load_model
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.tables import find
@@ -24,7 +24,7 @@ from features.models.training.learner import Learner, TokenPair, encode
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.models.weights import outline
 from features.progress import note, warn
-from moses_io.errors import InputError
+from moses_io.errors import InputError, counted
 from moses_io.text import encode as encode_text
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
@@ -216,9 +216,10 @@ def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
     first = learners[0]
     weights = sum(weight.numel() for learner in learners for weight in learner.network.parameters())
     directions = " and ".join(learner.config.direction for learner in learners)
+    place = "the GPU" if task.device.type == "cuda" else counted(torch.get_num_threads(), "thread")
     note(
         f"{first.config.preset}, {directions}: {pairs} of {len(task.corpus)} pairs, vocabularies of "
-        f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, on {task.device}"
+        f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, on {place}"
     )
     source = _share_of_unknown([source for source, _ in task.dev], first.source)
     target = _share_of_unknown([target for _, target in task.dev], first.target)

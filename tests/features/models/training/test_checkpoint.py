@@ -8,8 +8,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 
-from features.models.config import ModelConfig
-from features.models.folder import CHECKPOINT
+from features.models.config import CHECKPOINT, ModelConfig
 from features.models.settings import Architecture, Training
 from features.models.training.checkpoint import Run, restore
 from features.models.training.checkpoint import save as save_run

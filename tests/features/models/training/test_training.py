@@ -10,8 +10,8 @@ import torch
 
 from features.models import vocabulary
 from features.models.batches import bucketed
-from features.models.config import ModelConfig
-from features.models.folder import CHECKPOINT, load_model
+from features.models.config import CHECKPOINT, ModelConfig
+from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.training import learner, loop, preparation

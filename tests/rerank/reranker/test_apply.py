@@ -1,0 +1,216 @@
+"""A reranker is applied as its steps by hand would be, wherever it stands, and while its list is being written."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from features.request import parse_requests
+from rerank.reranker.folder import write_folder
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+SENTENCES, CANDIDATES = 5, 30
+MINE = """
+import numpy as np
+class Words:
+    signature = "words"
+    def __init__(self, argument, resources):
+        pass
+    def __call__(self, sentences):
+        return np.array([[len(words)] for each in sentences for words in each.hypotheses], dtype=float)
+"""
+
+
+@pytest.fixture(scope="session")
+def features(models: dict[str, Path], sample: Path) -> list[str]:
+    return [
+        f"NMT=neural:{models['forward']}[logprob,worst]", f"NMTback=neural:{models['backward']}",
+        f"Rest=rest:{sample / 'moses.ini'}",
+        f"Len=length:{models['forward'].parent / 'train.de'},{models['forward'].parent / 'train.en'}", "Copied=copied",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def weights(sample: Path, write: Write) -> Path:
+    new = "NMT= 0.2 -0.1\nNMTback= 0.1\nRest= 1\nLen= 0.05 0.3\nCopied= -0.5\n"
+    return write("weights.ini", (sample / "moses.ini").read_text() + new)
+
+
+@pytest.fixture
+def reranker(tmp_path: Path, features: list[str], weights: Path) -> Path:
+    write_folder(tmp_path / "reranker", parse_requests(features), str(weights), "tuned by hand")
+    return tmp_path / "reranker"
+
+
+@pytest.fixture(scope="session")
+def lines(sample: Path) -> list[bytes]:
+    with gzip.open(sample / "test.nbest.gz") as stream:
+        first = [line for line in stream if int(line.split(b" ", 1)[0]) < SENTENCES]
+    groups = [[line for line in first if line.startswith(b"%d " % sentence)] for sentence in range(SENTENCES)]
+    return [line for group in groups for line in group[:CANDIDATES]]
+
+
+@pytest.fixture
+def texts(sample: Path, lines: list[bytes], write: Write) -> tuple[Path, Path]:
+    """A list and its source."""
+    source = (sample / "test.de").read_bytes().split(b"\n")[:SENTENCES]
+    return write("list", b"".join(lines)), write("source", b"\n".join(source) + b"\n")
+
+
+def test_it_does_what_the_steps_do(
+    command: Command, tmp_path: Path, reranker: Path, features: list[str], weights: Path, texts: tuple[Path, Path]
+) -> None:
+    nbest, source = texts
+    scored, best = tmp_path / "scored", tmp_path / "best"
+    asked = [word for feature in features for word in ("--feature", feature)]
+    assert command("score", nbest, "--source", source, *asked, "--output", scored)[0] == 0
+    chosen = command("rerank", scored, "--weights", weights, "--source", source, "--nbest", best)[1]
+    moved = reranker.rename(tmp_path / "moved")
+    for option in ((), ("--batch", 1), ("--batch", 3)):
+        status, out, err = command("apply", moved, nbest, "--source", source, "--nbest", tmp_path / "mine", *option)
+        assert (status, out) == (0, chosen), err
+        if not option:
+            assert (tmp_path / "mine").read_bytes() == best.read_bytes()
+    command("apply", moved, nbest, "--source", source, "--nbest", tmp_path / "two", "--nbest-size", 2)
+    two = best.read_bytes().splitlines(keepends=True)
+    kept = [line for n, line in enumerate(two) if n < 2 or two[n - 2].split(b" ")[0] != line.split(b" ")[0]]
+    assert (tmp_path / "two").read_bytes() == b"".join(kept)
+    assert "signature: reranker|sha256:" in err
+
+
+def test_links_lead_to_the_same(
+    command: Command, tmp_path: Path, features: list[str], weights: Path, reranker: Path, texts: tuple[Path, Path]
+) -> None:
+    write_folder(tmp_path / "linked", parse_requests(features), str(weights), "", link=True)
+    assert (tmp_path / "linked" / "models" / "forward").is_symlink()
+    nbest, source = texts
+    results = [command("apply", folder, nbest, "--source", source)[1] for folder in (reranker, tmp_path / "linked")]
+    assert results[0] == results[1]
+
+
+def test_a_folder_that_is_none_or_was_altered(
+    command: Command, tmp_path: Path, reranker: Path, texts: tuple[Path, Path]
+) -> None:
+    manifest = json.loads((reranker / "reranker.json").read_text())
+
+    def refused(folder: Path) -> str:
+        status, out, err = command("apply", folder, texts[0], "--source", texts[1], "--output", tmp_path / "out")
+        assert (status, out, err.count("\n"), (tmp_path / "out").exists()) == (2, b"", 1, False)
+        return err
+
+    assert "not the folder of a reranker, it has no reranker.json" in refused(tmp_path / "nowhere")
+    for name in manifest["files"]:
+        content = (reranker / name).read_bytes()
+        (reranker / name).write_bytes(content + b" ")
+        assert f"{name}: not what it was when the reranker was made" in refused(reranker)
+        (reranker / name).unlink()
+        assert f"{name}: missing" in refused(reranker)
+        (reranker / name).write_bytes(content)
+    for changes, message in (
+        ({"format": 9}, "format 9, this version reads format 1"),
+        ({"features": ["NMT"]}, "expected texts under features, files and tuned"),
+        ({"files": {"/etc/passwd": "x"}}, "'/etc/passwd' is not a path inside the folder"),
+        ({"files": {"../x": "x"}}, "'../x' is not a path inside the folder"),
+        ({"features": {"A": "kenlm:/etc/passwd"}}, "'/etc/passwd' is not a path inside the folder"),
+        ({"features": {"A": "neural:../../model"}}, "'../../model' is not a path inside the folder"),
+        ({"features": {"A": "evil"}}, "feature 'A' of the reranker, 'evil', runs code; --allow-code lets it"),
+    ):
+        (reranker / "reranker.json").write_text(json.dumps(manifest | changes))
+        assert message in refused(reranker)
+    (reranker / "reranker.json").write_text("[" * 100_000)
+    assert "nested too deeply" in refused(reranker)
+    shutil.rmtree(reranker)
+
+
+def test_code_and_scores_of_others_are_asked_for_again(
+    command: Command,
+    tmp_path: Path,
+    write: Write,
+    texts: tuple[Path, Path],
+    lines: list[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("mine_to_apply.py", MINE)
+    scores = write("scores", "1\n" * len(lines))
+    requests = parse_requests(["Mine=mine_to_apply:Words", f"Other=scores:{scores}", "Shell=command:awk '{print NF}'"])
+    zeros = "LexicalReordering0= 0 0 0 0 0 0\nDistortion0= 0\nLM0= 0\nWordPenalty0= 0\nPhrasePenalty0= 0\n"
+    ini = write("ini", f"[weight]\n{zeros}TranslationModel0= 0 0 0 0\nMine= 1\nOther= 1\nShell= 1\n")
+    write_folder(tmp_path / "reranker", requests, str(ini), "")
+    apply = ("apply", "reranker", texts[0], "--source", texts[1])
+    assert "'Mine' of the reranker, 'mine_to_apply:Words', runs code; --allow-code lets it" in command(*apply)[2]
+    status, _, err = command(*apply, "--allow-code")
+    assert (status, "name their file by --feature Other=scores:FILE" in err) == (2, True)
+    status, out, err = command(*apply, "--allow-code", "--feature", "Other=scores:scores")
+    longest = [
+        max((line.split(b" ||| ")[1].split() for line in lines if line.startswith(b"%d " % n)), key=len)
+        for n in range(SENTENCES)
+    ]
+    assert (status, [line.split() for line in out.split(b"\n")[:-1]]) == (0, longest)
+    status, _, err = command(*apply, "--feature", "Nobody=copied")
+    assert (status, "the reranker has no feature 'Nobody'; it has Mine, Other, Shell" in err) == (2, True)
+
+
+def start(*arguments: object) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    words = [sys.executable, "-m", "rerank.cli", *(str(argument) for argument in arguments)]
+    return subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
+
+
+def test_a_live_pipe(reranker: Path, texts: tuple[Path, Path], lines: list[bytes], tmp_path: Path) -> None:
+    """Each translation comes back when the next sentence begins, and the source may grow beside the list."""
+    sources = texts[1].read_bytes().splitlines(keepends=True)
+    growing = tmp_path / "growing"
+    growing.write_bytes(b"")
+    program = start("apply", reranker, "--source", growing, "--batch", 1)
+    assert program.stdin and program.stdout and program.stderr
+    translations = []
+    with growing.open("ab", buffering=0) as source:
+        for sentence in range(SENTENCES):
+            mine = [line for line in lines if line.startswith(b"%d " % sentence)]
+            program.stdin.write(mine[0])
+            program.stdin.flush()
+            if sentence:
+                translations.append(program.stdout.readline())
+            time.sleep(0.05)
+            source.write(sources[sentence])
+            program.stdin.writelines(mine[1:])
+    out, err = program.communicate()
+    whole = subprocess.run(
+        [sys.executable, "-m", "rerank.cli", "apply", reranker, texts[0], "--source", texts[1]],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}, capture_output=True, check=True,
+    )  # fmt: skip
+    assert (program.returncode, b"".join(translations) + out) == (0, whole.stdout), err
+
+
+@pytest.mark.parametrize(
+    ("left", "message"),
+    [(-9, b"the list ends within this line"), (0, b"at its end: sentence 3 has no candidates")],
+)
+def test_a_killed_producer(
+    reranker: Path, texts: tuple[Path, Path], lines: list[bytes], left: int, message: bytes
+) -> None:
+    written = b"".join(line for line in lines if int(line.split(b" ", 1)[0]) < 3)
+    program = start("apply", reranker, "--source", texts[1], "--batch", 1)
+    out, err = program.communicate(written[: left or None])
+    assert (program.returncode, out.count(b"\n")) == (2, 2 if left else 3)
+    assert message in err.splitlines()[-1]
+    assert b"Traceback" not in err
+
+
+def test_a_source_that_is_too_short(command: Command, reranker: Path, texts: tuple[Path, Path], write: Write) -> None:
+    status, _, err = command("apply", reranker, texts[0], "--source", write("short", "nur eins\n"), "--batch", 1)
+    assert status == 2
+    assert err.endswith("sentence 1 is beyond the source, which has 1 lines (ids from 0 to 0)\n")
+    assert command("apply", reranker, "-", "--source", "-")[0] == 2

@@ -1,0 +1,12 @@
+"""Whatever a command is given: no traceback, no hang, no memory without end, no half file, one line of reason."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_bad_inputs_end_well(tmp_path: Path) -> None:
+    """A third of them; `python tests/bad_inputs FOLDER` tries them all."""
+    words = [sys.executable, Path(__file__).parent / "bad_inputs", tmp_path, "--every", "3"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
