@@ -68,7 +68,7 @@ def train(
     *,
     dev_source: str | Path,
     dev_target: str | Path,
-    output: str | Path,
+    folder: str | Path,
     backward: bool = False,
     right_to_left: bool = False,
     paper_sizes: bool = False,
@@ -85,34 +85,27 @@ def train(
         target: path of the target side, the language of the lists.
         dev_source: path of the source side that decides when to stop.
         dev_target: path of its target side.
-        output: folder to make.
+        folder: to make.
         backward: train p(source|target) instead of p(target|source).
         right_to_left: read each target sentence from its last word to its first.
         paper_sizes: take sizes and training of the preset's paper.
         start_from: folder of a trained model to start from.
-        resume: go on with the training in `output`, if it was killed; else begin it.
+        resume: go on with the training in `folder`, if it was killed; else begin it.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
         settings: what differs from the preset, such as `hidden=512, terms=["markov"]`.
 
     Raises:
         InputError: an unknown name, a value out of range, files that do not fit, or a folder that is not empty.
     """
-    from features.models.training.request import (
-        ParallelFiles,
-        TrainingFiles,
-        TrainingRequest,
-        best_perplexity,
-        train_model,
-    )
+    from features.models.training import request as training
 
-    request = TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
-    files = TrainingFiles(
-        corpus=ParallelFiles(source=path_of(source), target=path_of(target)),
-        dev=ParallelFiles(source=path_of(dev_source), target=path_of(dev_target)),
-    )
-    train_model(request, files, str(output), device, str(start_from), resume)
-    folders = tuple(Path(output, folder) for folder in request.folders)
-    return TrainedModel(folders, tuple(best_perplexity(folder) for folder in folders))
+    request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
+    corpus = training.ParallelFiles(source=path_of(source), target=path_of(target))
+    dev = training.ParallelFiles(source=path_of(dev_source), target=path_of(dev_target))
+    files = training.TrainingFiles(corpus=corpus, dev=dev)
+    training.train_model(request, files, path_of(folder), device, str(start_from), resume)
+    folders = tuple(Path(folder, name) for name in request.folders)
+    return TrainedModel(folders, tuple(training.best_perplexity(each) for each in folders))
 
 
 def score(

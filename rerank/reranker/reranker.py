@@ -1,5 +1,6 @@
 """A reranker in memory: features whose models are open, and weights."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -161,7 +162,7 @@ def _lists(nbest: str | Lines, sources: Sources, features: FeatureSet, batch: in
     """
     live = is_live(nbest)
     for sentences, columns in score_list(nbest, sources, features, batch):
-        rows = written(columns)
+        rows = written(columns) if columns else itertools.repeat([])
         for sentence in sentences:
             if live and not sentence.lines[-1].line.endswith(b"\n"):
                 raise InputError(f"{sentence.place(sentence.lines[-1])}: the list ends within this line")
