@@ -141,7 +141,8 @@ class Reading(NamedTuple):
 class ModelFeature(ABC):
     """A feature of what models say; made from its argument and the readers of what it needs, in that order.
 
-    The one who holds the models reads a list once for all features, and hands the readings over.
+    The one who holds the models reads a list once for all features, and hands the readings over: of a few sentences at
+    a time, perhaps with a part of their candidates only, so that a value may depend on its own candidate alone.
     """
 
     signature: str

@@ -1,13 +1,17 @@
-"""Features that score a list together: each model is opened once, and reads a batch once for all that need it."""
+"""Features that score a list together: each model is opened once, and reads a group once for all that need it."""
 
 import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from features.arrays import Array
 from features.feature import Feature, ListFeature, ModelFeature, Need, Reading, Resources, Sentence, Steps
+from features.groups import groups
 from features.models.tables import load
 from features.request import FeatureRequest
+from moses_io.errors import InputError
 
 if TYPE_CHECKING:
     from features.reader import Reader
@@ -50,19 +54,35 @@ class FeatureSet:
         self.of_models = frozenset(self._needs)
 
     def score(self, sentences: Sequence[Sentence]) -> Scored:
-        """Have all models read the sentences, and all features say what they make of them."""
-        readings: dict[tuple[str, ...], Reading] = {}
-        columns, steps = [], Steps()
-        for need in _joint([need for needs in self._needs.values() for need in needs]):
-            reading = self._readers[need.folders].read(sentences, need.values, need.attention)
-            readings[need.folders], steps = reading, steps.plus(reading.steps)
+        """Have all models read the sentences, a group at a time, and all features say what they make of them.
+
+        Raises:
+            InputError: a feature that does not give a row of numbers for each candidate.
+        """
+        values, steps = self._by_models(sentences)
         for label, feature in self._features.items():
-            if isinstance(feature, ModelFeature):
-                values = feature(sentences, [readings[need.folders] for need in self._needs[label]])
-            else:
-                values = feature(sentences)
-            columns.append(Column(label, values))
-        return Scored(columns, steps)
+            if not isinstance(feature, ModelFeature):
+                values[label] = _checked(label, feature(sentences), sentences)
+        return Scored([Column(label, values[label]) for label in self._features], steps)
+
+    def _by_models(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
+        """Return (N, values) of the features of models by their labels, and the steps of all models."""
+        joint = _joint([need for needs in self._needs.values() for need in needs])
+        size = min((reader.group for reader in self._readers.values()), default=1)
+        parts: dict[str, list[Array]] = {label: [] for label in self._needs}
+        places, steps = [], Steps()
+        for group in groups(sentences, size):
+            readings: dict[tuple[str, ...], Reading] = {}
+            for need in joint:
+                reading = self._readers[need.folders].read(group.sentences, need.values, need.attention)
+                readings[need.folders], steps = reading, steps.plus(reading.steps)
+            for label, feature in self._features.items():
+                if isinstance(feature, ModelFeature):
+                    values = feature(group.sentences, [readings[need.folders] for need in self._needs[label]])
+                    parts[label].append(_checked(label, values, group.sentences))
+            places.append(group.places)
+        order = np.argsort(np.concatenate(places))  # (N,)
+        return {label: np.concatenate(values)[order] for label, values in parts.items()}, steps
 
     def at_start(self) -> "FeatureSet":
         """Return the same features for another list: those that follow one begin again, models stay open."""
@@ -98,6 +118,15 @@ class FeatureSet:
             if need.folders not in self._readers:
                 self._readers[need.folders] = Reader(need.folders, self._resources)
         return kind(request.argument, [self._readers[need.folders] for need in needs])
+
+
+def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:
+    """Refuse values that are not a row for each candidate."""
+    rows = sum(len(each.hypotheses) for each in sentences)
+    shape = values.shape if isinstance(values, np.ndarray) else type(values).__name__
+    if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != rows or not shape[1]:
+        raise InputError(f"feature '{label}': expected an array of ({rows}, values), a row a candidate, found {shape}")
+    return values
 
 
 def _joint(needs: Sequence[Need]) -> list[Need]:

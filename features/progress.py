@@ -23,6 +23,7 @@ PAUSE = 30.0
 
 _shown = False
 _speaker = ""
+_open: list["Bar"] = []
 
 
 def show_progress(on: bool = True) -> None:
@@ -76,7 +77,18 @@ def progress_bar(description: str, total: int | None) -> Iterator[Bar]:
     beside = TextColumn("{task.fields[note]}")
     no_bar = bool(_speaker) or not (_shown and console.is_terminal)
     with Progress(*columns, beside, console=console, transient=True, disable=no_bar) as progress:
-        yield Bar(progress, description, total)
+        bar = Bar(progress, description, total)
+        _open.append(bar)
+        try:
+            yield bar
+        finally:
+            _open.remove(bar)
+
+
+def tell(status: str) -> None:
+    """Show a few words beside the bar, if one is open: how far work within one of its units is."""
+    if _open:
+        _open[-1].advance(0, f"({status})")
 
 
 def note(message: str) -> None:

@@ -1,4 +1,4 @@
-"""Models as features use them: what is needed of a list is read from it, a group of sentences at a time."""
+"""Models as features use them: what is needed of sentences is read at once."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from features.arrays import AttentionRows
 from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
 from features.models.device import find_device, is_out_of_memory
@@ -22,7 +21,7 @@ from moses_io.errors import InputError
 from moses_io.text import encode
 
 GROUP = {"cpu": 4096, "cuda": 16384}
-"""Candidates that are scored together, at most; a sentence with more is a group of its own."""
+"""Candidates of several sentences that are read together, at most."""
 
 
 class Reader:
@@ -33,6 +32,7 @@ class Reader:
         config: what the first one is; the others are alike.
         signature: of the models.
         precision: the same, of how their products are reckoned; empty for float32.
+        group: candidates of several sentences to read together, at most.
 
     Raises:
         InputError: a folder that is no model, or models that do not say the same words in the same order.
@@ -40,7 +40,7 @@ class Reader:
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
         self.folders, self._device = folders, find_device(resources.device)
-        self._models = self._load()
+        self._models, self.group = self._load(), GROUP[self._device.type]
         self.config = self._models[0].config
         self._backward = self.config.direction == "backward"
         lowered = resources.precision == "bf16"
@@ -54,13 +54,13 @@ class Reader:
                 lower(model.network, stepwise=not self._backward)
 
     def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
-        """Read values by their names, and rows of attention if they are needed, which no cache keeps.
+        """Read a group of sentences: values by names, and rows of attention if they are needed, which no cache keeps.
 
         Raises:
             InputError: the memory does not suffice for a single candidate.
         """
         if self._cache is None or attention:
-            return self._read(sentences, names, attention)
+            return _reading(names, self._score(sentences, names, attention))
         keys = [self._keys(each, names) for each in sentences]
         known = self._cache.look_up([key for rows in keys for row in rows for key in row])
         new, new_keys = [], []
@@ -69,19 +69,18 @@ class Reader:
             if places:
                 new.append(replace(each, hypotheses=tuple(each.hypotheses[place] for place in places)))
                 new_keys += [key for place in places for key in rows[place]]
-        reading = self._read(new, names, attention=False)
-        fresh = np.stack([reading.values[name] for name in names], axis=1).ravel()  # (new candidates · names,)
-        computed = {key: value.tobytes() for key, value in zip(new_keys, fresh, strict=True)}
-        self._cache.keep(computed)
-        known |= computed
+        steps = Steps()
+        if new:
+            scores = self._score(new, names, attention=False)
+            computed = {key: value.tobytes() for key, value in zip(new_keys, scores.values.ravel(), strict=True)}
+            self._cache.keep(computed)
+            known, steps = known | computed, scores.steps
         values = np.frombuffer(b"".join(known[key] for rows in keys for row in rows for key in row))
-        table = values.reshape(-1, len(names))  # (N, names)
-        return reading._replace(values=dict(zip(names, table.T, strict=True)))
+        return _reading(names, CandidateScores(values.reshape(-1, len(names)), [], steps))  # (N, names)
 
     def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
         """Read in float32 by the models as they were trained, each candidate from its first word."""
-        scores = score_alone(self._exact, [sentence], names, attention)
-        return Reading(dict(zip(names, scores.values.T, strict=True)), scores.attention)
+        return _reading(names, score_alone(self._exact, [sentence], names, attention))
 
     @cached_property
     def _exact(self) -> list[Model]:
@@ -102,21 +101,8 @@ class Reader:
         starts = [name.encode() + b"\n" for name in names]
         return [[hashlib.blake2b(start + text, digest_size=16).digest() for start in starts] for text in texts]
 
-    def _read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> Reading:
-        starts = np.cumsum([0, *(len(each.hypotheses) for each in sentences)])  # (sentences + 1,)
-        values = np.empty((starts[-1], len(names)))
-        rows: list[AttentionRows] = [np.empty((0, 0), dtype=np.float32)] * (int(starts[-1]) if attention else 0)
-        steps = Steps()
-        for group in groups(sentences, GROUP[self._device.type]):
-            places = np.concatenate([np.arange(starts[number], starts[number + 1]) for number in group])
-            scores = self._score([sentences[number] for number in group], names, attention)
-            values[places], steps = scores.values, steps.plus(scores.steps)
-            for place, row in zip(places, scores.attention, strict=False):
-                rows[place] = row
-        return Reading(dict(zip(names, values.T, strict=True)), rows, steps)
-
     def _score(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> CandidateScores:
-        """Score a group, or if the memory does not suffice its halves."""
+        """Score sentences, or if the memory does not suffice its halves."""
         try:
             score = score_alone if self._backward else score_tree
             return score(self._models, sentences, names, attention)
@@ -135,17 +121,8 @@ class Reader:
         )
 
 
-def groups(sentences: Sequence[Sentence], size: int) -> list[list[int]]:
-    """Cut sentences into groups of sources of similar length; of several, with `size` candidates at most."""
-    groups: list[list[int]] = []
-    held = 0
-    for number in sorted(range(len(sentences)), key=lambda number: len(sentences[number].source)):
-        held += len(sentences[number].hypotheses)
-        if not groups or held > size:
-            groups.append([])
-            held = len(sentences[number].hypotheses)
-        groups[-1].append(number)
-    return groups
+def _reading(names: Sequence[str], scores: CandidateScores) -> Reading:
+    return Reading(dict(zip(names, scores.values.T, strict=True)), scores.attention, scores.steps)
 
 
 def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:

@@ -68,12 +68,8 @@ def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:
-    """Refuse values that are not a row of numbers, as a list has them, for each candidate."""
+    """Refuse values that are not numbers as a list has them."""
     label, values = column
-    rows = sum(len(each.hypotheses) for each in sentences)
-    shape = values.shape if isinstance(values, np.ndarray) else type(values).__name__
-    if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != rows or not shape[1]:
-        raise InputError(f"feature '{label}': expected an array of ({rows}, values), a row a candidate, found {shape}")
     good = (np.abs(values) <= LARGEST).all(axis=1)  # (candidates,)
     if not good.all():
         places = [each.place(line) for each in sentences for line in each.lines]

@@ -7,6 +7,7 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import Sentence
+from features.progress import progress_bar
 
 
 class Sample:
@@ -33,5 +34,9 @@ class Sample:
 
     def largest_difference(self, number: int, score: Callable[[Sentence], Array]) -> tuple[int, float]:
         """Score the sample in another way; return its size and the largest difference from feature `number`."""
-        differences = [float(np.abs(score(one) - values[number]).max()) for one, values in self._kept]
+        differences = []
+        with progress_bar("verify", len(self._kept)) as bar:
+            for one, values in self._kept:
+                differences.append(float(np.abs(score(one) - values[number]).max()))
+                bar.advance(1, "")
         return len(differences), max(differences, default=0.0)

@@ -80,8 +80,9 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     scoring = [
         stage for name in ("dev", "test") for stage in (f"score {name} NMT", f"score {name} Len", f"join {name}")
     ]
-    ending = ["tune", "rerank test", "ablate", "evaluate"]
-    assert done(err) == ["train forward", *scoring, "tune", "choose as Moses did", "rerank test", "ablate", "evaluate"]
+    worth = ["ablate dev", "ablate test", "ablate", "evaluate", "keep the reranker"]
+    ending = ["tune", "rerank test", *worth]
+    assert done(err) == ["train forward", *scoring, "tune", "choose as Moses did", "rerank test", *worth]
     work = experiment.parent / "work"
     assert out.decode() == (work / "report.txt").read_text() == out.decode()
     report = json.loads((work / "report.json").read_text())
@@ -303,8 +304,7 @@ def test_settings_of_a_tuner_are_numbers(command: Command) -> None:
 def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
     experiment = sample_experiment(str(tmp_path))
     paths = [experiment.start, experiment.train.source, experiment.train.target]
-    for part in (experiment.dev, experiment.test):
-        paths += [part.source, *part.reference, part.nbest]
+    paths += [path for part in experiment.sets.values() for path in part.files]
     paths += [request.argument for request in experiment.features.values() if request.kind == "kenlm"]
     assert all(Path(path).is_file() for path in paths)
     assert experiment.output == tmp_path

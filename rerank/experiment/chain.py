@@ -16,30 +16,33 @@ from moses_io.streams import check_plain
 from moses_io.text import read_lines, read_references
 from moses_io.weights import read_weights, weight_files
 from rerank.append import join_features, write_features
-from rerank.experiment.file import Experiment, ModelEntry, NbestFiles
+from rerank.experiment.file import Experiment, ModelEntry
+from rerank.experiment.outcome import ablate, choose, evaluate, scored_lists
+from rerank.experiment.sets import NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
-from rerank.report.reranking import RerankingFiles, write_report
-from rerank.reranker.make import Ingredients, make_reranker
+from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.scoring import check_labels
-from rerank.selection import Outputs, choose_by_total, read_holes, rerank
-from rerank.tuning.ablation import Ablation, write_ablation
 from rerank.tuning.tune import tune
-from rerank.tuning.tuning_set import Lists
 
 
 def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, link: bool = False) -> list[str]:
-    """Do what is not done yet, `jobs` models and features at a time, and return the lines of the report.
+    """Do what is not done yet, `jobs` models and features at a time, and return the lines of the reports.
 
-    The folder of results holds the models, the scored lists, `weights.ini`, `test.moses`, `test.reranked`,
-    `report.txt`, `report.html` (every changed sentence and why) and `report.json`; and `reranker`, the folder that
-    is applied to new lists, with models and tables copied into it, or linked to.
+    The folder of results holds the models, the scored lists, `weights.ini`, `ablation.txt` and `ablation.json` (what
+    each feature is worth); of each test set NAME `NAME.moses`, `NAME.reranked`, and `NAME.report.` with `txt`, `html`
+    (every changed sentence and why) and `json`, of the one without a name `report.`; and `reranker`, the folder that is
+    applied to new lists, with models and tables copied into it, or linked to. Without test sets the lines are those of
+    tuning and ablation.
     """
     _check(experiment)
     stages = [*_stages(experiment, resources), _keep(experiment, link)]
     _make_folder(experiment, stages)
     with locked(experiment.output):
         run_stages(stages, experiment.output / "stages.json", jobs)
-    return read_lines(experiment.result("report.txt"))
+    reports = {name: read_lines(experiment.report(name, "txt")) for name in experiment.tests}
+    if len(reports) > 1:
+        return [line for name, report in reports.items() for line in ("", f"{name}:", *report)][1:]
+    return next(iter(reports.values())) if reports else gains(_ingredients(experiment, link))
 
 
 def _check(experiment: Experiment) -> None:
@@ -47,7 +50,7 @@ def _check(experiment: Experiment) -> None:
     for path in experiment.files:
         check_plain(path)
     read_weights(experiment.start)
-    for files in (experiment.dev, experiment.test):
+    for files in experiment.sets.values():
         read_references([files.source, *files.reference])
         check_labels(next(read_nbest(files.nbest)), list(experiment.features))
     if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
@@ -71,13 +74,10 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
 
 def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
     models = [_train(experiment, name, entry, resources.device) for name, entry in experiment.models.items()]
-    dev = _score(experiment, "dev", experiment.dev, resources)
-    test = _score(experiment, "test", experiment.test, resources)
-    scored_dev = dev[-1].outputs[0] if dev else experiment.dev.nbest
-    scored_test = test[-1].outputs[0] if test else experiment.test.nbest
-    chosen = [_tune(experiment, scored_dev), *_choose(experiment, scored_test)]
-    worth = [_ablate(experiment, scored_dev, scored_test)] if experiment.features else []
-    return [*models, *dev, *test, *chosen, *worth, _evaluate(experiment, scored_test)]
+    scores = [stage for name, files in experiment.sets.items() for stage in _score(experiment, name, files, resources)]
+    choices = [stage for name, files in experiment.tests.items() for stage in choose(experiment, name, files)]
+    reports = [evaluate(experiment, name, files) for name, files in experiment.tests.items()]
+    return [*models, *scores, _tune(experiment), *choices, *ablate(experiment), *reports]
 
 
 def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
@@ -130,82 +130,36 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
     return [*stages, Stage(f"join {name}", (files.nbest, *columns), None, (output,), action, apart=True)]
 
 
-def _tune(experiment: Experiment, nbest: str) -> Stage:
+def _tune(experiment: Experiment) -> Stage:
     start, entry, weights = experiment.start, experiment.tuning, experiment.result("weights.ini")
-    lists = _lists(experiment, experiment.dev, nbest)
+    lists = scored_lists(experiment, "dev")
     settings = [entry.tuning.signature, entry.tuning.metric, lists.signature, asdict(entry.caution)]
     action = partial(tune, lists, start, entry.tuning, weights, entry.caution)
-    return Stage("tune", (nbest, *lists.references, *weight_files(start)), settings, (weights,), action)
+    return Stage("tune", (*lists.nbest, *lists.references, *weight_files(start)), settings, (weights,), action)
 
 
-def _lists(experiment: Experiment, files: NbestFiles, scored: str) -> Lists:
-    return Lists(nbest=[scored], references=files.reference, filters=experiment.tuning.filters)
-
-
-def _ablate(experiment: Experiment, dev: str, test: str) -> Stage:
-    """Tell what each feature of the experiment is worth."""
-    entry, outputs = experiment.tuning, (experiment.result("ablation.txt"), experiment.result("ablation.json"))
-    ablation = Ablation(
-        dev=_lists(experiment, experiment.dev, dev),
-        test=_lists(experiment, experiment.test, test),
-        start=experiment.start,
-        features=tuple(experiment.features),
-        folds=entry.caution.folds,
-    )
-    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, ablation.folds]
-    references = (*experiment.dev.reference, *experiment.test.reference)
-    inputs = (dev, test, *references, *weight_files(experiment.start))
-    return Stage("ablate", inputs, settings, outputs, partial(write_ablation, ablation, entry.tuning, outputs))
-
-
-def _choose(experiment: Experiment, scored: str) -> list[Stage]:
-    """Moses' own choice and ours; a sentence without candidates gets an empty line in both."""
-    nbest, source = experiment.test.nbest, experiment.test.source
-    weights, moses, ours = (experiment.result(name) for name in ("weights.ini", "test.moses", "test.reranked"))
-    holes = read_holes(source, None, "blank")
-    decode, choose = (
-        partial(choose_by_total, nbest, holes, moses),
-        partial(rerank, scored, weights, holes, Outputs(ours)),
-    )
-    return [
-        Stage("choose as Moses did", (nbest, source), None, (moses,), decode),
-        Stage("rerank test", (scored, source, weights), None, (ours,), choose),
-    ]
-
-
-def _evaluate(experiment: Experiment, scored: str) -> Stage:
-    test, filters = experiment.test, experiment.tuning.filters
-    files = RerankingFiles(
-        before=experiment.result("test.moses"),
-        after=experiment.result("test.reranked"),
-        source=test.source,
-        references=test.reference,
-        nbest=test.nbest,
-        scored=scored,
-        weights=experiment.result("weights.ini"),
-        ablation=experiment.result("ablation.txt") if experiment.features else "",
-    )
-    inputs = (files.before, files.after, files.source, *files.references, files.nbest, files.scored, files.weights)
-    inputs += (files.ablation,) if files.ablation else ()
-    reports = tuple(experiment.result(f"report.{suffix}") for suffix in ("txt", "html", "json"))
-    return Stage("evaluate", inputs, filters.text, reports, partial(write_report, files, filters, reports))
-
-
-def _keep(experiment: Experiment, link: bool) -> Stage:
-    """Make the reranker that can be applied to new lists."""
-    requests, folder = _requests(experiment), experiment.result("reranker")
-    ingredients = Ingredients(
+def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
+    requests = _requests(experiment)
+    return Ingredients(
         requests=tuple(requests),
         weights=experiment.result("weights.ini"),
         corpus=experiment.train,
         dev=experiment.dev.source,
-        reports=(("test", experiment.result("report.txt")),),
+        reports=tuple((name, experiment.report(name, "txt")) for name in experiment.tests),
         ablation=experiment.result("ablation.txt") if requests else "",
         link=link,
     )
+
+
+def _keep(experiment: Experiment, link: bool) -> Stage:
+    """Make the reranker that can be applied to new lists."""
+    ingredients, folder = _ingredients(experiment, link), experiment.result("reranker")
+    requests = ingredients.requests
     parts = [part for request in requests if request.kind != "scores" for part in request.parts]
-    inputs = (ingredients.weights, *(path for _, path in ingredients.reports), *parts)
-    settings = [[[request.label, request.kind, request.values] for request in requests], link]
+    texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
+    inputs = (ingredients.weights, *texts, *parts)
+    names = [name for name, _ in ingredients.reports]
+    settings = [[[request.label, request.kind, request.values] for request in requests], names, link]
     action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))
     return Stage("keep the reranker", inputs, settings, (folder,), action)
 

@@ -1,34 +1,24 @@
 """An experiment: a TOML file that names corpora, lists, models and features, and the stages that follow from it."""
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from features.models.settings import check_rows
 from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest, parse_requests, split_values
-from moses_io.errors import InputError, nearest
+from moses_io.errors import InputError
 from rerank.experiment.groups import Groups, expand_feature, expand_models
-from rerank.experiment.toml import read_toml
+from rerank.experiment.sets import UNNAMED, NbestFiles, read_dev, read_tests
+from rerank.experiment.toml import as_table, at, check_keys, path_of, read_toml
 from rerank.metrics.filters import Filters
 from rerank.tuners.table import Tuning
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import FOLDS, Caution
 
-
-@dataclass(frozen=True)
-class NbestFiles:
-    """A source text, its references, and the list of its candidates."""
-
-    source: str
-    reference: tuple[str, ...]
-    nbest: str
-
-
-Files = TypeVar("Files", ParallelFiles, NbestFiles)
+KEYS = ("output", "start", "train", "dev", "test", "models", "features", "tuning")
+"""Keys of an experiment file."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +43,14 @@ class Experiment:
     """All of an experiment file; paths are absolute or relative to the folder of the file.
 
     Models are trained on `train`; `dev` stops training and tunes the weights, from those of `start`, which Moses
-    decoded with; `test` is reranked and evaluated. Of the features, by their labels, `neural:NAME` uses the model of
-    that name, `neural:NAME/forward` one of a pair. All results go to the folder `output`.
+    decoded with; `tests`, by their names, are reranked and, where they have references, evaluated. Of the features, by
+    their labels, `neural:NAME` uses the model of that name, `neural:NAME/forward` one of a pair. All results go to the
+    folder `output`.
     """
 
     train: ParallelFiles
     dev: NbestFiles
-    test: NbestFiles
+    tests: dict[str, NbestFiles]
     start: str
     output: Path
     models: dict[str, ModelEntry]
@@ -67,14 +58,27 @@ class Experiment:
     tuning: TuningEntry
 
     @property
+    def sets(self) -> dict[str, NbestFiles]:
+        """All lists by the names of their sets, dev first."""
+        return {"dev": self.dev, **self.tests}
+
+    @property
     def files(self) -> list[str]:
         """The files that it reads."""
-        sets = [path for part in (self.dev, self.test) for path in (part.source, *part.reference, part.nbest)]
-        return [self.train.source, self.train.target, *sets, self.start]
+        lists = [path for part in self.sets.values() for path in part.files]
+        return [self.train.source, self.train.target, *lists, self.start]
 
     def result(self, name: str) -> str:
         """Return the path of a file or folder that it makes."""
         return str(self.output / name)
+
+    def scored(self, name: str) -> str:
+        """Return the path of the list of a set with all features."""
+        return self.result(f"{name}.nbest.gz") if self.features else self.sets[name].nbest
+
+    def report(self, test: str, suffix: str) -> str:
+        """Return the path of the report of a test set as `txt`, `html` or `json`."""
+        return self.result(f"report.{suffix}" if test == UNNAMED else f"{test}.report.{suffix}")
 
 
 def read_experiment(path: str) -> Experiment:
@@ -84,26 +88,26 @@ def read_experiment(path: str) -> Experiment:
         InputError: the file cannot be read, or a key is unknown, missing or of the wrong kind; the key is named.
     """
     values = read_toml(path)
-    with _at(f"{path}: "):
+    with at(f"{path}: "):
         return _experiment(values, Path(path).resolve().parent)
 
 
 def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
-    _check_keys(values, Experiment, "")
-    entries, groups = expand_models(_table(values, "models"))
+    check_keys(values, KEYS)
+    entries, groups = expand_models(as_table(values.get("models", {}), "models"))
     models = {name: _model(entry, f"models.{name}") for name, entry in entries.items()}
-    features = _features(_table(values, "features"), groups, models, folder)
+    features = _features(as_table(values.get("features", {}), "features"), groups, models, folder)
     starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
     models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(
-        train=_files(ParallelFiles, values, "train", folder),
-        dev=_files(NbestFiles, values, "dev", folder),
-        test=_files(NbestFiles, values, "test", folder),
-        start=str(folder / _path(values, "start")),
-        output=folder / _path(values, "output"),
+        train=_corpus(as_table(values.get("train", {}), "train"), folder),
+        dev=read_dev(values.get("dev", {}), folder),
+        tests=read_tests(values.get("test", []), folder),
+        start=str(folder / path_of(values, "start")),
+        output=folder / path_of(values, "output"),
         models=models,
         features=features,
-        tuning=_tuning(_table(values, "tuning"), bool(features)),
+        tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features)),
     )
 
 
@@ -112,7 +116,7 @@ def _tuning(values: dict[str, Any], new: bool) -> TuningEntry:
     settings = dict(values)
     filters, folds = settings.pop("filter", ""), settings.pop("folds", FOLDS if new else 0)
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
-    with _at("tuning."):
+    with at("tuning."):
         return TuningEntry(settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate), Filters(filters))
 
 
@@ -127,7 +131,7 @@ def _model(entry: Any, place: str) -> ModelEntry:
         if not isinstance(value, bool):
             raise InputError(f"{place}.{key}: expected true or false, found {value!r}")
     request = TrainingRequest(preset, **switches, settings=settings)
-    with _at(f"{place}: "):
+    with at(f"{place}: "):
         request.check(start)
     return ModelEntry(request, start)
 
@@ -139,7 +143,7 @@ def _features(
     features: dict[str, FeatureRequest] = {}
     requests = parse_requests([f"{label}={text}" for label, text in texts.items()], str(folder))
     for request in (member for each in requests for member in expand_feature(each, groups)):
-        with _at(f"features.{request.label}: "):
+        with at(f"features.{request.label}: "):
             if request.label in features:
                 raise InputError("a group of models makes a feature of this name, too")
             parts = [str(folder / part) for part in request.parts]
@@ -173,14 +177,14 @@ def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> Non
         if request.kind in ("agreement", "links"):
             if (direction == "backward") != (entry.request.backward or part.endswith("/backward")):
                 raise InputError(f"expected a {direction} model, {part!r} is not one")
-            with _at(f"{part!r}: "):
+            with at(f"{part!r}: "):
                 check_rows(architecture, training, entry.request.right_to_left)
 
 
 def _start(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
     """Return what a model starts from, checked as far as it can be before anything is trained."""
     start = models[name].start
-    with _at(f"models.{name}.start-from: "):
+    with at(f"models.{name}.start-from: "):
         if start not in models:
             start = _known_folder(start, models, folder)
         elif start in list(models)[list(models).index(name) :]:
@@ -197,45 +201,7 @@ def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
     return str(folder / name)
 
 
-def _files(kind: type[Files], values: dict[str, Any], name: str, folder: Path) -> Files:
-    """Read a table of paths; `reference` may be a list of them."""
-    table = _table(values, name)
-    _check_keys(table, kind, f"{name}.")
-    paths: dict[str, Any] = {}
-    for key in (field.name for field in dataclasses.fields(kind)):
-        if key == "reference":
-            listed = table[key] if isinstance(table.get(key), list) else []
-            paths[key] = tuple(str(folder / str(path)) for path in listed or [_path(table, key, f"{name}.")])
-        else:
-            paths[key] = str(folder / _path(table, key, f"{name}."))
-    return kind(**paths)
-
-
-def _table(values: dict[str, Any], name: str) -> dict[str, Any]:
-    table = values.get(name, {})
-    if not isinstance(table, dict):
-        raise InputError(f"{name}: expected a table, found {table!r}")
-    return table
-
-
-def _path(values: dict[str, Any], name: str, prefix: str = "") -> str:
-    path = values.get(name)
-    if not isinstance(path, str):
-        raise InputError(f"{prefix}{name}: expected a path, found {'nothing' if path is None else repr(path)}")
-    return path
-
-
-def _check_keys(values: dict[str, Any], kind: type[Any], prefix: str) -> None:
-    known = [field.name for field in dataclasses.fields(kind)]
-    for name in values:
-        if name not in known:
-            raise InputError(f"unknown key {prefix}{name}{nearest(name, known)}")
-
-
-@contextlib.contextmanager
-def _at(place: str) -> Iterator[None]:
-    """Put the place in front of what is wrong there."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{place}{error}") from None
+def _corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
+    check_keys(table, ("source", "target"), "train.")
+    source, target = (str(folder / path_of(table, key, "train.")) for key in ("source", "target"))
+    return ParallelFiles(source=source, target=target)

@@ -15,7 +15,7 @@ MOST = 1000
 """Models of a group."""
 
 LONGEST = 100
-"""Bytes of a name; folders are named after it, and file systems take 255."""
+"""Bytes of a name; folders and files are named after it, and file systems take 255."""
 
 _NAME = re.compile(r"\w[\w.-]*")
 
@@ -46,7 +46,7 @@ def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
     expanded: dict[str, Any] = {}
     groups: Groups = {}
     for name, entry in entries.items():
-        _check_name(name)
+        check_name(name, "models")
         models = _models(name, entry)
         if models is None:
             expanded[name] = entry
@@ -74,11 +74,11 @@ def _models(name: str, entry: Any) -> dict[str, Any] | None:
     return {f"{name}-{member.name}": {**others, "preset": member.preset, "seed": member.seed} for member in several}
 
 
-def _check_name(name: str) -> None:
-    """Refuse the name of a model or a group that is not that of a folder in any place."""
+def check_name(name: str, key: str) -> None:
+    """Refuse a name below a key of the experiment file that is not that of a folder or a file in any place."""
     if not _NAME.fullmatch(name) or len(name.encode()) > LONGEST:
         expected = f"letters, digits, '_', and behind the first '-' and '.', {LONGEST} bytes at most"
-        raise InputError(f"models: expected names of {expected}, found {name[:40]!r}")
+        raise InputError(f"{key}: expected names of {expected}, found {name[:40]!r}")
 
 
 def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureRequest]:

@@ -1,10 +1,12 @@
 """TOML that people write by hand, and that may be anything else."""
 
+import contextlib
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, nearest
 from moses_io.streams import check_plain
 
 if sys.version_info >= (3, 11):
@@ -46,6 +48,37 @@ def read_toml(path: str) -> dict[str, Any]:
         raise InputError(f"{path}: a number of too many digits") from None
     _check_values(table, path)
     return table
+
+
+def as_table(value: Any, place: str) -> dict[str, Any]:
+    """Return a value that is a table; an `InputError` names the place of another one."""
+    if not isinstance(value, dict):
+        raise InputError(f"{place}: expected a table, found {value!r}")
+    return value
+
+
+def path_of(table: dict[str, Any], key: str, prefix: str = "") -> str:
+    """Return the path at a key; an `InputError` names the key with the prefix if there is none."""
+    path = table.get(key)
+    if not isinstance(path, str):
+        raise InputError(f"{prefix}{key}: expected a path, found {'nothing' if path is None else repr(path)}")
+    return path
+
+
+def check_keys(table: dict[str, Any], known: Sequence[str], prefix: str = "") -> None:
+    """Refuse a key that is not known, with the nearest one that is."""
+    for key in table:
+        if key not in known:
+            raise InputError(f"unknown key {prefix}{key}{nearest(key, list(known))}")
+
+
+@contextlib.contextmanager
+def at(place: str) -> Iterator[None]:
+    """Put the place in front of what is wrong there."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}{error}") from None
 
 
 def _check_values(table: dict[str, Any], path: str) -> None:

@@ -14,19 +14,42 @@ from rerank.metrics.metric import Metric
 
 @dataclass(frozen=True)
 class Change:
-    """One sentence whose translation changed, with its first reference.
+    """One sentence whose translation changed.
 
-    `gain` is the smoothed sentence BLEU after minus before, -1 … 1; `reasons` are, by feature, its weighted part of the
-    model score after minus before, most against the change last.
+    Attributes:
+        sentence: its id.
+        source: its text.
+        reference: the first one, None where there is none.
+        before: what was chosen before.
+        after: what is chosen now.
+        gain: smoothed sentence BLEU after minus before, -1 … 1, None without references.
+        reasons: by feature, its weighted part of the model score after minus before, most against the change last.
     """
 
     sentence: int
     source: str
-    reference: str
+    reference: str | None
     before: str
     after: str
-    gain: float
+    gain: float | None
     reasons: tuple[tuple[str, float], ...]
+
+    @property
+    def clarity(self) -> float:
+        """How clear the decision was: the model score after minus before."""
+        return sum(part for _, part in self.reasons)
+
+    @property
+    def title(self) -> str:
+        """Its id, and what it gained or, without references, how clear it was."""
+        if self.gain is not None:
+            return f"sentence {self.sentence}, sentence BLEU {100 * self.gain:+.1f}"
+        return f"sentence {self.sentence}" + (f", model score {self.clarity:+.2f}" if self.reasons else "")
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The lines to be read side by side, by their names, but for those before and after."""
+        return {"source": self.source} | ({} if self.reference is None else {"reference": self.reference})
 
 
 def find_changes(
@@ -38,22 +61,35 @@ def find_changes(
     after: Sequence[str],
     filters: Filters,
 ) -> list[Change]:
-    """Return the sentences of a scored list whose line differs, the largest gain in sentence BLEU first.
+    """Return the sentences of a scored list whose line differs.
 
-    References have gone through the filters already.
+    The largest gain in sentence BLEU comes first, without references the clearest decision. References have gone
+    through the filters already.
     """
-    bleu, changes = Metric("bleu"), []
+    changes = []
     for sentence_list in read_nbest(nbest):
         number = sentence_list.sentence
         if before[number] == after[number]:
             continue
-        count = bleu.counter([lines[number] for lines in references])
-        new, old = bleu.formula.smoothed(np.array([count(filters(text[number])) for text in (after, before)])).tolist()
-        reasons = _reasons(sentence_list, weights, before[number], after[number])
-        changes.append(
-            Change(number, source[number], references[0][number], before[number], after[number], new - old, reasons)
+        answers = [lines[number] for lines in references]
+        change = Change(
+            sentence=number,
+            source=source[number],
+            reference=answers[0] if answers else None,
+            before=before[number],
+            after=after[number],
+            gain=_gain(answers, filters(before[number]), filters(after[number])) if answers else None,
+            reasons=_reasons(sentence_list, weights, before[number], after[number]),
         )
-    return sorted(changes, key=lambda change: (-change.gain, change.sentence))
+        changes.append(change)
+    return sorted(changes, key=lambda each: (-(each.clarity if each.gain is None else each.gain), each.sentence))
+
+
+def _gain(answers: Sequence[str], before: str, after: str) -> float:
+    bleu = Metric("bleu")
+    count = bleu.counter(answers)
+    new, old = bleu.formula.smoothed(np.array([count(after), count(before)])).tolist()  # (2, formula.size) -> (2,)
+    return float(new - old)
 
 
 def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: str) -> tuple[tuple[str, float], ...]:

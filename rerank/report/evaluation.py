@@ -39,8 +39,9 @@ class Score:
 class ListFacts:
     """What a list says of systems.
 
-    `best` has the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none;
-    `ranks`, by system, for each line of the reference the place in the list of what it says, from 1, or None.
+    `best` has the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none, and
+    nothing without references; `ranks`, by system, for each of its lines the place in the list of what it says, from 1,
+    or None.
     """
 
     best: list[str]
@@ -59,7 +60,10 @@ class ListFacts:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What systems reach: by system and metric; `best` by metric the best candidates of a list, if there is one."""
+    """What systems reach: by system and metric; `best` by metric the best candidates of a list, if there is one.
+
+    Without references there are no metrics, and each system has no scores.
+    """
 
     scores: dict[str, dict[str, Score]]
     signatures: dict[str, str]
@@ -118,19 +122,22 @@ def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> Non
 
 
 def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
-    """Find in a list the best candidate of each sentence, and the place of what each system chose.
+    """Find in a list the best candidate of each sentence, if there are references, and the place of systems' choices.
 
     The filters are for the list; references and systems have gone through them already.
     """
-    bleu, best = Metric("bleu"), [""] * len(references[0])
-    _check_lengths(systems, references)
-    ranks: dict[str, list[int | None]] = {name: [None] * len(best) for name in systems}
+    if references:
+        _check_lengths(systems, references)
+    bleu, size = Metric("bleu"), len([*references, *systems.values()][0])
+    best = [""] * size if references else []
+    ranks: dict[str, list[int | None]] = {name: [None] * size for name in systems}
     for sentence_list in read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest)):
-        check_id(sentence_list, len(best), "reference")
-        count = bleu.counter([lines[sentence_list.sentence] for lines in references])
+        check_id(sentence_list, size, "reference" if references else "translation")
         texts = [filters(hypothesis.text) for hypothesis in sentence_list.hypotheses]
-        scores = bleu.formula.smoothed(np.array([count(text) for text in texts]))  # (N, formula.size) -> (N,)
-        best[sentence_list.sentence] = texts[int(np.argmax(scores))]  # ()
+        if references:
+            count = bleu.counter([lines[sentence_list.sentence] for lines in references])
+            scores = bleu.formula.smoothed(np.array([count(text) for text in texts]))  # (N, formula.size) -> (N,)
+            best[sentence_list.sentence] = texts[int(np.argmax(scores))]  # ()
         for name, lines in systems.items():
             line = tokens(lines[sentence_list.sentence])
             places = (place for place, text in enumerate(texts, start=1) if tokens(text) == line)
@@ -145,10 +152,15 @@ def evaluate_files(
     filters: Filters,
     tokenize: str = "none",
 ) -> Evaluation:
-    """Score files, a line a sentence, by the names of the systems; errors are those of `evaluate` and `look_up`."""
+    """Score files, a line a sentence, by the names of the systems; without references, look them up in the list alone.
+
+    Errors are those of `evaluate` and `look_up`.
+    """
     answers = [[filters(line) for line in lines] for lines in read_references(references)]
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
     facts = look_up(nbest, answers, lines, filters) if nbest else None
+    if not answers:
+        return Evaluation({name: {} for name in lines}, {}, facts=facts)
     return evaluate(lines, answers, tokenize, facts, filters.signature)
 
 

@@ -25,18 +25,19 @@ del { background: #fdd; text-decoration: none; } ins { background: #cfc; text-de
 
 def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, worth: Sequence[str] = ()) -> str:
     """Return the page: the table, what features are `worth`, and each change with the words that differ and why."""
-    head, *rows = cells(evaluation)
-    table = "".join([_row("th", head), *(_row("td", row) for row in rows)])
-    signatures = "<br>".join(_escaped(f"{name}: {text}") for name, text in evaluation.signatures.items())
+    table = "".join(_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
+    small = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
+    small += evaluation.facts.lines() if evaluation.facts else []
+    order = "Largest gain" if evaluation.signatures else "Clearest decision, by the difference of model scores,"
     return "\n".join(
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8"><title>moses-rerank</title>',
             f"<style>{_STYLE}</style></head><body>",
             "<h1>moses-rerank</h1>",
-            f"<table>{table}</table><p><small>{signatures}</small></p>",
+            f"<table>{table}</table><p><small>{'<br>'.join(map(_escaped, small))}</small></p>",
             f"<pre>{chr(10).join(map(_escaped, worth))}</pre>",
-            f"<p>{summary(changes, sentences)}. Largest gain first; a bar is a feature's weighted part of the model "
+            f"<p>{summary(changes, sentences)}. {order} first; a bar is a feature's weighted part of the model "
             "score after minus before: green speaks for the change, red against it.</p>",
             *(_section(change) for change in changes),
             "</body></html>",
@@ -55,12 +56,8 @@ def _row(tag: str, row: Sequence[str]) -> str:
 
 def _section(change: Change) -> str:
     before, after = _differences(tokens(change.before), tokens(change.after))
-    lines = {
-        "source": _escaped(change.source),
-        "reference": _escaped(change.reference),
-        "before": before,
-        "after": after,
-    }
+    texts = {name: _escaped(text) for name, text in change.texts.items()}
+    lines = {**texts, "before": before, "after": after}
     listed = "".join(f"<dt>{name}</dt><dd>{line}</dd>" for name, line in lines.items())
     largest = max((abs(part) for _, part in change.reasons), default=0.0) or 1.0
     reasons = "".join(
@@ -68,8 +65,7 @@ def _section(change: Change) -> str:
         f'<i class="{"for" if part > 0 else "against"}" style="width: {100 * abs(part) / largest:.0f}%"></i></div>'
         for name, part in change.reasons
     )
-    title = f"sentence {change.sentence}, sentence BLEU {100 * change.gain:+.1f}"
-    return f"<section><h2>{title}</h2><dl>{listed}</dl>{reasons}</section>"
+    return f"<section><h2>{change.title}</h2><dl>{listed}</dl>{reasons}</section>"
 
 
 def _differences(before: list[str], after: list[str]) -> tuple[str, str]:

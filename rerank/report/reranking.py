@@ -1,7 +1,7 @@
-"""The report of a reranking: how good it is, what each feature is worth, and every sentence that changed."""
+"""The report of a reranking: how good it is, if that is known, what each feature is worth, and all that changed."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from features.progress import note
@@ -14,13 +14,22 @@ from rerank.report.changes import find_changes
 from rerank.report.evaluation import evaluate_files
 from rerank.report.page import page
 from rerank.report.terminal import side_by_side, summary, table
+from rerank.report.worth import lines
+from rerank.tuning.ablation import read_worth
 
 
 class RerankingFiles(NamedTuple):
     """What a reranking read and made.
 
-    `before` and `after` have a line for each sentence of `source`, `scored` is the list with all features, `ablation`
-    the table of what each of them is worth, or nothing.
+    Attributes:
+        before: a line for each sentence of the source.
+        after: the same, reranked.
+        source: text.
+        references: texts, perhaps none.
+        nbest: the list without new features.
+        scored: the list with all features.
+        weights: those that chose.
+        ablation: what each feature is worth on dev and here, by the name of the set; see `read_worth`.
     """
 
     before: str
@@ -30,19 +39,24 @@ class RerankingFiles(NamedTuple):
     nbest: str
     scored: str
     weights: str
-    ablation: str
+    ablation: Mapping[str, str]
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
-    """Write the report as text, as a page of HTML and, without the sentences, as JSON."""
+    """Write the report as text, as a page of HTML and, without the sentences, as JSON.
+
+    The first lines of the text, up to an empty one, say all in short. Without references there are no scores: the
+    report says what changed.
+    """
     systems = {"moses": files.before, "reranked": files.after}
     evaluation = evaluate_files(systems, files.references, files.nbest, filters)
     source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
     references = [[filters(line) for line in lines] for lines in read_references(files.references)]
     changes = find_changes(files.scored, read_weights(files.weights), source, references, before, after, filters)
-    worth = read_lines(files.ablation) if files.ablation else []
-    text = [*table(evaluation), "", *worth, "", summary(changes, len(source)), *side_by_side(changes)]
-    html, plain = page(evaluation, changes, len(source), worth), json.dumps(evaluation.as_json(), indent=2)
+    worth = lines(read_worth(files.ablation)) if files.ablation else []
+    text = [*table(evaluation), summary(changes, len(source)), *([""] if worth else []), *worth, *side_by_side(changes)]
+    html = page(evaluation, changes, len(source), worth)
+    plain = json.dumps(evaluation.as_json() | {"sentences": len(source), "changed": len(changes)}, indent=2)
     for path, content in zip(outputs, ("\n".join(map(printable, text)), html, plain), strict=True):
         with open_output(path) as stream:
             stream.write(encode(content + "\n"))

@@ -23,32 +23,33 @@ def table(evaluation: Evaluation) -> list[str]:
 
 
 def cells(evaluation: Evaluation) -> list[list[str]]:
-    """Return the head and the rows of the table, cell by cell."""
+    """Return the head and the rows of the table, cell by cell; nothing where there are no metrics."""
+    if not evaluation.signatures:
+        return []
     rows = [["system", *(cell for metric in REPORTED for cell in (metric, "p"))]]
     rows += [[printable(name), *_numbers(scores)] for name, scores in evaluation.scores.items()]
     return rows + ([["best candidates", *_numbers(evaluation.best)]] if evaluation.best else [])
 
 
 def summary(changes: Sequence[Change], sentences: int) -> str:
-    """Return how many of `sentences` changed, and in which direction."""
-    up, down = (sum(sign * change.gain > 0 for change in changes) for sign in (1, -1))
-    return f"{len(changes)} of {sentences} sentences changed: sentence BLEU rose in {up} and fell in {down}"
+    """Return how many of `sentences` changed and, if that is known, in which direction."""
+    gains = [change.gain for change in changes if change.gain is not None]
+    up, down = (sum(sign * gain > 0 for gain in gains) for sign in (1, -1))
+    direction = f": sentence BLEU rose in {up} and fell in {down}" if gains else ""
+    return f"{len(changes)} of {sentences} sentences changed{direction}"
 
 
 def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
-    """Return those that gained most in sentence BLEU and, one in three where so many did, those that lost most."""
-    losses = [change for change in reversed(changes) if change.gain < 0][: most // 3]
-    gains = [change for change in changes if change.gain > 0][: most - len(losses)]
+    """Return those that gained most in sentence BLEU and, one in three where so many did, those that lost most.
+
+    Without references return those that were decided most clearly.
+    """
+    losses = [change for change in reversed(changes) if change.gain is not None and change.gain < 0][: most // 3]
+    others = [change for change in changes if change.gain is None or change.gain > 0][: most - len(losses)]
     lines = []
-    for change in gains + losses:
-        lines += [
-            "",
-            f"sentence {change.sentence}, sentence BLEU {100 * change.gain:+.1f}",
-            f"  source     {change.source}",
-            f"  reference  {change.reference}",
-            f"  before     {change.before}",
-            f"  after      {change.after}",
-        ]
+    for change in others + losses:
+        texts = {**change.texts, "before": change.before, "after": change.after}
+        lines += ["", change.title, *(f"  {name:<9}  {text}" for name, text in texts.items())]
         if change.reasons:
             main = sorted(change.reasons, key=lambda reason: -abs(reason[1]))[:MAIN_REASONS]
             lines.append("  why        " + ", ".join(f"{name} {part:+.2f}" for name, part in main))

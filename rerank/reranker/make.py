@@ -41,11 +41,7 @@ class Ingredients:
 
 def make_reranker(ingredients: Ingredients, folder: str) -> None:
     """Make the folder of a reranker; see `write_folder`."""
-    tuned, *gain = [line[2:] for line in read_lines(ingredients.weights) if line.startswith("# ")]
-    measured = [*gain]
-    for name, path in ingredients.reports:
-        measured += ["", f"{name}:", *_first_block(read_lines(path))]
-    measured += ["", *read_lines(ingredients.ablation)] if ingredients.ablation else []
+    tuned, *_ = _remarks(ingredients.weights)
     manifest = write_folder(Path(folder), ingredients.requests, ingredients.weights, tuned, ingredients.link)
     facts = CardFacts(
         version=__version__,
@@ -55,10 +51,23 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
         features=manifest.features,
         weights=read_weights(ingredients.weights),
         tuned=tuned,
-        gains=measured,
+        gains=gains(ingredients),
     )
     with open_output(str(Path(folder) / CARD)) as stream:
         stream.write(encode(card(facts)))
+
+
+def gains(ingredients: Ingredients) -> list[str]:
+    """Return what tuning gained on dev, the first lines of each report, and what each feature is worth."""
+    _, *lines = _remarks(ingredients.weights)
+    for name, path in ingredients.reports:
+        lines += ["", f"{name}:", *_first_block(read_lines(path))]
+    return [*lines, "", *read_lines(ingredients.ablation)] if ingredients.ablation else lines
+
+
+def _remarks(weights: str) -> list[str]:
+    """Return what `tune` wrote above the weights: its signature, and what came out."""
+    return [line[2:] for line in read_lines(weights) if line.startswith("# ")]
 
 
 def _facts(ingredients: Ingredients) -> list[tuple[str, str]]:

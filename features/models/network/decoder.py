@@ -1,6 +1,7 @@
 """Decoders: one step of the target at a time, with everything that goes from step to step in one value."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -105,12 +106,14 @@ class Decoder(nn.Module):
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps over word vectors (T, B, E)."""
-        state, steps = self.start(source), []
+        return _stack(self._steps(vectors, source), len(vectors))
+
+    def _steps(self, vectors: Tensor, source: Source) -> Iterator[StepOutput]:
+        state = self.start(source)
         gates = self.recurrence.word_gates(vectors)  # (T, B, gates·H)
         for step_input in map(StepInput, vectors.unbind(0), gates.unbind(0)):  # (B, E), (B, gates·H)
             output, state = self.step(step_input, state, source)
-            steps.append(output)
-        return _stack(steps)
+            yield output
 
     def attend(self, query: Query, source: Source, history: History) -> Attended:
         """Attend once; see `Attention`."""
@@ -217,19 +220,32 @@ class AttendAfter(Decoder):
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""
-        if self.feed != "none":
-            return super().run(vectors, source)
-        state, steps = self.start(source), []
+        steps = self._steps(vectors, source) if self.feed != "none" else self._after(vectors, source)
+        return _stack(steps, len(vectors))
+
+    def _after(self, vectors: Tensor, source: Source) -> Iterator[StepOutput]:
+        state = self.start(source)
         tops, number, history = self.recurrence.run(vectors, state.layers), state.step, state.history  # tops (T, B, H)
         for top, word in zip(tops.unbind(0), vectors.unbind(0), strict=True):  # (B, H), (B, E)
             context, row, history = self.attend(Query(state=top, word=word, step=number), source, history)
             number = number + 1
-            steps.append(StepOutput(top=top, context=context, row=row))
-        return _stack(steps)
+            yield StepOutput(top=top, context=context, row=row)
 
     def _combined(self, top: Tensor, context: Tensor) -> Tensor:
         return tanh(self.combine(torch.cat([context, top], dim=-1)))  # (…, H)
 
 
-def _stack(steps: Sequence[StepOutput]) -> StepOutput:
-    return StepOutput._make(torch.stack(tensors) for tensors in zip(*steps, strict=True))  # (T, B, …) each
+def _stack(steps: Iterator[StepOutput], count: int) -> StepOutput:
+    """(T, B, …) each of `count` steps.
+
+    Where nothing is learned they are copied into place at once: small tensors that stay between the large ones of each
+    step would keep glibc from using the room of these again, and the heap would grow with every step.
+    """
+    if torch.is_grad_enabled():
+        return StepOutput._make(torch.stack(tensors) for tensors in zip(*steps, strict=True))
+    first = next(steps)
+    whole = StepOutput._make(part.new_empty(count, *part.shape) for part in first)
+    for number, step in enumerate(chain([first], steps)):
+        for parts, part in zip(whole, step, strict=True):
+            parts[number] = part
+    return whole

@@ -17,6 +17,11 @@ def gather(value: Gathered, rows: Tensor) -> Gathered:
     return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # type: ignore[no-any-return]  # (rows, …)
 
 
+def put(value: Gathered, rows: Tensor, part: Gathered) -> None:
+    """Write row n of the part's tensors into row `rows[n]` of the value's."""
+    _each([value, part], lambda tensors: tensors[0].index_copy_(0, rows, tensors[1]))  # (rows, …)
+
+
 def join(values: Sequence[Gathered]) -> Gathered:
     """Return a value whose tensors have the rows of each behind those of the one before."""
     return values[0] if len(values) == 1 else _each(values, torch.cat)  # (all rows, …)

@@ -9,11 +9,12 @@ from torch import Tensor
 
 from features.arrays import AttentionRows
 from features.feature import Sentence
-from features.models.batches import pad
+from features.models.batches import CELLS, bucketed, pad
 from features.models.folder import Model
 from features.models.network.model import TokenScores
 from features.models.network.source import gather
 from features.models.scoring.values import CandidateScores, SourceWords, of_tokens, select, total
+from features.progress import tell
 
 BATCH = 256
 """Candidates in a batch, at most."""
@@ -33,13 +34,15 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[SentencePair]) -> Itera
     first = models[0]
     sides = _sides(first, pairs)
     targets = [encode_target(first, target) for _, target in sides]
-    order = sorted(range(len(pairs)), key=lambda number: (len(targets[number]), len(sides[number][0])))
-    for start in range(0, len(order), BATCH):
-        numbers = order[start : start + BATCH]
+    lengths = [(source, target) for (source, _), target in zip(sides, targets, strict=True)]
+    done = 0
+    for numbers in bucketed(lengths, BATCH, cells=CELLS):
         target = pad([targets[number] for number in numbers], first.device)  # (B, J+1)
         sources = [sides[number][0] for number in numbers]
         scores = [_score(model, sources, target) for model in models]
         yield numbers, scores[0]._replace(log_probs=mean_log([each.log_probs for each in scores]))
+        done += len(numbers)
+        tell(f"candidate {done:,} of {len(pairs):,}")
 
 
 def score_alone(

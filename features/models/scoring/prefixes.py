@@ -75,3 +75,16 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
         parents, words = nodes[edge_in], next_words[edge_in]
         of_source = of_source[parents]
         nodes_of, living = np.searchsorted(edge_in, edge_of[~ends]), living[~ends]
+
+
+def paths_of(levels: Sequence[Level], candidates: int) -> list[Integers]:
+    """Return the nodes that each candidate passes, counted from the root's level on; J+1 for J tokens."""
+    starts = np.cumsum([0, *(len(level.sources) for level in levels)])
+    paths, at = np.empty((len(levels), candidates), dtype=np.int64), np.zeros(candidates, dtype=np.int64)
+    lengths = np.empty(candidates, dtype=np.int64)
+    for depth, level in reversed(list(enumerate(levels))):
+        at[level.ended] = level.nodes[level.ends]  # a candidate that ends further up stands on any node
+        lengths[level.ended] = depth + 1
+        paths[depth] = starts[depth] + at
+        at = level.parents[at]  # (candidates,)
+    return [path[:length] for path, length in zip(paths.T, lengths, strict=True)]

@@ -13,18 +13,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from features.arrays import AttentionRows, Integers
+from features.arrays import Integers
 from features.feature import Sentence, Steps
 from features.models.batches import pad
 from features.models.folder import Model
 from features.models.network.decoder import State
 from features.models.network.softmax import BLOCK
-from features.models.network.source import gather, join
+from features.models.network.source import gather, join, put
 from features.models.scoring.alone import encode_target, fertility, mean_log
-from features.models.scoring.prefixes import Level, prefix_tree
+from features.models.scoring.prefixes import Level, paths_of, prefix_tree
 from features.models.scoring.values import CandidateScores, SourceWords, Sums, of_tokens, select
 from features.models.settings import Architecture
 from features.models.vocabulary import UNKNOWN
+from features.progress import tell
 
 MEMORY = {"cpu": 2**25, "cuda": 2**31}
 """Bytes that the nodes may take whose step is taken at once; on a CPU little more than its cache holds."""
@@ -42,53 +43,35 @@ def score_tree(
     first, sources = models[0], [each.source for each in sentences]
     owners = [number for number, each in enumerate(sentences) for _ in each.hypotheses]  # (N,) place of the sentence
     targets = [encode_target(first, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-    ended, ends, taken = [], [], 0
-    rows = _Rows([len(sources[owner]) + 2 for owner in owners], first.device) if attention else None
+    levels = list(prefix_tree(owners, targets))
+    steps = Steps(taken=sum(len(level.sources) for level in levels), alone=sum(len(target) + 1 for target in targets))
     with torch.inference_mode():
         walks = [_Walk(model, sources) for model in models]
-        sums = walks[0].nothing()
-        for level in prefix_tree(owners, targets):
-            tokens = _tokens(walks, level, first.device)
+        source, owner = walks[0].source, torch.tensor(owners, device=first.device)  # (N,)
+        sums, done = walks[0].nothing(), 0
+        ended = gather(sums, owner)  # N rows
+        rows = np.empty((steps.taken if attention else 0, source.bias.shape[1]), dtype=np.float32)
+        for level in levels:
+            tokens, row = _tokens(walks, level, first.device)
             nodes, edge_in = _on(first.device, level.nodes), _on(first.device, level.edge_in)
             sums = gather(gather(sums, edge_in), nodes).plus(tokens)  # edges before → N nodes → M edges
-            ended.append(level.ended)
-            ends.append(gather(sums, _on(first.device, level.ends)))  # candidates that end here
-            taken += len(level.sources)
-            if rows:
-                rows.add(level, tokens.attention)
-        order = _on(first.device, np.argsort(np.concatenate(ended)))
+            put(ended, _on(first.device, level.ended), gather(sums, _on(first.device, level.ends)))
+            if attention:
+                rows[done : done + len(row)] = row.float().cpu().numpy()
+            done += len(row)
+            tell(f"step {done:,} of {steps.taken:,}")
         expected = fertility(first, sources) if "fertility" in names else ()
-        words = gather(SourceWords(walks[0].source.source_mask, expected), torch.tensor(owners, device=first.device))
-        values = select(names, gather(join(ends), order), words)  # (N, names)
-    steps = Steps(taken=taken, alone=sum(len(target) + 1 for target in targets))
-    return CandidateScores(values.cpu().numpy(), rows.ended if rows else [], steps)
+        values = select(names, ended, gather(SourceWords(source.source_mask, expected), owner))  # (N, names)
+    paths = paths_of(levels, len(owners)) if attention else []
+    attended = [rows[path, : len(sources[place]) + 2] for place, path in zip(owners, paths, strict=False)]  # (J+1, I+2)
+    return CandidateScores(values.cpu().numpy(), attended, steps)
 
 
-def _tokens(walks: Sequence["_Walk"], level: Level, device: torch.device) -> Sums:
-    """Return the sums of the single tokens of a level's edges, as the mean of the models."""
+def _tokens(walks: Sequence["_Walk"], level: Level, device: torch.device) -> tuple[Sums, Tensor]:
+    """Return the sums of the single tokens of a level's edges, as the mean of the models, and (N, S) attention."""
     log_probs, rows = zip(*(walk.step(level) for walk in walks), strict=True)
     unknown = _on(device, level.next_words) == UNKNOWN
-    return of_tokens(mean_log(log_probs), unknown, rows[0][_on(device, level.nodes)])  # (N, S) → (M, S)
-
-
-class _Rows:
-    """Rows of attention along the paths of the tree; `ended` has those of the candidates."""
-
-    def __init__(self, sizes: Sequence[int], device: torch.device) -> None:
-        self._sizes, self._device = sizes, device
-        self._paths = torch.empty(0, device=device)  # (M, depth, S) of the edges of the level before
-        self.ended: list[AttentionRows] = [np.empty((0, 0), dtype=np.float32)] * len(sizes)
-
-    def add(self, level: Level, attention: Tensor) -> None:
-        """Go on with the rows (M, S) of a level's edges, and keep those of the candidates that end there."""
-        rows = attention.float().unsqueeze(1)  # (M, 1, S)
-        if len(self._paths):
-            before = self._paths[_on(self._device, level.edge_in[level.nodes])]  # (M, depth, S)
-            rows = torch.cat([before, rows], dim=1)  # (M, depth + 1, S)
-        self._paths = rows
-        ends = rows[_on(self._device, level.ends)].cpu().numpy()
-        for number, row in zip(level.ended.tolist(), ends, strict=True):
-            self.ended[number] = row[:, : self._sizes[number]]  # (J+1, I+2)
+    return of_tokens(mean_log(log_probs), unknown, rows[0][_on(device, level.nodes)]), rows[0]  # (N, S) → (M, S)
 
 
 class _Walk:

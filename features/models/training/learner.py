@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from features.models.batches import EncodedPair, bucketed, pad
+from features.models.batches import CELLS, EncodedPair, bucketed, pad
 from features.models.config import METRICS, ModelConfig
 from features.models.network.model import EncoderDecoder, Objective
 from features.models.vocabulary import Vocabulary
@@ -70,7 +70,8 @@ def encode(pairs: Sequence[TokenPair], config: ModelConfig, source: Vocabulary, 
 def loss_of(learner: Learner, corpus: EncodedCorpus, device: torch.device) -> float:
     """Return the sum of -log p of the targets, `</s>` included, in nats."""
     learner.network.eval()
-    return sum(float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in bucketed(corpus.pairs, 64))
+    batches = bucketed(corpus.pairs, 64, cells=CELLS)
+    return sum(float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in batches)
 
 
 def perplexity(mean: float) -> float:

@@ -28,6 +28,9 @@ An experiment file, with paths relative to its folder:
   [tuning]
   seed = 1
 
+Several test sets are tables [[test]], each with a name of its own; without "reference" a test set is reranked, and the
+report says what changed. Without any test set, what folds of dev say is printed.
+
 A second run does only the stages whose inputs have changed."""
 
 
@@ -42,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the chain and print its report."""
+    """Run the chain and print its reports."""
     from features.feature import Resources
     from features.progress import show
     from rerank.experiment.chain import run_experiment

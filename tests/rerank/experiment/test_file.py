@@ -8,7 +8,8 @@ import pytest
 from features.models.training.request import TrainingRequest
 from features.request import parse_requests
 from moses_io.errors import InputError
-from rerank.experiment.file import ModelEntry, NbestFiles, read_experiment
+from rerank.experiment.file import ModelEntry, read_experiment
+from rerank.experiment.sets import TAKEN, NbestFiles
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import Caution
 
@@ -108,6 +109,8 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ("backward = true", 'backward = "false"', "models.back.backward: expected true or false, found 'false'"),
         ('"rnnsearch"', "3", "models.back: expected a table with a preset"),
         ('"test.en"', "[]", "test.reference: expected a path, found []"),
+        ('reference = ["dev.en", "/abs/dev.en2"], ', "", "dev.reference: expected a path, found nothing"),
+        ('nbest = "test.nbest.gz"', 'nbset = "x"', "unknown key test.nbset; did you mean 'nbest'?"),
         ("[tuning]", "[tuning", "Expected ']'"),
         (
             '{ preset = "rnnsearch", backward = true, right-to-left = true }',
@@ -125,6 +128,67 @@ def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message
         read_experiment(str(path))
     assert str(caught.value).startswith(f"{path}: ")
     assert message in str(caught.value)
+
+
+SETS = """
+[[test]]
+name = "news"
+source = "news.de"
+nbest = "news.nbest"
+
+[[test]]
+name = "talks.2016"
+source = "talks.de"
+reference = ["talks.en", "talks.en2"]
+nbest = "talks.nbest"
+"""
+ONE = EXPERIMENT[EXPERIMENT.index("test = ") : EXPERIMENT.index("[models]")]
+
+
+def read_tests(write: Write, text: str) -> dict[str, NbestFiles]:
+    head = EXPERIMENT[: EXPERIMENT.index("test = ")]
+    return read_experiment(str(write("e.toml", head + text))).tests
+
+
+def test_any_number_of_test_sets(write: Write, tmp_path: Path) -> None:
+    news = NbestFiles(source=f"{tmp_path}/news.de", reference=(), nbest=f"{tmp_path}/news.nbest")
+    references = (f"{tmp_path}/talks.en", f"{tmp_path}/talks.en2")
+    talks = NbestFiles(source=f"{tmp_path}/talks.de", reference=references, nbest=f"{tmp_path}/talks.nbest")
+    assert read_tests(write, "") == {}
+    assert read_tests(write, SETS) == {"news": news, "talks.2016": talks}
+    assert read_tests(write, 'test = { source = "news.de", nbest = "news.nbest" }') == {"test": news}
+    assert list(read_tests(write, ONE)) == ["test"]
+
+
+def test_where_reports_go(write: Write, tmp_path: Path) -> None:
+    experiment = read_experiment(str(write("e.toml", EXPERIMENT[: EXPERIMENT.index("[models]")])))
+    assert experiment.report("test", "txt") == f"{tmp_path}/work/report.txt"
+    assert experiment.report("news", "html") == f"{tmp_path}/work/news.report.html"
+    assert list(experiment.sets) == ["dev", "test"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('name = "news"\n', "", "test.name: expected a name in each [[test]], found nothing in number 1"),
+        ('name = "talks.2016"', "name = 3", "test.name: expected a name in each [[test]], found 3 in number 2"),
+        ("talks.2016", "news", "test.news: another test set has this name; choose another one"),
+        ("talks.2016", "a/b", "test: expected names of letters, digits, '_', and behind the first '-' and '.'"),
+        ('nbest = "news.nbest"\n', "", "test.news.nbest: expected a path, found nothing"),
+        ('source = "talks.de"\n', "", "test.talks.2016.source: expected a path, found nothing"),
+        ('source = "talks.de"', 'sorce = "talks.de"', "unknown key test.talks.2016.sorce; did you mean 'source'?"),
+        ('["talks.en", "talks.en2"]', "[]", "test.talks.2016.reference: expected a path, found []"),
+        (SETS, "test = [3]", "test: expected a table, found 3"),
+        *(
+            ("talks.2016", name, f"test.{name}: files of the results have this name; choose another one")
+            for name in TAKEN
+        ),
+    ],
+)
+def test_what_is_wrong_with_test_sets_is_named(write: Write, before: str, after: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_tests(write, SETS.replace(before, after))
+    assert f"e.toml: {message}" in str(caught.value)
 
 
 def test_a_file_that_is_not_there() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, find_changes
-from rerank.report.evaluation import evaluate
+from rerank.report.evaluation import evaluate, evaluate_files
 from rerank.report.page import page
 from rerank.report.terminal import side_by_side, summary
 
@@ -21,12 +21,21 @@ LIST = """\
 """
 
 
-@pytest.fixture
-def changes(tmp_path: Path) -> list[Change]:
-    (tmp_path / "list").write_text(LIST)
+def find(folder: Path, references: list[list[str]]) -> list[Change]:
+    (folder / "list").write_text(LIST)
     weights = {"L": (0.5,), "T": (-1.0, 1.0), "s_x": (0.25,)}
     source = ["s0", "s1", "s2", "s3"]
-    return find_changes(str(tmp_path / "list"), weights, source, [REFERENCE], BEFORE, AFTER, Filters(""))
+    return find_changes(str(folder / "list"), weights, source, references, BEFORE, AFTER, Filters(""))
+
+
+@pytest.fixture
+def changes(tmp_path: Path) -> list[Change]:
+    return find(tmp_path, [REFERENCE])
+
+
+@pytest.fixture
+def unscored(tmp_path: Path) -> list[Change]:
+    return find(tmp_path, [])
 
 
 def test_gains_by_hand(changes: list[Change]) -> None:
@@ -54,6 +63,37 @@ def test_text(changes: list[Change]) -> None:
     assert "  after      a b c" in lines
     assert "  why        T -2.00, L +0.50, sparse -0.25" in lines
     assert len([line for line in side_by_side(changes, 2) if line.startswith("sentence")]) == 2
+
+
+def test_without_references_the_clearest_decision_is_first(unscored: list[Change]) -> None:
+    """Differences of the model scores: 0 of sentence 1, 0.5 - 0.25 - 2 of 0; the list has one text of 3 alone."""
+    assert [(change.sentence, change.clarity, change.gain) for change in unscored] == [
+        (1, 0.0, None), (3, 0.0, None), (0, -1.75, None),
+    ]  # fmt: skip
+    assert summary(unscored, 4) == "3 of 4 sentences changed"
+    lines = side_by_side(unscored)
+    heads = [line for line in lines if line.startswith("sentence")]
+    assert heads == ["sentence 1, model score +0.00", "sentence 3", "sentence 0, model score -1.75"]
+    assert lines[-4:] == [
+        "  source     s0",
+        "  before     a b x",
+        "  after      a b c",
+        "  why        T -2.00, L +0.50, sparse -0.25",
+    ]
+    assert len([line for line in side_by_side(unscored, 2) if line.startswith("sentence")]) == 2
+
+
+def test_page_without_references(unscored: list[Change], tmp_path: Path) -> None:
+    systems = {"moses": tmp_path / "moses", "reranked": tmp_path / "reranked"}
+    for path, lines in zip(systems.values(), (BEFORE, AFTER), strict=True):
+        path.write_text("\n".join(lines) + "\n")
+    paths = {name: str(path) for name, path in systems.items()}
+    evaluation = evaluate_files(paths, [], str(tmp_path / "list"), Filters(""))
+    text = page(evaluation, unscored, 4)
+    assert "<table></table>" in text and "<dt>reference</dt>" not in text and "BLEU" not in text
+    assert "reranked: 4 of 4 lines are in the list, 2 first in it, place 1.5 in the mean" in text
+    assert "3 of 4 sentences changed. Clearest decision" in text
+    assert text.count("<section>") == 3
 
 
 def test_page(changes: list[Change]) -> None:

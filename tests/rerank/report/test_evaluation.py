@@ -112,6 +112,21 @@ def test_what_cannot_be_compared() -> None:
         evaluate({"x": ["a"]}, [["a"]], tokenize="klingon")
 
 
+def test_without_references_choices_are_looked_up(
+    sample: Path, moses: list[str], write: Callable[[str, str], Path]
+) -> None:
+    systems, nbest = {"moses": moses, "x": ["x"] * 400}, str(sample / "test.nbest.gz")
+    paths = {name: str(write(name, "".join(f"{line}\n" for line in lines))) for name, lines in systems.items()}
+    evaluation = evaluate_files(paths, [], nbest, Filters(""))
+    facts = look_up(nbest, [read_lines(str(sample / "test.en"))], systems, Filters(""))
+    assert evaluation.facts is not None and evaluation.facts.best == []
+    assert evaluation.facts.ranks == facts.ranks
+    assert table(evaluation) == facts.lines()
+    plain = evaluation.as_json()
+    assert (plain["systems"], plain["signatures"]) == ([{"system": "moses"}, {"system": "x"}], {})
+    assert "best_candidates" not in plain
+
+
 def test_an_empty_reference(sample: Path, write: Callable[[str, str], Path]) -> None:
     empty, system = str(write("empty", "")), str(write("system", "a\n"))
     for nbest in (None, str(sample / "test.nbest.gz")):

@@ -1,4 +1,4 @@
-"""Rows of the ablation on problems whose features are known to be good or useless."""
+"""Columns of the ablation on problems whose features are known to be good or useless."""
 
 from dataclasses import replace
 
@@ -8,8 +8,10 @@ from rerank.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
-from rerank.tuning.ablation import BASE, ablate, lines
+from rerank.tuners.table import run
+from rerank.tuning.ablation import BASE, EVERY, ablate, against, reach
 from rerank.tuning.settings import settle
+from rerank.tuning.tuning_set import TuningSet
 
 
 def problem(seed: int, sentences: int = 60) -> Problem:
@@ -26,26 +28,32 @@ def problem(seed: int, sentences: int = 60) -> Problem:
     return Problem(candidates, statistics, Metric("bleu").formula, np.array([1.0, 0.0, 0.0]))
 
 
-def test_rows() -> None:
+def in_columns(seed: int) -> TuningSet:
+    test = problem(seed)
+    return TuningSet(test.candidates, test.statistics)
+
+
+def test_columns() -> None:
     new = {"Good": np.array([1]), "Chance": np.array([2])}
-    rows = ablate(problem(1), problem(2), settle({"iterations": 10}), new, 5)
-    assert [row.name for row in rows] == [
-        BASE, "and Good", "and Chance", "and all", "all but Good", "all but Chance",
-    ]  # fmt: skip
-    by_name = {row.name: row for row in rows}
-    base, good, every = by_name[BASE], by_name["and Good"], by_name["and all"]
-    for low, high in ((base, good), (base, every), (by_name["all but Good"], every)):
-        assert high.dev > low.dev + 5 and high.test > low.test + 5
-    assert good.dev_p is not None and good.dev_p < 0.0005 and good.test_p is not None and good.test_p < 0.0005
-    chance = by_name["all but Chance"]
-    assert abs(chance.dev - every.dev) < 3 and chance.against == "and all"
-    assert base.dev_p is None
-    table = lines(rows, "BLEU", 5)
-    assert len(table) == 8 and "warning" not in table[-1]
+    column, weights = ablate(problem(1), settle({"iterations": 5}), new, 3)
+    test = reach(in_columns(2), weights, Metric("bleu"))
+    names = [BASE, "and Good", "and Chance", EVERY, "all but Good", "all but Chance"]
+    assert list(column) == list(test) == list(weights) == names
+    for on in (column, test):
+        for low, high in ((BASE, "and Good"), (BASE, EVERY), ("all but Good", EVERY)):
+            assert on[high].score > on[low].score + 5
+        p = on["and Good"].p_value
+        assert p is not None and p < 0.0005
+        assert on[BASE].p_value is None
+    assert abs(column["all but Chance"].score - column[EVERY].score) < 3
+    assert [against(name) for name in names] == ["", BASE, BASE, BASE, EVERY, EVERY]
 
 
-def test_features_that_do_not_help_are_told_of() -> None:
-    rows = ablate(problem(1), problem(2), settle({"iterations": 10}), {"Chance": np.array([2])}, 5)
-    assert [row.name for row in rows] == [BASE, "and Chance", "and all"]
-    worse = [*rows[:2], replace(rows[2], dev=rows[0].dev - 1)]
-    assert lines(worse, "BLEU", 5)[-1].startswith("warning: the new features do not help")
+def test_weights_that_look_at_a_test_set_are_those_of_all_of_dev() -> None:
+    """On dev itself they reach what a tuning on all of it reaches, not what is reached out of fold."""
+    dev = problem(1)
+    _, weights = ablate(dev, settle({"iterations": 5}), {"Good": np.array([1])}, 3)
+    tuned = run(dev, replace(settle({"iterations": 5}), runs=1))
+    column = reach(TuningSet(dev.candidates, dev.statistics), weights, Metric("bleu"))
+    assert column[EVERY].score == 100 * tuned.metric
+    assert weights[BASE]["Good"] == (0.0,)

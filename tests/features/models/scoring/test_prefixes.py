@@ -18,7 +18,7 @@ from features.models.network.model import EncoderDecoder
 from features.models.scoring import tree
 from features.models.scoring.alone import score_alone
 from features.models.scoring.inference import fold, lower
-from features.models.scoring.prefixes import prefix_tree
+from features.models.scoring.prefixes import paths_of, prefix_tree
 from features.models.scoring.tree import score_tree
 from features.models.scoring.values import FLOOR, SourceWords, of_tokens, select, total
 from features.models.settings import Architecture, Training
@@ -37,7 +37,8 @@ def test_the_tree_has_every_prefix_once_and_every_candidate(sentences: list[list
     candidates = [candidate for sentence in sentences for candidate in sentence]
     found, prefixes = {}, []
     before: list[tuple[int, ...]] = []
-    for depth, level in enumerate(prefix_tree(owners, candidates)):
+    levels = list(prefix_tree(owners, candidates))
+    for depth, level in enumerate(levels):
         assert (np.diff(level.sources) >= 0).all() and (np.diff(level.nodes) >= 0).all()
         names = [
             (*(before[parent] if depth else (source,)), *([word] if depth else []))
@@ -48,6 +49,9 @@ def test_the_tree_has_every_prefix_once_and_every_candidate(sentences: list[list
             assert level.next_words[end] == END
             found[candidate] = names[level.nodes[end]]
         before = names
+    for candidate, path in enumerate(paths_of(levels, len(candidates))):
+        whole = found[candidate]
+        assert [prefixes[node] for node in path] == [whole[: end + 1] for end in range(len(whole))]
     assert found == {n: (owner, *candidates[n]) for n, owner in enumerate(owners)}
     wanted = {(owner, *candidates[n][:end]) for n, owner in enumerate(owners) for end in range(len(candidates[n]) + 1)}
     assert len(prefixes) == len(set(prefixes)) and set(prefixes) == wanted

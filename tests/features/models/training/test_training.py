@@ -246,6 +246,11 @@ def test_batches_by_tokens() -> None:
     assert sorted(sizes)[-2:] == [12, 41]
 
 
+def test_batches_without_learning_are_bounded_by_attention() -> None:
+    pairs = [([1] * length, [1] * length) for length in (3, 200, 200, 4, 200, 1000)] + [([1] * 1000, [])]
+    assert bucketed(pairs, 4, cells=2 * 202 * 201) == [[6], [0, 3], [1, 2], [4], [5]]
+
+
 def test_pairs_that_cannot_be_trained_on(tmp_path: Path) -> None:
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(length=2))
     with pytest.raises(InputError, match="no sentence pair to train on"):

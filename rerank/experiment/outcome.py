@@ -1,0 +1,95 @@
+"""Stages that follow the tuning: choices on test sets, what features are worth, and the reports."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from moses_io.weights import weight_files
+from rerank.experiment.file import Experiment
+from rerank.experiment.sets import UNNAMED, NbestFiles
+from rerank.experiment.stages import Stage
+from rerank.metrics.metric import Metric
+from rerank.report.reranking import RerankingFiles, write_report
+from rerank.report.worth import write_table
+from rerank.selection import Outputs, choose_by_total, read_holes, rerank
+from rerank.tuning.ablation import Ablation, write_ablation, write_column
+from rerank.tuning.tuning_set import Lists
+
+
+def scored_lists(experiment: Experiment, name: str) -> Lists:
+    """Return the list of a set with all features, and its references."""
+    references = experiment.sets[name].reference
+    return Lists(nbest=[experiment.scored(name)], references=references, filters=experiment.tuning.filters)
+
+
+def choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
+    """Moses' own choice and ours; a sentence without candidates gets an empty line in both."""
+    nbest, source, scored = files.nbest, files.source, experiment.scored(name)
+    weights, moses, ours = (experiment.result(path) for path in ("weights.ini", f"{name}.moses", f"{name}.reranked"))
+    holes = read_holes(source, None, "blank")
+    decode = partial(choose_by_total, nbest, holes, moses)
+    choice = partial(rerank, scored, weights, holes, Outputs(ours))
+    return [
+        Stage(_of("choose as Moses did", name), (nbest, source), None, (moses,), decode),
+        Stage(f"rerank {name}", (scored, source, weights), None, (ours,), choice),
+    ]
+
+
+def ablate(experiment: Experiment) -> list[Stage]:
+    """Tell what each feature of the experiment is worth: on dev, where weights are tuned, then on test sets."""
+    columns = _columns(experiment, experiment.sets)
+    if not columns:
+        return []
+    outputs = (experiment.result("ablation.txt"), experiment.result("ablation.json"))
+    table = Stage("ablate", tuple(columns.values()), None, outputs, partial(write_table, columns, outputs))
+    dev, *tests = columns
+    return [_ablate_dev(experiment, columns[dev]), *(_ablate_test(experiment, name, columns) for name in tests), table]
+
+
+def _ablate_dev(experiment: Experiment, output: str) -> Stage:
+    entry = experiment.tuning
+    ablation = Ablation(
+        dev=scored_lists(experiment, "dev"),
+        start=experiment.start,
+        features=tuple(experiment.features),
+        folds=entry.caution.folds,
+    )
+    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, ablation.folds]
+    inputs = (*ablation.dev.nbest, *ablation.dev.references, *weight_files(experiment.start))
+    return Stage("ablate dev", inputs, settings, (output,), partial(write_ablation, ablation, entry.tuning, output))
+
+
+def _ablate_test(experiment: Experiment, name: str, columns: Mapping[str, str]) -> Stage:
+    lists, metric = scored_lists(experiment, name), experiment.tuning.tuning.metric
+    action = partial(write_column, lists, Metric(metric), columns["dev"], columns[name])
+    inputs = (*lists.nbest, *lists.references, columns["dev"])
+    return Stage(f"ablate {name}", inputs, [metric, lists.filters.text], (columns[name],), action)
+
+
+def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
+    """Tell what reranking changed and, where there are references, what it gained."""
+    reranking = RerankingFiles(
+        before=experiment.result(f"{name}.moses"),
+        after=experiment.result(f"{name}.reranked"),
+        source=files.source,
+        references=files.reference,
+        nbest=files.nbest,
+        scored=experiment.scored(name),
+        weights=experiment.result("weights.ini"),
+        ablation=_columns(experiment, ("dev", name)),
+    )
+    worth, filters = reranking.ablation.values(), experiment.tuning.filters
+    inputs = (reranking.before, reranking.after, *files.files, reranking.scored, reranking.weights, *worth)
+    reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))
+    action = partial(write_report, reranking, filters, reports)
+    return Stage(_of("evaluate", name), inputs, filters.text, reports, action)
+
+
+def _columns(experiment: Experiment, names: Iterable[str]) -> dict[str, str]:
+    """Return where it is said what features are worth on those of the sets that have references; dev always has."""
+    judged = [name for name in names if experiment.features and experiment.sets[name].reference]
+    return {name: experiment.result(f"{name}.ablation.json") for name in judged}
+
+
+def _of(stage: str, test: str) -> str:
+    """Return the name of a stage of a test set, without that of the set which has none."""
+    return stage if test == UNNAMED else f"{stage}, {test}"

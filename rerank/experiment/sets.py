@@ -1,0 +1,81 @@
+"""The lists of an experiment, with their texts: that of dev, and those of any number of test sets."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moses_io.errors import InputError
+from rerank.experiment.groups import check_name
+from rerank.experiment.toml import as_table, check_keys, path_of
+
+UNNAMED = "test"
+"""Name of the test set that has none; its report has none either."""
+
+TAKEN = ("dev", "report", "weights", "models", "reranker", "ablation", "stages")
+"""Names that files of the results have."""
+
+_KEYS = ("source", "reference", "nbest")
+
+
+@dataclass(frozen=True)
+class NbestFiles:
+    """A source text, its references, of which a test set may have none, and the list of its candidates."""
+
+    source: str
+    reference: tuple[str, ...]
+    nbest: str
+
+    @property
+    def files(self) -> list[str]:
+        """All of them."""
+        return [self.source, *self.reference, self.nbest]
+
+
+def read_dev(value: Any, folder: Path) -> NbestFiles:
+    """Read the table of dev, whose paths are relative to a folder.
+
+    Raises:
+        InputError: a key is unknown, missing or of the wrong kind.
+    """
+    table = as_table(value, "dev")
+    check_keys(table, _KEYS, "dev.")
+    return _paths(table, "dev.", _references(table, "dev."), folder)
+
+
+def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
+    """Read a table of a test set, or a list of them, each with its own name; `reference` may be left out.
+
+    Raises:
+        InputError: as of dev, and a name that is missing, none of a file, taken or there twice.
+    """
+    if not isinstance(value, list):
+        value = [{"name": UNNAMED} | as_table(value, "test")]
+    tests: dict[str, NbestFiles] = {}
+    for number, each in enumerate(value, start=1):
+        table = as_table(each, "test")
+        name = table.get("name")
+        if not isinstance(name, str):
+            found = "nothing" if name is None else repr(name)
+            raise InputError(f"test.name: expected a name in each [[test]], found {found} in number {number}")
+        check_name(name, "test")
+        if name in TAKEN or name in tests:
+            fault = "another test set has this name" if name in tests else "files of the results have this name"
+            raise InputError(f"test.{name}: {fault}; choose another one")
+        prefix = "test." if name == UNNAMED else f"test.{name}."
+        check_keys(table, ("name", *_KEYS), prefix)
+        references = _references(table, prefix) if "reference" in table else []
+        tests[name] = _paths(table, prefix, references, folder)
+    return tests
+
+
+def _references(table: dict[str, Any], prefix: str) -> list[str]:
+    """Return the paths of a table's references: one, or a list of them."""
+    listed = table.get("reference")
+    return (
+        [str(path) for path in listed] if listed and isinstance(listed, list) else [path_of(table, "reference", prefix)]
+    )
+
+
+def _paths(table: dict[str, Any], prefix: str, references: list[str], folder: Path) -> NbestFiles:
+    source, nbest = (str(folder / path_of(table, key, prefix)) for key in ("source", "nbest"))
+    return NbestFiles(source=source, reference=tuple(str(folder / path) for path in references), nbest=nbest)

@@ -1,0 +1,170 @@
+"""What a run tells without test sets, without references, and of several test sets, after one and the same tuning."""
+
+import gzip
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from features.feature import Resources
+from rerank.experiment.chain import run_experiment
+from rerank.experiment.file import read_experiment
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+SENTENCES, CANDIDATES = 30, 20
+EXPERIMENT = """\
+output = "work"
+start = "moses.ini"
+train = { source = "train.de", target = "train.en" }
+dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
+TEST
+[features]
+Known = "scores:{set}.known"
+
+[tuning]
+iterations = 3
+folds = 2
+fallback = false
+"""
+WITHOUT = '{ source = "news.de", nbest = "news.nbest" }'
+TWO = """
+[[test]]
+name = "talks"
+source = "talks.de"
+reference = "talks.en"
+nbest = "talks.nbest"
+
+[[test]]
+name = "news"
+source = "news.de"
+nbest = "news.nbest"
+"""
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
+    """A folder with texts, lists and a feature that knows the reference a little, in which a run has tuned weights."""
+    folder = tmp_path_factory.mktemp("tuned")
+    for name, origin in (("train", "train"), ("dev", "dev"), ("news", "test"), ("test", "test"), ("talks", "dev")):
+        for side in ("de", "en"):
+            lines = (sample / f"{origin}.{side}").read_text(encoding="utf-8").split("\n")
+            (folder / f"{name}.{side}").write_text("\n".join(lines[:SENTENCES]) + "\n", encoding="utf-8")
+        if name != "train":
+            write_list(folder / name, gzip.decompress((sample / f"{origin}.nbest.gz").read_bytes()).decode())
+    shutil.copy(sample / "moses.ini", folder / "moses.ini")
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", ""))
+    run_experiment(read_experiment(str(folder / "experiment.toml")), Resources("cpu"))
+    return folder
+
+
+def write_list(place: Path, content: str) -> None:
+    references = place.with_suffix(".en").read_text(encoding="utf-8").split("\n")
+    lines, scores, counts = [], [], [0] * SENTENCES
+    for line in content.splitlines(keepends=True):
+        number, text = int(line.split(" ", 1)[0]), line.split(" ||| ")[1]
+        if number < SENTENCES and counts[number] < CANDIDATES:
+            counts[number] += 1
+            lines.append(line)
+            words, answer = text.split(" "), references[number].split(" ")
+            scores.append(f"{len(set(words) & set(answer)) - abs(len(words) - len(answer))}\n")
+    place.with_suffix(".nbest").write_text("".join(lines), encoding="utf-8")
+    place.with_suffix(".known").write_text("".join(scores))
+
+
+@pytest.fixture
+def folder(tuned: Path, tmp_path: Path) -> Path:
+    """A copy of it, whose stages are up to date."""
+    return shutil.copytree(tuned, tmp_path / "again")
+
+
+def run(command: Command, folder: Path, test: str) -> tuple[str, list[str]]:
+    """Run the experiment with these test sets; return what was printed, and the stages that were done."""
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", test))
+    status, out, err = command("run", folder / "experiment.toml")
+    assert status == 0, err
+    stages = re.findall(r"^\[\d+/\d+\] (.*)$", err, re.MULTILINE)
+    return out.decode(), [stage for stage in stages if not stage.endswith(": up to date")]
+
+
+def sets(folder: Path) -> list[list[str]]:
+    """The sets of each row of the ablation."""
+    return [list(row["sets"]) for row in json.loads((folder / "work" / "ablation.json").read_text())]
+
+
+def test_without_a_test_set_folds_of_dev_speak(command: Command, folder: Path) -> None:
+    printed, done = run(command, folder, "")
+    assert done == []
+    work = folder / "work"
+    assert printed.startswith("BLEU on the tuning set ")
+    assert printed.endswith("\n\n" + (work / "ablation.txt").read_text())
+    assert printed in (work / "reranker" / "README.md").read_text()
+    assert sets(folder) == [["dev"]] * 3
+    assert list(work.glob("*report*")) == list(work.glob("test*")) == []
+
+
+def test_without_references_it_is_told_what_changed(command: Command, folder: Path) -> None:
+    printed, done = run(command, folder, f"test = {WITHOUT}")
+    assert done == [
+        "score test Known", "join test", "choose as Moses did", "rerank test", "evaluate", "keep the reranker",
+    ]  # fmt: skip
+    work = folder / "work"
+    assert printed == (work / "report.txt").read_text()
+    before, after = ((work / f"test.{name}").read_text().split("\n") for name in ("moses", "reranked"))
+    changed = sum(old != new for old, new in zip(before, after, strict=True))
+    first = printed.partition("\n\n")[0]
+    assert first.split("\n")[0] == (
+        "moses: 30 of 30 lines are in the list, 30 first in it, place 1.0 in the mean, 1 in the median"
+    )
+    assert changed > 1 and first.endswith(f"\n{changed} of 30 sentences changed")
+    differences = [float(each) for each in re.findall(r"^sentence \d+, model score (\S+)$", printed, re.MULTILINE)]
+    assert len(differences) == min(changed, 6) and differences == sorted(differences, reverse=True)
+    report = json.loads((work / "report.json").read_text())
+    assert (report["sentences"], report["changed"], report["signatures"]) == (30, changed, {})
+    assert report["systems"] == [{"system": "moses"}, {"system": "reranked"}]
+    html = (work / "report.html").read_text()
+    assert html.count("<section>") == changed and "Clearest decision" in html
+    for text in (printed, html):
+        assert not re.search("sentence BLEU|reference|best candidates|chrF|TER", text)
+    assert f"\ntest:\n{first}\n" in (work / "reranker" / "README.md").read_text()
+    assert sets(folder) == [["dev"]] * 3
+
+
+def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> None:
+    printed, done = run(command, folder, TWO)
+    own = {
+        name: [f"score {name} Known", f"join {name}", f"choose as Moses did, {name}", f"rerank {name}"]
+        for name in ("talks", "news")
+    }
+    every = [*own["talks"][:2], *own["news"][:2], *own["talks"][2:], *own["news"][2:], "ablate talks", "ablate"]
+    assert done == [*every, "evaluate, talks", "evaluate, news", "keep the reranker"]
+    work = folder / "work"
+    reports = {name: (work / f"{name}.report.txt").read_text() for name in own}
+    assert printed == "\n".join(f"{name}:\n{report}" for name, report in reports.items())
+    assert re.search(r"^features +dev, out of fold +p +talks +p$", reports["talks"], re.MULTILINE)
+    assert re.search(r"^features +dev, out of fold +p$", reports["news"], re.MULTILINE)
+    assert sets(folder) == [["dev", "talks"]] * 3
+    card = (work / "reranker" / "README.md").read_text()
+    assert all(f"\n{name}:\n{report.partition(chr(10) * 2)[0]}\n" in card for name, report in reports.items())
+    assert run(command, folder, TWO) == (printed, [])
+
+    (folder / "news.known").write_text("0\n" * len((folder / "news.known").read_text().split()))
+    changed = [*own["news"][:2], "rerank news", "evaluate, news", "keep the reranker"]
+    assert run(command, folder, TWO)[1] == changed
+    shutil.copy(folder / "train.en", folder / "talks.en")
+    changed = ["ablate talks", "ablate", "evaluate, talks", "keep the reranker"]
+    assert run(command, folder, TWO)[1] == changed
+    assert run(command, folder, f"test = {WITHOUT}")[1][-1] == "keep the reranker"
+
+
+def test_a_reference_of_another_length(command: Command, folder: Path) -> None:
+    (folder / "talks.en").write_text("one line\n")
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", TWO))
+    status, _, err = command("run", folder / "experiment.toml")
+    assert (status, err) == (
+        2,
+        f"moses-rerank run: {folder}/talks.en has 1 lines, {folder}/talks.de has 30\n",
+    )
