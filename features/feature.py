@@ -12,8 +12,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from features.arrays import Array, AttentionRows
+from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis
 from moses_io.streams import name_of
+
+PRECISIONS = ("fp32", "bf16")
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,18 @@ class Resources:
         device: `auto`, `cpu` or `cuda`.
         precision: of the products of models, `fp32` or `bf16`.
         cache: folder of the values that models gave before; empty for none.
+
+    Raises:
+        InputError: an unknown precision.
     """
 
     device: str = "auto"
     precision: str = "fp32"
     cache: str = ""
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(f"precision {shown(self.precision)}: expected {', '.join(PRECISIONS)}")
 
 
 class Feature(Protocol):

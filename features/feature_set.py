@@ -1,5 +1,6 @@
 """Features that score a list together: each model is opened once, and reads a group once for all that need it."""
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +47,7 @@ class FeatureSet:
         self._readers: dict[tuple[str, ...], Reader] = {}
         self._needs: dict[str, list[Need]] = {}
         self._features: dict[str, Feature | ListFeature | ModelFeature] = {}
+        self._requests = tuple(requests)
         for request in requests:
             self._features[request.label] = self._make(request)
         self.signatures = {label: feature.signature for label, feature in self._features.items()}
@@ -81,6 +83,15 @@ class FeatureSet:
             places.append(group.places)
         order = np.argsort(np.concatenate(places))  # (N,)
         return {label: np.concatenate(values)[order] for label, values in parts.items()}, steps
+
+    def at_start(self) -> "FeatureSet":
+        """Return the same features for another list: those that follow one begin again, models stay open."""
+        other, features = copy.copy(self), dict(self._features)
+        for request in self._requests:
+            if isinstance(features[request.label], ListFeature):
+                features[request.label] = self._make(request)
+        other._features = features
+        return other
 
     def end(self) -> None:
         """Tell the features that follow a list that it ends here."""

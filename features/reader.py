@@ -16,7 +16,7 @@ from features.models.scoring.alone import score_alone
 from features.models.scoring.inference import fold, lower
 from features.models.scoring.tree import score_tree
 from features.models.scoring.values import CandidateScores
-from features.progress import note
+from features.progress import warn
 from moses_io.errors import InputError
 from moses_io.text import encode
 
@@ -112,7 +112,7 @@ class Reader:
         count = sum(len(each.hypotheses) for each in sentences)
         if count == 1:
             raise InputError(f"out of memory for a single candidate of {len(sentences[0].hypotheses[0])} words")
-        note(f"warning: out of memory; {count} candidates are scored in two parts")
+        warn(f"out of memory; {count} candidates are scored in two parts")
         first, second = (self._score(half, names, attention) for half in _halves(sentences))
         return CandidateScores(
             values=np.concatenate([first.values, second.values]),  # (N, names)

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, parse_line
-from moses_io.streams import name_of, numbered_lines, open_output
+from moses_io.streams import Lines, name_of, numbered_lines, open_output
 from moses_io.text import has_marks, without_line_end
 
 
@@ -111,7 +111,7 @@ class EmptyLines:
         return f"{counted(self.count, 'empty line')}, the first of them line {self._first}"
 
 
-def read_hypotheses(path: str, checked: bool = True, empty: EmptyLines | None = None) -> Iterator[Hypothesis]:
+def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines | None = None) -> Iterator[Hypothesis]:
     """Yield the lines of a list one after the other; empty lines are skipped, and counted if `empty` is there.
 
     Raises:
@@ -133,7 +133,7 @@ def read_hypotheses(path: str, checked: bool = True, empty: EmptyLines | None = 
         yield hypothesis
 
 
-def read_nbest(path: str, empty: EmptyLines | None = None) -> Iterator[SentenceList]:
+def read_nbest(path: str | Lines, empty: EmptyLines | None = None) -> Iterator[SentenceList]:
     """Yield the candidates of one sentence after the other, holding one at a time; `empty` as in `read_hypotheses`.
 
     Raises:
@@ -141,7 +141,7 @@ def read_nbest(path: str, empty: EmptyLines | None = None) -> Iterator[SentenceL
     """
     sentence = None
     for sentence, group in groupby(read_hypotheses(path, empty=empty), key=lambda hypothesis: hypothesis.sentence):
-        yield SentenceList(sentence, tuple(group), path)
+        yield SentenceList(sentence, tuple(group), name_of(path))
     if sentence is None:
         raise InputError(f"{name_of(path)}: the list is empty")
 

@@ -11,13 +11,14 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 
 STANDARD = "-"
 LONGEST = 10_000_000
@@ -26,8 +27,23 @@ _PACKERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2
 """First bytes of packed files."""
 
 
-def name_of(path: str) -> str:
+@dataclass(frozen=True)
+class Lines:
+    """Lines in the place of a file, with or without their ends; read once, as they come.
+
+    Attributes:
+        name: how messages name them.
+        texts: one after the other.
+    """
+
+    name: str
+    texts: Iterable[str]
+
+
+def name_of(path: str | Lines) -> str:
     """Return how messages name an input."""
+    if isinstance(path, Lines):
+        return path.name
     return "<stdin>" if path == STANDARD else path
 
 
@@ -69,13 +85,16 @@ def check_plain(path: str | Path) -> None:
         raise InputError(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'a pipe or a device'}, expected a plain file")
 
 
-def numbered_lines(path: str) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: str | Lines) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
 
     Raises:
         InputError: the file cannot be opened, what is packed in it is damaged or cut off, or a line is longer than
-            `LONGEST`; the line is named.
+            `LONGEST`; the line is named. One of `Lines` has a line end in its midst.
     """
+    if isinstance(path, Lines):
+        yield from _numbered(path)
+        return
     number = 0
     with open_input(path) as stream, packing_faults(path, lambda: number + 1):
         for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start=1):
@@ -99,6 +118,14 @@ def packing_faults(path: str, number: Callable[[], int]) -> Iterator[None]:
 def too_long(path: str, number: int) -> InputError:
     """Return what is said of a line that is longer than `LONGEST`."""
     return InputError(f"{name_of(path)}:{number}: expected lines of at most {LONGEST:,} bytes")
+
+
+def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:
+    for number, text in enumerate(lines.texts, start=1):
+        line = text.removesuffix("\n")
+        if "\n" in line:
+            raise InputError(f"{lines.name}:{number}: expected one line, found {shown(text)}")
+        yield number, line.encode("utf-8", errors="surrogateescape") + b"\n"
 
 
 class _Target(FileIO):

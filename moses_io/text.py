@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from moses_io.errors import InputError, shown
-from moses_io.streams import numbered_lines
+from moses_io.streams import Lines, name_of, numbered_lines
 
 LARGEST = 3.4028235e38
 """Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""
@@ -65,7 +65,7 @@ def has_marks(text: str) -> bool:
     return bool(_MARK.search(text))
 
 
-def read_lines(path: str) -> list[str]:
+def read_lines(path: str | Lines) -> list[str]:
     """Return the lines of a file without their ends, and without the byte order mark that some editors put in front."""
     return [
         decode(without_line_end(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
@@ -85,7 +85,7 @@ def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
     return list(zip(sources, targets, strict=True))
 
 
-def read_references(paths: Sequence[str]) -> list[list[str]]:
+def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
     """Return the lines of each of several files that go together, such as references.
 
     Raises:
@@ -94,5 +94,5 @@ def read_references(paths: Sequence[str]) -> list[list[str]]:
     references = [read_lines(path) for path in paths]
     for path, lines in zip(paths, references, strict=True):
         if len(lines) != len(references[0]):
-            raise InputError(f"{path} has {len(lines)} lines, {paths[0]} has {len(references[0])}")
+            raise InputError(f"{name_of(path)} has {len(lines)} lines, {name_of(paths[0])} has {len(references[0])}")
     return references

@@ -1,5 +1,40 @@
-"""The linear model over features: candidates as arrays, tuning, selection, evaluation, the command line."""
+"""The linear model over features: candidates as arrays, tuning, selection, evaluation, the command line.
 
+What other programs use stands in `__all__`; docs/python.md shows it at work. Each name is loaded when it is asked for.
+"""
+
+import importlib
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from features.progress import show_progress
+    from moses_io.errors import InputError
+    from rerank.library import evaluate, read_nbest, score, train, tune
+    from rerank.reranker.reranker import Reranker
+
+__all__ = ["InputError", "Reranker", "evaluate", "read_nbest", "score", "show_progress", "train", "tune"]
 
 __version__ = version("moses-rerank")
+
+_PLACES = {
+    "InputError": "moses_io.errors",
+    "Reranker": "rerank.reranker.reranker",
+    "evaluate": "rerank.library",
+    "read_nbest": "rerank.library",
+    "score": "rerank.library",
+    "show_progress": "features.progress",
+    "train": "rerank.library",
+    "tune": "rerank.library",
+}
+"""The module of each name."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'rerank' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn, cast
 
+from features.progress import progress_shown
 from moses_io.errors import QUOTED, InputError, printable
 from rerank import __version__
 
@@ -48,6 +49,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, _line(f"{self.prog}: {message}; see --help") + "\n")
 
 
+@progress_shown()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 2 for a fault of the input or of a disk, told in one line."""
     _keep_closed_streams()

@@ -7,11 +7,11 @@ import numpy as np
 
 from features.feature import Resources, Sentence, Steps
 from features.feature_set import Column, FeatureSet
-from features.progress import note, progress_bar
+from features.progress import note, progress_bar, warn
 from features.request import FeatureRequest
 from moses_io.errors import InputError, shown
 from moses_io.nbest import EmptyLines, SentenceList, read_nbest, without_marks
-from moses_io.streams import name_of
+from moses_io.streams import Lines, name_of
 from moses_io.text import LARGEST, tokens
 from rerank import __version__
 from rerank.sources import Sources
@@ -29,7 +29,7 @@ def load_features(requests: Sequence[FeatureRequest], resources: Resources) -> F
 
 
 def score_list(
-    nbest: str, sources: Sources, features: FeatureSet, at_once: int = 0
+    nbest: str | Lines, sources: Sources, features: FeatureSet, at_once: int = 0
 ) -> Iterator[tuple[list[Sentence], list[Column]]]:
     """Yield some sentences after the other with the values of all features, `at_once` sentences at most; 0 for any.
 
@@ -51,7 +51,7 @@ def score_list(
             bar.advance(len(batch), rate + saved)
     features.end()
     if empty.count:
-        note(f"warning: {name_of(nbest)}: {empty}, which the scored list does not have")
+        warn(f"{name_of(nbest)}: {empty}, which the scored list does not have")
 
 
 def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:

@@ -2,16 +2,16 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note
+from features.progress import note, warn
 from moses_io.errors import Fault, InputError, shown
-from moses_io.hypothesis import with_total
+from moses_io.hypothesis import Hypothesis, with_total
 from moses_io.nbest import SentenceList, check_id, read_nbest
 from moses_io.streams import STANDARD, open_output
 from moses_io.text import encode, read_lines
@@ -87,8 +87,26 @@ class LinearModel:
             raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
         everywhere = set.intersection(*(set(hypothesis.sparse) for hypothesis in sentence_list.hypotheses))
         for name in sorted(everywhere - set(self._weights)):
-            note(f"warning: feature {shown(name)} has no weight in {self._path} and counts 0")
+            warn(f"feature {shown(name)} has no weight in {self._path} and counts 0")
         self._checked = True
+
+
+class Ranking(NamedTuple):
+    """The candidates of a sentence and their scores, (candidates,) by the linear model."""
+
+    candidates: SentenceList
+    scores: Array
+
+    @property
+    def best(self) -> Hypothesis:
+        """The candidate that is chosen; of equal scores the first in the list."""
+        return self.candidates.hypotheses[int(np.argmax(self.scores))]
+
+    @property
+    def order(self) -> list[int]:
+        """Places of the candidates in the list, the best one first."""
+        order: list[int] = np.argsort(-self.scores, kind="stable").tolist()  # (candidates,)
+        return order
 
 
 @dataclass(frozen=True)
@@ -106,26 +124,30 @@ def rerank(nbest: str, weights: str, holes: Holes, outputs: Outputs) -> None:
     model = LinearModel(by_name, weights)
     content = hashlib.sha256(repr(sorted(by_name.items())).encode()).hexdigest()[:12]
     note(f"signature: linear|weights:{content}|version:{__version__}")
-    write_choices(read_nbest(nbest), model, holes, outputs)
+    write_choices(rankings(read_nbest(nbest), model, holes), outputs)
 
 
-def write_choices(lists: Iterator[SentenceList], model: LinearModel, holes: Holes, outputs: Outputs) -> None:
-    """Write the best candidate of each sentence, and the list in its new order if that is wanted.
+def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) -> Iterator[Ranking | bytes]:
+    """Yield a ranking for each source sentence, or the line that stands for one without candidates.
 
-    Of candidates with equal scores the first in the list wins. The lists must go up in ids, so that a sentence can be
-    written as soon as it is read.
+    The lists must go up in ids, so that a sentence can be ranked as soon as it is read.
     """
+    for item in _complete(lists, holes):
+        yield item if isinstance(item, bytes) else Ranking(item, model.scores(item))
+
+
+def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs) -> None:
+    """Write the best candidate of each sentence, and the list in its new order if that is wanted."""
     with contextlib.ExitStack() as stack:
         best = stack.enter_context(open_output(outputs.text))
         again = stack.enter_context(open_output(outputs.nbest)) if outputs.nbest else None
-        for item in _complete(lists, holes):
+        for item in ranked:
             if isinstance(item, bytes):
                 best.write(item)
             else:
-                scores = model.scores(item)
-                best.write(encode(item.hypotheses[int(np.argmax(scores))].text) + b"\n")
+                best.write(encode(item.best.text) + b"\n")
                 if again:
-                    _write_list(again, item, scores, outputs.most)
+                    _write_list(again, item, outputs.most)
             if outputs.text == STANDARD:
                 best.flush()
 
@@ -175,8 +197,8 @@ def _fill(start: int, end: int, holes: Holes, place: str) -> Iterator[bytes]:
         yield holes.line(missing, place)
 
 
-def _write_list(stream: BinaryIO, sentence_list: SentenceList, scores: Array, most: int) -> None:
+def _write_list(stream: BinaryIO, ranking: Ranking, most: int) -> None:
     """Write the lines best first, the `most` best or all, the total replaced by the new score."""
-    for number in np.argsort(-scores, kind="stable")[: most or None]:
-        line = with_total(sentence_list.hypotheses[int(number)], f"{scores[number]:.9g}")
+    for place in ranking.order[: most or None]:
+        line = with_total(ranking.candidates.hypotheses[place], f"{ranking.scores[place]:.9g}")
         stream.write(line if line.endswith(b"\n") else line + b"\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from moses_io.nbest import SentenceList, check_id
-from moses_io.streams import LONGEST, STANDARD, open_input, packing_faults, too_long
+from moses_io.streams import LONGEST, STANDARD, Lines, open_input, packing_faults, too_long
 from moses_io.text import decode, read_lines, without_line_end
 
 PATIENCE = 10.0
@@ -32,7 +32,7 @@ class Sources(Protocol):
 class WholeSources:
     """All lines of a file, read at the start."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | Lines) -> None:
         self._lines = read_lines(path)
 
     def line(self, sentence_list: SentenceList) -> str:
@@ -96,12 +96,15 @@ class GrowingSources:
 
 
 @contextlib.contextmanager
-def growing_sources(path: str, nbest: str) -> Iterator[GrowingSources]:
-    """Open the source of a list; it may grow where the list comes from a pipe."""
+def open_sources(path: str | Lines, nbest: str | Lines) -> Iterator[Sources]:
+    """Open the source of a list whose ids go up; it may grow where the list comes from a pipe."""
+    if isinstance(path, Lines):
+        yield WholeSources(path)
+        return
     with open_input(path) as stream:
         yield GrowingSources(stream, path, grows=is_live(nbest) and Path(path).is_file())
 
 
-def is_live(nbest: str) -> bool:
+def is_live(nbest: str | Lines) -> bool:
     """Tell whether a list may still be in the making: it comes from stdin or another pipe."""
-    return nbest == STANDARD or not Path(nbest).is_file()
+    return not isinstance(nbest, Lines) and (nbest == STANDARD or not Path(nbest).is_file())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note
+from features.progress import note, warn
 from features.request import REST
 from moses_io.errors import Fault, InputError, nearest, shown
 from moses_io.hypothesis import UNLABELLED
@@ -80,7 +80,7 @@ def compare(space: FeatureSpace, weights: Weights, path: str) -> None:
     if new := [name for name, _ in space.dense if name not in weights]:
         note(f"features without a weight in {path} start at 0: {', '.join(new)}")
     if unused := unused_weights(space, weights):
-        note(f"warning: weights in {path} without a feature in the list: {', '.join(unused)}")
+        warn(f"weights in {path} without a feature in the list: {', '.join(unused)}")
 
 
 def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:

@@ -1,10 +1,11 @@
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from features.progress import progress_shown
 from rerank.cli import main
 from rerank.sample import FOLDER
 
@@ -37,6 +38,13 @@ def command(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., tuple[in
         return status, out, err.decode(errors="surrogateescape")
 
     return run
+
+
+@pytest.fixture
+def progress() -> Iterator[None]:
+    """Show progress, as commands do."""
+    with progress_shown():
+        yield
 
 
 @pytest.fixture

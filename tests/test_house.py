@@ -15,9 +15,13 @@ PACKAGES = ["moses_io", "features", "rerank"]
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
-def imported(path: Path) -> set[str]:
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imported(path: Path, for_types: bool = True) -> set[str]:
+    names, tree = set(), ast.parse(path.read_text(encoding="utf-8"))
+    checked = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    left_out = set() if for_types else {each for node in checked for each in ast.walk(node)}
+    for node in set(ast.walk(tree)) - left_out:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -36,7 +40,10 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 def closure(paths: Iterable[Path]) -> tuple[set[str], set[str]]:
-    """Follow imports: our own modules that are reached, packages on the way included, and the roots of all others."""
+    """Follow imports: our own modules that are reached, packages on the way included, and the roots of all others.
+
+    What is imported for types alone is not followed.
+    """
     waiting, ours, others = list(paths), set(), set()
     while waiting:
         path = waiting.pop()
@@ -44,7 +51,7 @@ def closure(paths: Iterable[Path]) -> tuple[set[str], set[str]]:
         if module in ours:
             continue
         ours.add(module)
-        for name in imported(path) | {module}:
+        for name in imported(path, for_types=False) | {module}:
             parts = name.split(".")
             if parts[0] not in PACKAGES:
                 others.add(parts[0])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -16,7 +16,13 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 
 
 def find_device(name: str) -> torch.device:
-    """Return the device of that name; `auto` is the GPU where there is one."""
+    """Return the device of that name; `auto` is the GPU where there is one.
+
+    Raises:
+        InputError: no such name, or no GPU.
+    """
+    if name not in DEVICES:
+        raise InputError(f"device {shown(name)}: expected {', '.join(DEVICES)}")
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         raise InputError("--device cuda: torch sees no GPU here; use auto or cpu")

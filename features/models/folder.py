@@ -21,7 +21,7 @@ from features.models.device import within_memory
 from features.models.network.model import EncoderDecoder
 from features.models.vocabulary import Vocabulary, load_vocabulary
 from features.models.weights import load_network
-from features.progress import note
+from features.progress import warn
 from moses_io.errors import InputError
 from moses_io.locks import LOCK, locked
 from moses_io.streams import check_plain, open_output, remove_halves, sha256
@@ -144,5 +144,5 @@ def load_model(folder: Path, device: torch.device) -> Model:
     if not os.path.samestat(before, weights.stat()):  # its training has found better ones meanwhile
         return load_model(folder, device)
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
-        note(f"{folder}: the training of this model has not ended; these are its best weights so far")
+        warn(f"{folder}: the training of this model has not ended; these are its best weights so far")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)

@@ -12,7 +12,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from features.progress import note, speak_as
+from features.progress import note, show_progress, shows_progress, speak_as
 from moses_io.errors import InputError
 
 GPUS = Path("/proc/driver/nvidia/gpus")
@@ -65,7 +65,8 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(name, action, theirs, _SAFE_PATH in os.environ))
+        told = (theirs, _SAFE_PATH in os.environ, shows_progress())
+        process = context.Process(target=_work, args=(name, action, *told))
         with _environment({_SAFE_PATH: "1"} | _share(slot, self._jobs)):
             process.start()
         theirs.close()
@@ -109,12 +110,13 @@ def do_all(actions: Mapping[str, Action], jobs: int) -> None:
             workers.wait()
 
 
-def _work(name: str, action: Action, reason: Connection, safe_path: bool) -> None:
+def _work(name: str, action: Action, reason: Connection, safe_path: bool, shown: bool) -> None:
     """Do something, and send the reason if it goes wrong; end with the parent."""
     if not safe_path:
         del os.environ[_SAFE_PATH]  # programs that this process starts are as they always are
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    show_progress(shown)
     speak_as(name)
     try:
         action()

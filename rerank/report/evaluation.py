@@ -11,6 +11,7 @@ import numpy as np
 from features.arrays import Array
 from moses_io.errors import InputError
 from moses_io.nbest import check_id, read_nbest, without_marks
+from moses_io.streams import Lines
 from moses_io.text import has_marks, read_lines, read_references, tokens
 from rerank import __version__
 from rerank.metrics.filters import Filters
@@ -145,7 +146,11 @@ def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, f
 
 
 def evaluate_files(
-    systems: Mapping[str, str], references: Sequence[str], nbest: str | None, filters: Filters, tokenize: str = "none"
+    systems: Mapping[str, str | Lines],
+    references: Sequence[str | Lines],
+    nbest: str | None,
+    filters: Filters,
+    tokenize: str = "none",
 ) -> Evaluation:
     """Score files, a line a sentence, by the names of the systems; without references, look them up in the list alone.
 

@@ -1,12 +1,12 @@
 """A reranker made of what an experiment left: its models, tables and weights, and a card that says what they are."""
 
-import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from features.models.config import METRICS, read_config
-from features.models.training.request import ParallelFiles
+from features.models.config import read_config
+from features.models.training.request import ParallelFiles, best_perplexity
 from features.request import FeatureRequest
 from moses_io.streams import open_output
 from moses_io.text import encode, read_lines
@@ -82,10 +82,8 @@ def _facts(ingredients: Ingredients) -> list[tuple[str, str]]:
 def _model(folder: Path) -> str:
     config = read_config(folder)
     order = ", right to left" if config.right_to_left else ""
-    metrics = folder / METRICS
-    epochs = [json.loads(line) for line in read_lines(str(metrics))] if metrics.exists() else []
-    best = min((epoch["dev_perplexity"] for epoch in epochs), default=None)
-    reached = "" if best is None else f", perplexity on dev {best:.3f}"
+    best = best_perplexity(folder)
+    reached = f", perplexity on dev {best:.3f}" if best < math.inf else ""
     return f"{config.preset}, {config.direction}{order}{reached}"
 
 

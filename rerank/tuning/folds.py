@@ -31,6 +31,11 @@ class Trust:
     new: float
     p: float
 
+    @property
+    def helps(self) -> bool:
+        """Whether the features in question are worth something."""
+        return self.new > self.old
+
 
 def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], folds: int) -> list[Trust]:
     """Compare all features with those that are not among some columns, for each of several choices of columns.

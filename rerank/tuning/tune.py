@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Integers
-from features.progress import note
+from features.progress import note, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import Weights, write_weights
 from rerank import __version__
@@ -14,7 +14,7 @@ from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem, Tuned
 from rerank.tuners.scaled import ScaledProblem
 from rerank.tuners.table import Tuning, run
-from rerank.tuning.folds import cross_validate
+from rerank.tuning.folds import Trust, cross_validate
 from rerank.tuning.tuning_set import Extracted, Lists
 from rerank.weights import compare, limits, read_start
 
@@ -45,6 +45,29 @@ class Caution:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
 
+@dataclass(frozen=True)
+class Gain:
+    """What a tuning gained; metrics are times 100, higher is better.
+
+    Attributes:
+        metric: its name.
+        before: of the best candidates of the tuning set under the start weights.
+        after: the same under the weights that were written.
+        old: out of fold, without the new features, the others tuned anew; None without folds, or without new features.
+        new: the same with all features.
+        p: how likely so large a difference of these two is, in either direction, if there is none.
+        signature: what made the weights.
+    """
+
+    metric: str
+    before: float
+    after: float
+    old: float | None
+    new: float | None
+    p: float | None
+    signature: str
+
+
 def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
     """Read what is to be tuned, and the start weights by name."""
     metric = Metric(tuning.metric)
@@ -56,8 +79,8 @@ def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[
     return Problem(listed.candidates, listed.statistics, metric.formula, vector, lower=lower, upper=upper), weights
 
 
-def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> None:
-    """Tune weights from start weights and write them as an ini.
+def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> Gain:
+    """Tune weights from start weights, write them as an ini, and return what they gained.
 
     Raises:
         InputError: the metric is 0 whatever the weights were.
@@ -68,7 +91,7 @@ def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     _warn_of_names(problem.candidates)
     new = [name for name, _ in space.dense if name not in weights]
     folds = min(caution.folds, len(problem.candidates.sentences))
-    helpful = not folds or _help(problem, tuning, new, folds)
+    trust = _look(problem, tuning, new, folds) if folds else None
     if caution.ablate:
         _ablate(problem, tuning, caution.folds or FOLDS)
     before, tuned, kept = problem.measure(problem.start), run(problem, tuning), []
@@ -78,7 +101,7 @@ def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     if max(tuned.metric, before) == 0:
         hint = "do list and references fit (tokens, case)?"
         raise InputError(f"{name} on the tuning set is 0 whatever the weights; {hint}")
-    if caution.fallback and not helpful:
+    if caution.fallback and trust and not trust.helps:
         kept = ["the start weights are kept: on folds the new features gain nothing"]
         note(kept[0])
         scaled = ScaledProblem(problem)
@@ -88,22 +111,31 @@ def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
     write_weights(output, space.weights(tuned.weights), [signature, gain, *kept])
+    return Gain(
+        metric=name,
+        before=100 * before,
+        after=100 * tuned.metric,
+        old=100 * trust.old if trust else None,
+        new=100 * trust.new if trust else None,
+        p=trust.p if trust else None,
+        signature=signature,
+    )
 
 
-def _help(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> bool:
-    """Tell what new features gain out of fold, and whether they do."""
+def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
+    """Tell what new features gain out of fold, if there are some."""
     if not new:
         note("all features have a start weight, there is nothing new to look at on folds")
-        return True
+        return None
     places = groups(problem.candidates.space)
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
     note(
         f"out of fold, {folds} folds: {problem.formula.name} {100 * trust.old:.2f} with the features of the start "
         f"tuned anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.4f})"
     )
-    if trust.new <= trust.old:
-        note(f"warning: the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
-    return trust.new > trust.old
+    if not trust.helps:
+        warn(f"the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
+    return trust
 
 
 def _ablate(problem: Problem, tuning: Tuning, folds: int) -> None:
@@ -126,8 +158,8 @@ def _warn_of_names(candidates: Candidates) -> None:
     """Name features that are in every line but have a name that Moses' tools take for a sparse one."""
     for name, count in candidates.space.dense:
         if "_" in name:
-            note(f"warning: feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
+            warn(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = shown(candidates.space.sparse[column])
-        note(f"warning: feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")
+        warn(f"feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")

@@ -23,7 +23,7 @@ from features.models.training.checkpoint import Run, restore
 from features.models.training.learner import Learner, TokenPair, encode
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.models.weights import outline
-from features.progress import note
+from features.progress import note, warn
 from moses_io.errors import InputError, counted
 from moses_io.text import encode as encode_text
 
@@ -225,7 +225,7 @@ def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
     target = _share_of_unknown([target for _, target in task.dev], first.target)
     note(f"unknown words of dev: source {100 * source:.1f} %, target {100 * target:.1f} %")
     if max(source, target) > 0.5:
-        note("warning: most words of dev are unknown; are source and target the same way round in training and dev?")
+        warn("most words of dev are unknown; are source and target the same way round in training and dev?")
 
 
 def _share_of_unknown(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> float:

@@ -1,15 +1,17 @@
 """Training models on files of parallel text."""
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from features.models.config import ModelConfig
+from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
 from moses_io.errors import InputError
-from moses_io.text import read_parallel, tokens
+from moses_io.text import read_lines, read_parallel, tokens
 
 if TYPE_CHECKING:
     from features.models.training.learner import TokenPair
@@ -109,6 +111,13 @@ def train_model(
     ]
     task = Task(models=models, corpus=corpus, dev=dev, folder=Path(output), device=find_device(device))
     train(task, Path(start) if start else None, resume)
+
+
+def best_perplexity(folder: Path) -> float:
+    """Return the best perplexity on dev, a word with </s>, of a model's epochs; infinite if the folder has none."""
+    metrics = folder / METRICS
+    epochs = [json.loads(line) for line in read_lines(str(metrics))] if metrics.exists() else []
+    return min((epoch["dev_perplexity"] for epoch in epochs), default=math.inf)
 
 
 def _read(files: ParallelFiles, backward: bool) -> "list[TokenPair]":

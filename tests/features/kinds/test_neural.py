@@ -68,6 +68,7 @@ def test_an_ensemble_is_the_mean_of_the_distributions_word_by_word(tmp_path: Pat
     np.testing.assert_allclose(twice, values_of(f"neural:{folders[0]}"), atol=1e-5)
 
 
+@pytest.mark.usefixtures("progress")
 def test_models_that_make_no_ensemble(tmp_path: Path) -> None:
     first = make(tmp_path / "first")
     for other, reason in (
@@ -135,6 +136,7 @@ def test_lower_precision_is_close_and_said(tmp_path: Path, direction: str) -> No
     np.testing.assert_allclose(lowered.alone("X", SENTENCE), exact_values, atol=1e-5)
 
 
+@pytest.mark.usefixtures("progress")
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA"), RuntimeError("you can't allocate memory: 9 bytes")])
 def test_out_of_memory_halves_what_is_scored_together(

@@ -65,6 +65,7 @@ def has_ended(process: int) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("progress")
 def test_two_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     one, two = tmp_path / "one", tmp_path / "two"
@@ -74,6 +75,7 @@ def test_two_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkey
     assert one.read_text() == "1"
 
 
+@pytest.mark.usefixtures("progress")
 @pytest.mark.parametrize("before", [None, "1"])
 def test_programs_of_a_process_find_the_environment_as_it_was(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: "str | None"
@@ -85,6 +87,7 @@ def test_programs_of_a_process_find_the_environment_as_it_was(
     assert (capfd.readouterr().err, os.environ.get("PYTHONSAFEPATH")) == (f"a: {before!r}\n", before)
 
 
+@pytest.mark.usefixtures("progress")
 def test_one_at_a_time_is_in_this_process(capfd: pytest.CaptureFixture[str]) -> None:
     done: list[int] = []
     do_all({"a": lambda: done.append(1), "b": lambda: done.append(2)}, 1)

@@ -146,6 +146,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     ]
 
 
+@pytest.mark.usefixtures("progress")
 def test_a_folder_tells_whether_its_training_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fit(tmp_path / "model", epochs=1)
     load_model(tmp_path / "model", CPU)
@@ -171,6 +172,7 @@ def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Pat
         fit(tmp_path / "model", resume=True, epochs=1)
 
 
+@pytest.mark.usefixtures("progress")
 def test_the_average_of_checkpoints_is_kept_if_it_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = fit(tmp_path / "model", average=3, schedule="constant", epochs=5)
     assert "average of the last 3 checkpoints: dev" in capsys.readouterr().err
@@ -331,6 +333,7 @@ def test_vocabulary(tmp_path: Path) -> None:
         load_vocabulary(tmp_path, "twice", False)
 
 
+@pytest.mark.usefixtures("progress")
 def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sentences = [["low", "lower", "lowest", "new", "newer", "\u00a0x", "<s>"]] * 5
     built = build_vocabulary(sentences, Training(bpe=30))

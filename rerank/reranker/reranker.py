@@ -1,0 +1,183 @@
+"""A reranker in memory: features whose models are open, and weights."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from features.feature import Resources
+from features.feature_set import FeatureSet
+from features.progress import note
+from features.request import parse_requests
+from moses_io.errors import InputError
+from moses_io.hypothesis import Hypothesis, parse_line, with_features
+from moses_io.nbest import SentenceList
+from moses_io.streams import Lines
+from moses_io.text import decode, without_line_end
+from moses_io.weights import read_weights
+from rerank import __version__
+from rerank.inputs import Text, input_of, path_of
+from rerank.reranker.folder import WEIGHTS, read_features, read_manifest
+from rerank.scoring import load_features, score_list, written
+from rerank.selection import Holes, LinearModel, Ranking, rankings, read_holes
+from rerank.sources import Sources, is_live, open_sources
+
+
+@dataclass(frozen=True)
+class ScoredCandidate:
+    """A candidate of a sentence.
+
+    Attributes:
+        text: the translation.
+        features: values by name, those of the list and those of the reranker; natural logs and counts.
+        total: its score under the weights, higher is better.
+    """
+
+    text: str
+    features: dict[str, tuple[float, ...]]
+    total: float
+
+
+@dataclass(frozen=True)
+class ScoredSentence:
+    """The candidates of a source sentence, whose id counts from 0, best first; of equal ones the first in the list."""
+
+    sentence: int
+    candidates: tuple[ScoredCandidate, ...]
+
+
+class Reranker:
+    """Reranks n-best lists with features and weights; it may be used for one list after the other.
+
+    Lists and sources are paths, or lines.
+
+    Attributes:
+        features: `KIND[:ARG]` of each feature by its label.
+        weights: of all features by name, those of the list included.
+    """
+
+    def __init__(
+        self,
+        features: Mapping[str, str],
+        weights: str | Path | Mapping[str, Sequence[float]],
+        *,
+        device: str = "auto",
+        precision: str = "fp32",
+        cache: str | Path = "",
+    ) -> None:
+        """Open the features that the weights were tuned with.
+
+        Args:
+            features: `KIND[:ARG]` by label, such as `{"NMT": "neural:models/forward"}`.
+            weights: a file such as `tune` writes, or values by name.
+            device: `auto` (a GPU if there is one), `cpu` or `cuda`.
+            precision: of the products of models, `fp32` or `bf16`.
+            cache: folder of the values that models gave before; empty for none.
+
+        Raises:
+            InputError: an unknown kind, a model or a file that cannot be read.
+        """
+        requests = parse_requests([f"{label}={text}" for label, text in features.items()])
+        self._features = load_features(requests, Resources(device, precision, str(cache)))
+        self.features = dict(features)
+        if isinstance(weights, Mapping):
+            self.weights, self._origin = {name: tuple(values) for name, values in weights.items()}, "the weights"
+        else:
+            self._origin = path_of(weights)
+            self.weights = read_weights(self._origin)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        features: Mapping[str, str] | None = None,
+        allow_code: bool = False,
+        device: str = "auto",
+        precision: str = "fp32",
+        cache: str | Path = "",
+    ) -> "Reranker":
+        """Open the folder of a reranker, which `moses-rerank run` makes.
+
+        Args:
+            folder: of the reranker.
+            features: `KIND[:ARG]` by label of features that take the place of its own, such as `scores:FILE` with what
+                another tool says of the list to come.
+            allow_code: whether features that are code of users may run.
+            device: see `Reranker`, as for the rest.
+            precision: of the products of models.
+            cache: folder of values.
+
+        Raises:
+            InputError: it is no such folder, a file in it is not what it was, or a feature runs code.
+        """
+        place = Path(folder)
+        manifest = read_manifest(place)
+        requests = read_features(place, manifest, features or {}, allow_code)
+        own = {request.label: request.text for request in requests}
+        reranker = cls(own, place / WEIGHTS, device=device, precision=precision, cache=cache)
+        note(f"signature: {manifest.signature}|version:{__version__}")
+        return reranker
+
+    def rerank(self, nbest: Text, source: Text, *, on_missing: str | Path = "error") -> list[str]:
+        """Return the best candidate of each sentence, one a source sentence.
+
+        Args:
+            nbest: a list as Moses wrote it, whose ids go up; a path, or its lines.
+            source: a path, or source sentences; sentence k belongs to id k, from 0.
+            on_missing: what stands for a sentence without candidates: `blank`, a file with a line for each, or `error`.
+
+        Raises:
+            InputError: a line that cannot be read, an id beyond the source, a sentence without candidates, or a list
+                that lacks features which the weights are for.
+        """
+        holes = read_holes(None, None, str(on_missing))
+        ranked = self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), holes)
+        return [decode(without_line_end(item)) if isinstance(item, bytes) else item.best.text for item in ranked]
+
+    def score(self, nbest: Text, source: Text) -> Iterator[ScoredSentence]:
+        """Yield the sentences of a list with all features and totals of their candidates; see `rerank`.
+
+        A sentence without candidates is left out. Errors come where the list is read, after the sentences before.
+        """
+        for item in self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), Holes(blank=True)):
+            if not isinstance(item, bytes):
+                yield _scored(item)
+
+    def rankings(
+        self, nbest: str | Lines, source: str | Lines, holes: Holes, batch: int = 0
+    ) -> Iterator[Ranking | bytes]:
+        """Yield a ranking for each source sentence, or the line of `holes`; see `Application` for the batch."""
+        model = LinearModel(self.weights, self._origin)
+        with open_sources(source, nbest) as sources:
+            lists = _lists(nbest, sources, self._features.at_start(), batch)
+            yield from rankings(lists, model, replace(holes, sentences=sources.count))
+
+
+def _lists(nbest: str | Lines, sources: Sources, features: FeatureSet, batch: int) -> Iterator[SentenceList]:
+    """Yield the candidates of each sentence with all features, as a reader of the scored list would.
+
+    Raises:
+        InputError: a list from a pipe ends within a line: who wrote it was stopped.
+    """
+    live = is_live(nbest)
+    for sentences, columns in score_list(nbest, sources, features, batch):
+        rows = written(columns) if columns else itertools.repeat([])
+        for sentence in sentences:
+            if live and not sentence.lines[-1].line.endswith(b"\n"):
+                raise InputError(f"{sentence.place(sentence.lines[-1])}: the list ends within this line")
+            hypotheses = tuple(parse_line(with_features(line, next(rows)), line.number) for line in sentence.lines)
+            yield SentenceList(sentence.sentence, hypotheses, sentence.path)
+
+
+def _scored(ranking: Ranking) -> ScoredSentence:
+    hypotheses = ranking.candidates.hypotheses
+    candidates = (
+        ScoredCandidate(hypotheses[place].text, _values(hypotheses[place]), float(ranking.scores[place]))
+        for place in ranking.order
+    )
+    return ScoredSentence(ranking.candidates.sentence, tuple(candidates))
+
+
+def _values(hypothesis: Hypothesis) -> dict[str, tuple[float, ...]]:
+    return dict(hypothesis.dense) | {name: (value,) for name, value in hypothesis.sparse.items()}
