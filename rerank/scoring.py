@@ -1,7 +1,7 @@
 """Features say what they make of a list, a few sentences at a time."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -29,16 +29,22 @@ def load_features(requests: Sequence[FeatureRequest], resources: Resources) -> F
 
 
 def score_list(
-    nbest: str | Lines, sources: Sources, features: FeatureSet, at_once: int = 0
+    nbest: str | Lines,
+    sources: Sources,
+    features: FeatureSet,
+    at_once: int = 0,
+    check: Callable[[SentenceList], None] = lambda _: None,
 ) -> Iterator[tuple[list[Sentence], list[Column]]]:
     """Yield some sentences after the other with the values of all features, `at_once` sentences at most; 0 for any.
+
+    `check` sees the first sentence before anything is scored.
 
     Raises:
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
     """
     steps, scored, started, empty = Steps(), 0, time.monotonic(), EmptyLines()
     with progress_bar("score", sources.total) as bar:
-        for batch in _batches(without_marks(read_nbest(nbest, empty)), list(features.signatures), at_once):
+        for batch in _batches(without_marks(read_nbest(nbest, empty)), list(features.signatures), at_once, check):
             sentences = [_sentence(sentence_list, sources) for sentence_list in batch]
             result = features.score(sentences)
             for column in result.columns:
@@ -77,11 +83,15 @@ def _check(column: Column, sentences: Sequence[Sentence]) -> None:
         raise InputError(f"{places[int(np.argmin(good))]}: feature '{label}': {fault}")
 
 
-def _batches(lists: Iterable[SentenceList], labels: Sequence[str], at_once: int) -> Iterator[list[SentenceList]]:
-    """Cut a list that has none of the labels yet into groups of whole sentences."""
+def _batches(
+    lists: Iterable[SentenceList], labels: Sequence[str], at_once: int, check: Callable[[SentenceList], None]
+) -> Iterator[list[SentenceList]]:
+    """Cut a list that has none of the labels yet into groups of whole sentences; `check` sees the first."""
     batch: list[SentenceList] = []
     size = 0
-    for sentence_list in lists:
+    for number, sentence_list in enumerate(lists):
+        if not number:
+            check(sentence_list)
         check_labels(sentence_list, labels)
         batch.append(sentence_list)
         size += len(sentence_list.hypotheses)

@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
@@ -49,7 +49,7 @@ class Holes:
         if self.blank:
             return b"\n"
         if self.lines is None:
-            fills = "--on-missing blank or --on-missing FILE fills its line"
+            fills = "--on-missing blank or FILE fills its line, `validate --regroup` puts ids in order"
             raise InputError(f"{place}: sentence {sentence} has no candidates; {fills}")
         if sentence >= len(self.lines):
             raise InputError(f"{place}: sentence {sentence} has no candidates, and no line in the file of --on-missing")
@@ -69,26 +69,34 @@ class LinearModel:
             InputError: a dense feature has no weight or another number of them, or a dense weight has no feature.
         """
         if not self._checked:
-            self._check(sentence_list)
+            self.check(sentence_list)
+            self._warn(sentence_list)
+            self._checked = True
         candidates = collect([sentence_list])
         try:
             return candidates.scores(candidates.space.vector(self._weights))
         except Fault as fault:
             raise InputError(f"{sentence_list.place}: {fault} in {self._path}") from None
 
-    def _check(self, sentence_list: SentenceList) -> None:
-        """Hold the features of the first sentence against the weights."""
+    def check(self, sentence_list: SentenceList, to_come: Sequence[str] = ()) -> None:
+        """Hold the features of a sentence, and the names of those that are to come, against the weights.
+
+        Raises:
+            InputError: a dense feature has no weight, or a dense weight has no feature.
+        """
         space = FeatureSpace(dense_features(sentence_list))
         for name, _ in space.dense:
             if name not in self._weights:
                 raise InputError(f"{sentence_list.place}: feature {shown(name)} has no weight in {self._path}")
-        if unused := unused_weights(space, self._weights):
+        if unused := [name for name in unused_weights(space, self._weights) if name not in to_come]:
             missing = f"no feature {', '.join(unused)}, which {self._path} has a weight for"
             raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
+
+    def _warn(self, sentence_list: SentenceList) -> None:
+        """Name sparse features that are everywhere and have no weight."""
         everywhere = set.intersection(*(set(hypothesis.sparse) for hypothesis in sentence_list.hypotheses))
         for name in sorted(everywhere - set(self._weights)):
             warn(f"feature {shown(name)} has no weight in {self._path} and counts 0")
-        self._checked = True
 
 
 class Ranking(NamedTuple):

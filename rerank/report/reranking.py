@@ -54,7 +54,15 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     references = [[filters(line) for line in lines] for lines in read_references(files.references)]
     changes = find_changes(files.scored, read_weights(files.weights), source, references, before, after, filters)
     worth = lines(read_worth(files.ablation)) if files.ablation else []
-    text = [*table(evaluation), summary(changes, len(source)), *([""] if worth else []), *worth, *side_by_side(changes)]
+    kept = [line[2:] for line in read_lines(files.weights) if line.startswith("# the start weights")]
+    beside = [*worth, *kept]
+    text = [
+        *table(evaluation),
+        summary(changes, len(source)),
+        *([""] if beside else []),
+        *beside,
+        *side_by_side(changes),
+    ]
     html = page(evaluation, changes, len(source), worth)
     plain = json.dumps(evaluation.as_json() | {"sentences": len(source), "changed": len(changes)}, indent=2)
     for path, content in zip(outputs, ("\n".join(map(printable, text)), html, plain), strict=True):

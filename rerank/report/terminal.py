@@ -19,6 +19,8 @@ def table(evaluation: Evaluation) -> list[str]:
         numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
     signatures = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
+    if len(evaluation.scores) > 1 and signatures:
+        signatures.append("p: how often systems that are no different would differ as much, by chance; 0.0001 at least")
     return lines + signatures + (evaluation.facts.lines() if evaluation.facts else [])
 
 

@@ -14,6 +14,7 @@ from moses_io.weights import read_weights
 from rerank import __version__
 from rerank.reranker.card import CardFacts, card, language
 from rerank.reranker.folder import CARD, write_folder
+from rerank.weights import UNTUNEABLE
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,15 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
     """Make the folder of a reranker; see `write_folder`."""
     tuned, *_ = _remarks(ingredients.weights)
     manifest = write_folder(Path(folder), ingredients.requests, ingredients.weights, tuned, ingredients.link)
+    weights = read_weights(ingredients.weights)
+    of_list = [name for name in weights if name not in manifest.features and not name.startswith(UNTUNEABLE)]
     facts = CardFacts(
         version=__version__,
         source=language(ingredients.corpus.source),
         target=language(ingredients.corpus.target),
-        facts=_facts(ingredients),
+        facts=[("a list must have", ", ".join(of_list)), *_facts(ingredients), ("signature", manifest.signature)],
         features=manifest.features,
-        weights=read_weights(ingredients.weights),
+        weights=weights,
         tuned=tuned,
         gains=gains(ingredients),
     )

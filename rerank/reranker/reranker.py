@@ -1,8 +1,9 @@
 """A reranker in memory: features whose models are open, and weights."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from features.feature import Resources
@@ -150,18 +151,21 @@ class Reranker:
         """Yield a ranking for each source sentence, or the line of `holes`; see `Application` for the batch."""
         model = LinearModel(self.weights, self._origin)
         with open_sources(source, nbest) as sources:
-            lists = _lists(nbest, sources, self._features.at_start(), batch)
+            check = partial(model.check, to_come=list(self.features))
+            lists = _lists(nbest, sources, self._features.at_start(), batch, check)
             yield from rankings(lists, model, replace(holes, sentences=sources.count))
 
 
-def _lists(nbest: str | Lines, sources: Sources, features: FeatureSet, batch: int) -> Iterator[SentenceList]:
+def _lists(
+    nbest: str | Lines, sources: Sources, features: FeatureSet, batch: int, check: Callable[[SentenceList], None]
+) -> Iterator[SentenceList]:
     """Yield the candidates of each sentence with all features, as a reader of the scored list would.
 
     Raises:
         InputError: a list from a pipe ends within a line: who wrote it was stopped.
     """
     live = is_live(nbest)
-    for sentences, columns in score_list(nbest, sources, features, batch):
+    for sentences, columns in score_list(nbest, sources, features, batch, check):
         rows = written(columns) if columns else itertools.repeat([])
         for sentence in sentences:
             if live and not sentence.lines[-1].line.endswith(b"\n"):

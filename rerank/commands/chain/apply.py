@@ -25,7 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nbest", dest="reranked", metavar="FILE", help="also write the list with all features, best first, new totals"
     )
     add("--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of it alone")
-    add("--batch", type=positive_number, default=0, metavar="N", help="sentences scored together, at most")
+    add(
+        "--batch",
+        type=positive_number,
+        default=0,
+        metavar="N",
+        help="sentences scored together, at most (default: those of 10,000 candidates)",
+    )
     add(
         "--on-missing",
         default="error",
@@ -56,6 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(f"--feature {text}: expected LABEL=KIND[:ARG]")
         features[label] = kind
     how = Application(features, arguments.allow_code, arguments.batch, arguments.on_missing)
+    if arguments.nbest_size and not arguments.reranked:
+        raise InputError("--nbest-size needs --nbest, the list that it cuts")
     outputs = Outputs(arguments.output, arguments.reranked, arguments.nbest_size)
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
     apply(arguments.reranker, arguments.list, arguments.source, outputs, resources, how)

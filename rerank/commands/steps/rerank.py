@@ -2,6 +2,7 @@
 
 import argparse
 
+from moses_io.errors import InputError
 from rerank.commands.arguments import positive_number, whole_number
 
 HELP = "write the best candidate of each sentence under given weights"
@@ -35,5 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.selection import Outputs, read_holes, rerank
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
+    if arguments.nbest_size and not arguments.reranked:
+        raise InputError("--nbest-size needs --nbest, the list that it cuts")
     outputs = Outputs(arguments.output, arguments.reranked, arguments.nbest_size)
     rerank(arguments.nbest, arguments.weights, holes, outputs)

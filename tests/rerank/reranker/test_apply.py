@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -214,3 +215,16 @@ def test_a_source_that_is_too_short(command: Command, reranker: Path, texts: tup
     assert status == 2
     assert err.endswith("sentence 1 is beyond the source, which has 1 lines (ids from 0 to 0)\n")
     assert command("apply", reranker, "-", "--source", "-")[0] == 2
+
+
+def test_a_list_that_does_not_fit_is_refused_before_it_is_scored(
+    command: Command, reranker: Path, texts: tuple[Path, Path], write: Write
+) -> None:
+    other = write("other", texts[0].read_bytes().replace(b"LM0=", b"LM1="))
+    status, _, err = command("apply", reranker, other, "--source", texts[1])
+    assert (status, "other:1: feature 'LM1' has no weight in" in err) == (2, True)
+    less = write("less", re.sub(rb"LM0= \S+ ", b"", texts[0].read_bytes()))
+    status, _, err = command("apply", reranker, less, "--source", texts[1])
+    assert (status, "less:1: no feature LM0, which" in err, "candidates/s" in err) == (2, True, False)
+    status, _, err = command("apply", reranker, texts[0], "--source", texts[1], "--nbest-size", 2)
+    assert (status, "--nbest-size needs --nbest" in err) == (2, True)
