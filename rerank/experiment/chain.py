@@ -7,13 +7,13 @@ from pathlib import Path
 
 from features.feature import Resources
 from features.kinds.language_model import require_kenlm
-from features.models.training.request import ParallelFiles, TrainingFiles, train_model
+from features.models.training.request import TrainingFiles, train_model
 from features.request import FeatureRequest, together
 from moses_io.errors import InputError
 from moses_io.locks import locked
 from moses_io.nbest import read_nbest
-from moses_io.streams import check_plain
-from moses_io.text import read_lines, read_references
+from moses_io.streams import check_plain, open_output
+from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights, weight_files
 from rerank.append import join_features, write_features
 from rerank.experiment.file import Experiment, ModelEntry
@@ -77,11 +77,23 @@ def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
     scores = [stage for name, files in experiment.sets.items() for stage in _score(experiment, name, files, resources)]
     choices = [stage for name, files in experiment.tests.items() for stage in choose(experiment, name, files)]
     reports = [evaluate(experiment, name, files) for name, files in experiment.tests.items()]
-    return [*models, *scores, _tune(experiment), *choices, *ablate(experiment), *reports]
+    spelled = [_spell_out(experiment)] if experiment.text else []
+    return [*spelled, *models, *scores, _tune(experiment), *choices, *ablate(experiment), *reports]
+
+
+def _spell_out(experiment: Experiment) -> Stage:
+    """Write the experiment as a file that names the models and features which were chosen for it."""
+    output = experiment.result("experiment.toml")
+    return Stage("choose models and features", (), experiment.text, (output,), partial(_write, experiment.text, output))
+
+
+def _write(text: str, path: str) -> None:
+    with open_output(path) as stream:
+        stream.write(encode(text))
 
 
 def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
-    dev = ParallelFiles(source=experiment.dev.source, target=experiment.dev.reference[0])
+    dev = experiment.parallel_dev
     files = TrainingFiles(corpus=experiment.train, dev=dev)
     folder, start = experiment.result(f"models/{name}"), _model_path(experiment, entry.start) if entry.start else ""
     settings = {

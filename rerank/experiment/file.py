@@ -9,9 +9,12 @@ from features.models.settings import check_rows
 from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest, parse_requests, split_values
 from moses_io.errors import InputError
+from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
+from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import UNNAMED, NbestFiles, read_dev, read_tests
 from rerank.experiment.toml import as_table, at, check_keys, path_of, read_toml
+from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
 from rerank.tuners.table import Tuning
 from rerank.tuning.settings import settle
@@ -45,7 +48,7 @@ class Experiment:
     Models are trained on `train`; `dev` stops training and tunes the weights, from those of `start`, which Moses
     decoded with; `tests`, by their names, are reranked and, where they have references, evaluated. Of the features, by
     their labels, `neural:NAME` uses the model of that name, `neural:NAME/forward` one of a pair. All results go to the
-    folder `output`.
+    folder `output`. Where the file names neither models nor features, `text` is a file in that folder which names all.
     """
 
     train: ParallelFiles
@@ -56,11 +59,17 @@ class Experiment:
     models: dict[str, ModelEntry]
     features: dict[str, FeatureRequest]
     tuning: TuningEntry
+    text: str = ""
 
     @property
     def sets(self) -> dict[str, NbestFiles]:
         """All lists by the names of their sets, dev first."""
         return {"dev": self.dev, **self.tests}
+
+    @property
+    def parallel_dev(self) -> ParallelFiles:
+        """The texts of dev as a training takes them, with the first of the references."""
+        return ParallelFiles(source=self.dev.source, target=self.dev.reference[0])
 
     @property
     def files(self) -> list[str]:
@@ -94,6 +103,8 @@ def read_experiment(path: str) -> Experiment:
 
 def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     check_keys(values, KEYS)
+    if "models" not in values and "features" not in values:
+        return _with_recipe(values, folder)
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
     models = {name: _model(entry, f"models.{name}") for name, entry in entries.items()}
     features = _features(as_table(values.get("features", {}), "features"), groups, models, folder)
@@ -109,6 +120,16 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
         features=features,
         tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features)),
     )
+
+
+def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
+    """Choose models and features by looking at the corpus and dev."""
+    plain = _experiment({**values, "features": {}}, folder)
+    recipe = find_recipe(look_at(plain.train, plain.parallel_dev))
+    chosen = {"models": recipe.models, "features": recipe.features, "tuning": values.get("tuning", {})}
+    files = moved(values, folder, plain.output)
+    text = write_experiment({**files, "output": ".", **chosen}, {"models": recipe.remarks})
+    return dataclasses.replace(_experiment({**values, **chosen}, folder), text=text)
 
 
 def _tuning(values: dict[str, Any], new: bool) -> TuningEntry:
