@@ -48,9 +48,9 @@ def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--jobs",
         type=positive_number,
-        default=1,
         metavar="N",
-        help=f"{what} at a time, each with a GPU of its own or its share of the cores, as threads (default: 1)",
+        help=f"{what} at a time, each with a GPU of its own or its share of the cores, as threads "
+        "(default: one for each model, as far as there are GPUs or else cores)",
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from features.models.settings import Training
 from features.models.training.request import ParallelFiles
+from moses_io.streams import check_plain
 from moses_io.text import read_parallel, tokens
 
 
@@ -33,7 +34,9 @@ class Corpus:
 
 
 def look_at(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
-    """Count the words of both; errors are those of `read_parallel`."""
+    """Count the words of both; errors are those of `read_parallel`, and files that cannot be read twice."""
+    for path in (train.source, train.target, dev.source, dev.target):
+        check_plain(path)
     training, held = (read_parallel(files.source, files.target) for files in (train, dev))
     source, target = (_side([pair[side] for pair in training], [pair[side] for pair in held]) for side in (0, 1))
     return Corpus(pairs=len(training), source=source, target=target)

@@ -1,9 +1,22 @@
-"""The models and features of an experiment that names none, by what its corpus looks like."""
+"""The models and features of an experiment that names none, chosen by what its corpus looks like."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from rerank.experiment.corpus import Corpus
+
+WORDS = 1_200_000
+"""Target words, of all epochs together, that a model reads in some six minutes of one core."""
+
+FEWEST_EPOCHS, MOST_EPOCHS = 3, 10
+
+SPEED = 3_000
+"""Target words that a core reads a second."""
+
+MOST_UNKNOWN = 0.06
+"""Share of unknown words of dev, of either side, up to which whole words are taken."""
+
+PIECES = 4_000
 
 
 @dataclass(frozen=True)
@@ -16,11 +29,25 @@ class Recipe:
 
 
 def find_recipe(corpus: Corpus) -> Recipe:
-    """Return what gives the best translations after some ten minutes of two cores (docs/results.md)."""
-    settings = {"epochs": 8}
-    models = {
-        "forward": {"preset": "rnnsearch", **settings},
-        "backward": {"preset": "rnnsearch", "backward": True, **settings},
-    }
-    features = {"NMT": "neural:forward", "NMTback": "neural:backward"}
-    return Recipe(models, features, (f"{corpus.pairs:,} pairs",))
+    """Return what gives the best translations within some ten minutes of two cores; docs/results.md has the figures."""
+    words = corpus.target.words + corpus.pairs
+    epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, WORDS // words))
+    pieces = max(corpus.source.unknown, corpus.target.unknown) > MOST_UNKNOWN
+    settings = {"preset": "rnnsearch", "epochs": epochs, **({"bpe": PIECES} if pieces else {})}
+    return Recipe(
+        models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
+        features={"NMTltr": "neural:left-to-right", "NMTrtl": "neural:right-to-left"},
+        remarks=_remarks(corpus, "pieces of words" if pieces else "whole words", epochs * words),
+    )
+
+
+def _remarks(corpus: Corpus, units: str, words: int) -> tuple[str, ...]:
+    """Say what was seen of the corpus; a model reads so many words in training."""
+    source, target = corpus.source, corpus.target
+    minutes = max(1, round(words / SPEED / 60))
+    return (
+        f"Chosen for {corpus.pairs:,} sentence pairs. Of dev's words {100 * source.unknown:.1f} % in the source and "
+        f"{100 * target.unknown:.1f} % in the target",
+        f"are not among the {source.vocabulary:,} and {target.vocabulary:,} words that training has at least twice:",
+        f"models read {units}. Training takes some {minutes} min of a core for each.",
+    )

@@ -93,6 +93,11 @@ class Workers:
         raise InputError(f"{ended.name}: {reason}")
 
 
+def jobs_for(models: int, device: str) -> int:
+    """Return how many of some models are trained at a time: one on each GPU, or else one on each core."""
+    return max(1, min(models, len(_gpus()) if device != "cpu" and _gpus() else _cores()))
+
+
 def do_all(actions: Mapping[str, Action], jobs: int) -> None:
     """Do all, one after the other, or `jobs` at a time in processes of their own."""
     if jobs == 1:
@@ -139,13 +144,22 @@ def _end_with_parent() -> None:
 
 def _share(slot: int, jobs: int) -> dict[str, str]:
     """Return the variables that give process `slot` of `jobs` its share of the machine."""
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // jobs))}
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    gpus = named.split(",") if named else [str(number) for number, _ in enumerate(GPUS.glob("*"))]
-    if gpus and named != "":
+    share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, _cores() // jobs))}
+    if gpus := _gpus():
         share["CUDA_VISIBLE_DEVICES"] = gpus[slot % len(gpus)]
     return share
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _gpus() -> list[str]:
+    """Return the names of the GPUs that may be used."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        return [str(number) for number, _ in enumerate(GPUS.glob("*"))]
+    return named.split(",") if named else []
 
 
 @contextmanager

@@ -24,7 +24,8 @@ def run(arguments: argparse.Namespace) -> None:
     from features.feature import Resources
     from features.progress import show
     from rerank.experiment.chain import run_experiment
+    from rerank.experiment.workers import jobs_for
     from rerank.sample import sample_experiment
 
     experiment, resources = sample_experiment(arguments.output), Resources(arguments.device)
-    show(run_experiment(experiment, resources, arguments.jobs))
+    show(run_experiment(experiment, resources, arguments.jobs or jobs_for(len(experiment.models), arguments.device)))

@@ -50,6 +50,9 @@ def run(arguments: argparse.Namespace) -> None:
     from features.progress import show
     from rerank.experiment.chain import run_experiment
     from rerank.experiment.file import read_experiment
+    from rerank.experiment.workers import jobs_for
 
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
-    show(run_experiment(read_experiment(arguments.experiment), resources, arguments.jobs, arguments.link))
+    experiment = read_experiment(arguments.experiment)
+    jobs = arguments.jobs or jobs_for(len(experiment.models), arguments.device)
+    show(run_experiment(experiment, resources, jobs, arguments.link))

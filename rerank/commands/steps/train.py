@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from rerank.experiment.groups import members
-    from rerank.experiment.workers import do_all
+    from rerank.experiment.workers import do_all, jobs_for
 
     settings = read_settings(arguments.set, "KEY=VALUE")
     files = TrainingFiles(
@@ -56,4 +56,4 @@ def run(arguments: argparse.Namespace) -> None:
         trainings[f"train {name if several else arguments.output}"] = partial(
             train_model, request, files, output, arguments.device, arguments.start_from, arguments.resume
         )
-    do_all(trainings, arguments.jobs)
+    do_all(trainings, arguments.jobs or jobs_for(len(trainings), arguments.device))

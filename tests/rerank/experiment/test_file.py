@@ -64,7 +64,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert experiment.tuning.caution == Caution(5, fallback=True)
     path.write_text(f"{EXPERIMENT}folds = 0\n")
     assert read_experiment(str(path)).tuning.caution == Caution()
-    path.write_text(EXPERIMENT.replace("[features]", "[others]").partition("[others]")[0])
+    path.write_text(EXPERIMENT.partition("[features]")[0])
     assert read_experiment(str(path)).tuning.caution == Caution()
 
 
@@ -147,7 +147,7 @@ ONE = EXPERIMENT[EXPERIMENT.index("test = ") : EXPERIMENT.index("[models]")]
 
 def read_tests(write: Write, text: str) -> dict[str, NbestFiles]:
     head = EXPERIMENT[: EXPERIMENT.index("test = ")]
-    return read_experiment(str(write("e.toml", head + text))).tests
+    return read_experiment(str(write("e.toml", f"{head}{text}\n[features]\n"))).tests
 
 
 def test_any_number_of_test_sets(write: Write, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_any_number_of_test_sets(write: Write, tmp_path: Path) -> None:
 
 
 def test_where_reports_go(write: Write, tmp_path: Path) -> None:
-    experiment = read_experiment(str(write("e.toml", EXPERIMENT[: EXPERIMENT.index("[models]")])))
+    experiment = read_experiment(str(write("e.toml", EXPERIMENT[: EXPERIMENT.index("[models]")] + "[features]")))
     assert experiment.report("test", "txt") == f"{tmp_path}/work/report.txt"
     assert experiment.report("news", "html") == f"{tmp_path}/work/news.report.html"
     assert list(experiment.sets) == ["dev", "test"]

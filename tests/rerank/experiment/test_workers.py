@@ -10,7 +10,7 @@ import pytest
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.streams import open_output
-from rerank.experiment.workers import Workers, _share, do_all
+from rerank.experiment.workers import Workers, _share, do_all, jobs_for
 
 
 def meet(mine: Path, other: Path) -> None:
@@ -148,3 +148,11 @@ def test_shares_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert _share(1, 2)["CUDA_VISIBLE_DEVICES"] == "7"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "CUDA_VISIBLE_DEVICES" not in _share(0, 2)
+
+
+def test_models_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rerank.experiment.workers._cores", lambda: 4)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert [jobs_for(models, "auto") for models in (0, 1, 3, 9)] == [1, 1, 3, 4]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    assert [jobs_for(9, device) for device in ("auto", "cuda", "cpu")] == [2, 2, 4]
