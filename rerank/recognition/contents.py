@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from features.arrays import Array, Integers
-from moses_io.nbest import read_nbest
+from moses_io.nbest import read_nbest, without_marks
 from moses_io.streams import numbered_lines
 from moses_io.text import decode, tokens, without_line_end
 from rerank.candidates import FeatureSpace
@@ -53,10 +53,10 @@ class ListContent:
 
 
 def read_list(path: str) -> ListContent:
-    """Read a list to its end; errors are those of `read_nbest`."""
+    """Read a list to its end; errors are those of `read_nbest` and `without_marks`."""
     sentences, lengths, words = [], [], Words()
     dense: tuple[tuple[str, int], ...] = ()
-    for sentence_list in read_nbest(path):
+    for sentence_list in without_marks(read_nbest(path)):
         first = sentence_list.hypotheses[0]
         texts = [tokens(hypothesis.text) for hypothesis in sentence_list.hypotheses]
         sentences.append(sentence_list.sentence)

@@ -30,7 +30,7 @@ NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the la
 MOST = 3
 """Files that a message names."""
 
-_ENDINGS = re.compile(r"(\.(gz|bz2|xz|txt|out|list|n?-?best[\w-]*))+$")
+_ENDINGS = re.compile(r"(\.(gz|bz2|xz|txt|out|list|n?-?best[\w-]*(\.[0-9]+)?))+$")
 """What the name of a list has behind that of its set."""
 
 
@@ -97,19 +97,20 @@ def _find_dev(lists: Sequence[ListContent], sides: Mapping[str, Sides], roles: R
         return None
     if len(possible) > 1:
         advice = "give only one of them" if named else "put 'dev' into the name of one"
-        roles.missing.append(f"{_listed([each.path for each in possible])} could each be the list of dev; {advice}")
+        roles.missing.append(f"{_listed([each.path for each in possible])} could each be the list of dev ({advice})")
         return None
-    if fault := _fault(sides[possible[0].path], needs_reference=True):
-        roles.missing.append(f"{fault} of {possible[0].path}")
+    dev = possible[0]
+    if fault := _fault_of_dev(sides[dev.path]):
+        roles.missing.append(f"{dev.path}: {fault}")
         return None
-    return possible[0]
+    return dev
 
 
 def _find_tests(lists: Mapping[str, Sides], dev: NbestFiles, roles: Roles) -> None:
     """Take lists that have a source for test sets."""
     tests = []
     for path, sides in lists.items():
-        fault = _fault(sides, needs_reference=False)
+        fault = _fault(sides)
         if not fault and sides.sources[0].path == dev.source:
             fault = "another list of dev"
         if fault:
@@ -121,13 +122,19 @@ def _find_tests(lists: Mapping[str, Sides], dev: NbestFiles, roles: Roles) -> No
         roles.tests[name] = _use_set(name, path, lists[path], roles)
 
 
-def _fault(sides: Sides, needs_reference: bool) -> str:
-    """Say why a list with these texts cannot be used, nothing if it can."""
+def _fault_of_dev(sides: Sides) -> str:
+    """Say why a list with these texts cannot be that of dev, nothing if it can."""
+    if sides.sources and sides.references:
+        return _fault(sides)
+    found = _listed([text.path for text in (*sides.sources, *sides.references)])
+    return f"expected its source and a reference, found {found}"
+
+
+def _fault(sides: Sides) -> str:
+    """Say why a list with these texts cannot be used at all, nothing if it can."""
     if len(sides.sources) > 1:
-        return f"{_listed([text.path for text in sides.sources])} could each be the source, give only one of them"
-    lacking = [] if sides.sources else ["source"]
-    lacking += ["reference"] if needs_reference and not sides.references else []
-    return f"no {' and no '.join(lacking)}" if lacking else ""
+        return f"{_listed([text.path for text in sides.sources])} could each be its source (give only one of them)"
+    return "" if sides.sources else "no source"
 
 
 def _use_set(name: str, path: str, sides: Sides, roles: Roles) -> NbestFiles:
@@ -174,7 +181,7 @@ def _find_start(weights: Sequence[str], dev: ListContent | None, roles: Roles) -
     elif dev is not None:
         has = "each has" if possible else "none has"
         paths = _listed(possible or weights)
-        roles.missing.append(f"{paths}: {has} a weight for every feature of {dev.path}; give only one of them")
+        roles.missing.append(f"{paths}: {has} a weight for every feature of {dev.path} (give only one of them)")
 
 
 def _has_all(path: str, dev: ListContent) -> bool:
@@ -199,5 +206,5 @@ def _name(path: str, taken: Collection[str]) -> str:
 def _listed(paths: Sequence[str]) -> str:
     """Return some paths for a message, and how many more there are."""
     more = [f"{len(paths) - MOST} more"] if len(paths) > MOST else []
-    *first, last = [*paths[:MOST], *more]
-    return f"{', '.join(first)} and {last}"
+    *first, last = [*paths[:MOST], *more] or ["neither"]
+    return f"{', '.join(first)} and {last}" if first else last

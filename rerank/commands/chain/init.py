@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
     for line in roles.lines():
         note(line)
     if roles.missing:
-        raise InputError(f"among these files: {'; '.join(roles.missing)}")
+        raise InputError("; ".join(roles.missing))
     content = propose(roles, output)
     check_inputs(parse_experiment(content, name_of(output)))
     with open_output(output) as stream:
