@@ -1,5 +1,6 @@
 """What is read of lists and texts to see which of them go together."""
 
+import heapq
 from collections import Counter
 from collections.abc import Set
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ import numpy as np
 from features.arrays import Array, Integers
 from moses_io.nbest import read_nbest, without_marks
 from moses_io.streams import numbered_lines
-from moses_io.text import decode, tokens, without_line_end
+from moses_io.text import decode, number, tokens, without_line_end
 from rerank.candidates import FeatureSpace
 
 SOME = 10_000
-"""Lines of a text whose words are counted."""
+"""Lines of a text whose words are counted; words of an n-gram model that are looked at."""
 
 Words = Counter[str]
 """How often each word stands in a text."""
@@ -90,16 +91,18 @@ def count_words(path: str) -> Words:
 
 
 def read_unigrams(path: str) -> set[str]:
-    """Return the words of an n-gram model in the ARPA format."""
-    words: set[str] = set()
+    """Return the likeliest words of an n-gram model in the ARPA format; a large one knows words of any language."""
+    unigrams: list[tuple[float, str]] = []
     inside = False
     for _, line in numbered_lines(path):
         text = decode(without_line_end(line))
         if inside and text.startswith("\\"):
             break
-        inside = inside or text.strip() == "\\1-grams:"
-        words.update(tokens(text.replace("\t", " "))[1:2])
-    return words
+        inside = inside or text.strip(" ") == "\\1-grams:"
+        logarithm, word, *_ = [*tokens(text.replace("\t", " ")), "", ""]
+        if inside and (value := number(logarithm)) is not None:
+            unigrams.append((value, word))
+    return {word for _, word in heapq.nlargest(SOME, unigrams)}
 
 
 def share(words: Words, known: Set[str]) -> float:

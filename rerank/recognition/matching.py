@@ -9,8 +9,8 @@ from rerank.recognition.contents import ListContent, Text, Words, count_words, l
 CORRELATED = 0.5
 """Least correlation of line lengths of a text with those of candidates that belong to it; it is near 0 for others."""
 
-FOREIGN = 0.8
-"""What a source shares with candidates, at most, of what their references share."""
+FOREIGN = 0.85
+"""Words that a source shares with candidates, at most, as a part of those that the references share."""
 
 KNOWN = 1 / 3
 """Least share of the words of dev that a training text has in the same language."""
@@ -39,14 +39,14 @@ class Languages:
         )
         return cls(source=source, target=target)
 
-    def is_target(self, known: Set[str]) -> bool:
-        """Tell the language of a vocabulary."""
-        return share(self.target, known) > share(self.source, known)
+    def is_source(self, known: Set[str]) -> bool:
+        """Tell whether a vocabulary is of the source language, by the words of dev that are in it."""
+        return share(self.source, known) > share(self.target, known)
 
     def split(self, texts: Sequence[Text]) -> Sides:
         """Tell the language of texts."""
-        targets = [text for text in texts if self.is_target(count_words(text.path).keys())]
-        return Sides(tuple(text for text in texts if text not in targets), tuple(targets))
+        sources = tuple(text for text in texts if self.is_source(count_words(text.path).keys()))
+        return Sides(sources, tuple(text for text in texts if text not in sources))
 
 
 def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:

@@ -161,11 +161,11 @@ def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> N
 def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles) -> None:
     """Take n-gram models but for those whose words can be read and are of the source language."""
     for path, compiled in models.items():
-        if compiled or languages.is_target(read_unigrams(path)):
+        if not compiled and languages.is_source(read_unigrams(path)):
+            roles.spare(path, "of the source language")
+        else:
             roles.ngrams.append(path)
             roles.use(path, "for a feature")
-        else:
-            roles.spare(path, "its words are those of the source")
 
 
 def _find_start(weights: Sequence[str], dev: ListContent | None, roles: Roles) -> None:

@@ -31,7 +31,9 @@ class SortedFiles:
 
 
 def files_in(paths: Sequence[str]) -> list[str]:
-    """Return files, and in the place of a folder the files in it but for hidden ones; each file once, by its path.
+    """Return files, and in the place of a folder the files in it but for hidden ones, sorted.
+
+    Each stands there once, by the first of its names.
 
     Raises:
         InputError: there is no such file, or a folder cannot be read.

@@ -1,6 +1,7 @@
 """The sample, cut so that looking at it takes a moment."""
 
 import gzip
+from collections.abc import Callable
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -24,12 +25,17 @@ def files(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, b
             few = [line for _, lines in islice(sentences, SENTENCES) for line in islice(lines, CANDIDATES)]
         contents[f"{name}.nbest"] = b"".join(few)
     contents["moses.ini"] = (sample / "moses.ini").read_bytes()
-    contents["lm.arpa"] = arpa(contents["train.en"])
+    contents["lm.arpa"] = _arpa(contents["train.en"])
     return contents
 
 
-def arpa(text: bytes) -> bytes:
-    """A model of the words of a text, all alike."""
-    words = sorted({word for word in text.split() if word})
-    unigrams = b"".join(b"-3\t%s\n" % word for word in (b"<unk>", b"<s>", b"</s>", *words))
-    return b"\n\\data\\\nngram 1=%d\n\n\\1-grams:\n%s\n\\end\\\n" % (len(words) + 3, unigrams)
+@pytest.fixture(scope="session")
+def arpa() -> Callable[..., bytes]:
+    """Make a model of the words of a text, all alike, and of less likely ones of another language."""
+    return _arpa
+
+
+def _arpa(text: bytes, foreign: bytes = b"") -> bytes:
+    words = dict.fromkeys(foreign.split(), b"-6") | dict.fromkeys([b"<unk>", *text.split()], b"-2")
+    unigrams = b"".join(b"%s\t%s\t-0.1\n" % (value, word) for word, value in words.items())
+    return b"\n\\data\\\nngram 1=%d\n\n\\1-grams:\n%s\n\\2-grams:\n-1\tder die\n\n\\end\\\n" % (len(words), unigrams)

@@ -8,6 +8,7 @@ import pytest
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
 from rerank.experiment.sets import NbestFiles
+from rerank.recognition.contents import SOME
 from rerank.recognition.roles import Roles, find_roles
 from rerank.recognition.sorting import files_in, sort_files
 
@@ -93,7 +94,15 @@ def test_the_other_direction(roles_of: RolesOf, files: Files) -> None:
     assert roles.dev == NbestFiles(source="dev.en", reference=("dev.de",), nbest="dev.nbest")
     assert roles.train == ParallelFiles(source="train.en", target="train.de")
     assert roles.ngrams == []
-    assert roles.kinds["lm.arpa"] == "n-gram model; its words are those of the source"
+    assert roles.kinds["lm.arpa"] == "n-gram model; of the source language"
+
+
+def test_a_large_model_knows_words_of_the_other_language(
+    roles_of: RolesOf, files: Files, arpa: Callable[..., bytes]
+) -> None:
+    others = b"".join(b"~%d " % number for number in range(SOME))
+    wide = arpa(files["train.de"], foreign=others + files["train.en"])
+    assert roles_of(files | {"wide": wide}).ngrams == ["lm.arpa"]
 
 
 def test_dev_is_the_only_list_with_references(roles_of: RolesOf, files: Files) -> None:
