@@ -1,6 +1,5 @@
 """What a file is, told by the beginning of its content and not by its name."""
 
-import codecs
 import re
 from collections.abc import Sequence
 
@@ -35,7 +34,7 @@ def kind_of(path: str) -> str:
         return COMPILED
     if b"\0" in content:
         return "binary"
-    lines = [without_line_end(line) for line in content.removeprefix(codecs.BOM_UTF8).split(b"\n")]
+    lines = [without_line_end(line) for line in content.split(b"\n")]
     whole = lines[:-1] if len(content) == HEAD and len(lines) > 1 else lines
     filled = [line for line in whole if line.strip(b" \t")]
     return _kind(filled) if filled else "empty"

@@ -152,9 +152,9 @@ def test_of_several_texts_the_corpus_is_that_with_the_words_of_dev(roles_of: Rol
     """And not a longer pair of another kind, nor a shorter pair in the same languages."""
     strange = {
         "fr": files["train.de"].replace(b"e", b"y").replace(b"n", b"q"),
-        "train.up.de": files["train.de"].replace(b"d", b"D"),
-        "log1": b"step done\n" * 500,
-        "log2": b"all well\n" * 500,
+        "another.de": files["train.de"].replace(b"d", b"D"),
+        "log1": b"der step is done\n" * 500,
+        "log2": b"the step is not\n" * 500,
         "few.de": files["train.de"][: files["train.de"].index(b"\n", 5000) + 1],
     }
     strange["few.en"] = b"".join(files["train.en"].splitlines(True)[: strange["few.de"].count(b"\n")])
@@ -215,6 +215,12 @@ NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the la
 def test_what_is_missing(roles_of: RolesOf, files: Files, change: dict[str, str | None], missing: list[str]) -> None:
     changed = files | {name: files[old] for name, old in change.items() if old}
     assert roles_of({name: changed[name] for name in changed if change.get(name, "") is not None}).missing == missing
+
+
+def test_two_references_are_no_source(roles_of: RolesOf, files: Files) -> None:
+    others = {name: content for name, content in files.items() if name != "dev.de"}
+    roles = roles_of(others | {"dev.en2": marked(files["dev.en"], b"truly")})
+    assert roles.missing == [f"dev.nbest: {EXPECTED} dev.en and dev.en2"]
 
 
 def test_a_list_with_a_fault_is_named(roles_of: RolesOf, files: Files) -> None:
