@@ -14,6 +14,7 @@ from moses_io.errors import QUOTED, InputError, printable
 from rerank import __version__
 
 COMMANDS = {
+    "init": "chain.init",
     "run": "chain.run",
     "demo": "chain.demo",
     "apply": "chain.apply",

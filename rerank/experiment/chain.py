@@ -34,7 +34,7 @@ def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, 
     applied to new lists, with models and tables copied into it, or linked to. Without test sets the lines are those of
     tuning and ablation.
     """
-    _check(experiment)
+    check_inputs(experiment)
     stages = [*_stages(experiment, resources), _keep(experiment, link)]
     _make_folder(experiment, stages)
     with locked(experiment.output):
@@ -45,8 +45,13 @@ def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, 
     return next(iter(reports.values())) if reports else gains(_ingredients(experiment, link))
 
 
-def _check(experiment: Experiment) -> None:
-    """Refuse, before the hours of training, what can be seen at once; files are read more than once."""
+def check_inputs(experiment: Experiment) -> None:
+    """Refuse, before the hours of training, what can be seen at once; files are read more than once.
+
+    Raises:
+        InputError: a file is missing, or no plain one; weights cannot be read, a source and its references differ in
+            length, a list has a feature of the experiment already, or kenlm is missing.
+    """
     for path in experiment.files:
         check_plain(path)
     read_weights(experiment.start)

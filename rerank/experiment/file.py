@@ -13,7 +13,7 @@ from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
 from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import UNNAMED, NbestFiles, read_dev, read_tests
-from rerank.experiment.toml import as_table, at, check_keys, path_of, read_toml
+from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
 from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
 from rerank.tuners.table import Tuning
@@ -96,7 +96,15 @@ def read_experiment(path: str) -> Experiment:
     Raises:
         InputError: the file cannot be read, or a key is unknown, missing or of the wrong kind; the key is named.
     """
-    values = read_toml(path)
+    return _checked(read_toml(path), path)
+
+
+def parse_experiment(content: bytes, path: str) -> Experiment:
+    """Check what is to become an experiment file; errors are those of `read_experiment`."""
+    return _checked(parse_toml(content, path), path)
+
+
+def _checked(values: dict[str, Any], path: str) -> Experiment:
     with at(f"{path}: "):
         return _experiment(values, Path(path).resolve().parent)
 

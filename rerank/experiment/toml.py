@@ -22,8 +22,7 @@ def read_toml(path: str) -> dict[str, Any]:
     """Return the table in a file.
 
     Raises:
-        InputError: it is no plain file, too large, not TOML, or has values that no setting has: text with a NUL,
-            whole numbers of more than 64 bits, more than `MOST_LEVELS` tables inside each other.
+        InputError: it is no plain file, or as `parse_toml`.
     """
     check_plain(path)
     try:
@@ -31,6 +30,16 @@ def read_toml(path: str) -> dict[str, Any]:
             content = stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+    return parse_toml(content, path)
+
+
+def parse_toml(content: bytes, path: str) -> dict[str, Any]:
+    """Return the table in the content of a file, which messages name.
+
+    Raises:
+        InputError: it is too large, not TOML, or has values that no setting has: text with a NUL, whole numbers of more
+            than 64 bits, more than `MOST_LEVELS` tables inside each other.
+    """
     if len(content) > MOST_BYTES:
         raise InputError(f"{path}: larger than {MOST_BYTES // 2**10} KB, expected a small file of TOML")
     if max(map(len, content.split(b"\n"))) > LONGEST:

@@ -10,7 +10,7 @@ SECTIONS = ("models", "features", "tuning")
 """Tables that have a header of their own, with an entry a line; the others stand on one line."""
 
 Remarks = Mapping[str, Sequence[str]]
-"""Comments by the key that they stand above; those of the empty key stand at the beginning."""
+"""Comments by the key that they stand above, in `SECTIONS` `TABLE.KEY`; those of the empty key are the first lines."""
 
 
 def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
@@ -19,13 +19,14 @@ def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
     tables = {key: value for key, value in values.items() if key in SECTIONS or isinstance(value, list)}
     for key, value in values.items():
         if key not in tables:
-            blocks[-1] += f"{_remarks(remarks, key)}{_entry(key, value)}"
+            if key in remarks:
+                blocks.append(_remarks(remarks, key))
+            blocks[-1] += _entry(key, value)
     for key, value in tables.items():
         each = [(f"[[{key}]]", table) for table in value] if isinstance(value, list) else [(f"[{key}]", value)]
-        for header, table in each:
-            lines = "".join(_entry(name, entry) for name, entry in table.items())
-            blocks.append(f"{_remarks(remarks, key)}{header}\n{lines}")
-    return "\n".join(blocks)
+        bodies = [f"{header}\n{_lines(key, table, remarks)}" for header, table in each]
+        blocks.append(_remarks(remarks, key) + "\n".join(bodies))
+    return "\n".join(block for block in blocks if block)
 
 
 def moved(values: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
@@ -39,6 +40,10 @@ def _moved(value: Any, old: Path, new: Path) -> Any:
     if isinstance(value, list):
         return [_moved(each, old, new) for each in value]
     return value if os.path.isabs(value) else os.path.relpath(old / value, new)
+
+
+def _lines(key: str, table: Mapping[str, Any], remarks: Remarks) -> str:
+    return "".join(_remarks(remarks, f"{key}.{name}") + _entry(name, entry) for name, entry in table.items())
 
 
 def _remarks(remarks: Remarks, key: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from case import EITHER, REFUSED, Case
+from valid import init_files
 
 BOMB = 50_000_000
 """Bytes of a line in packed files."""
@@ -45,6 +46,7 @@ def readers(valid: Path, nbest: str) -> dict[str, tuple[str, ...]]:
         "explain": ("explain", nbest, *weights, "--sentence", "3"),
         "evaluate": ("evaluate", f"{valid}/dev.en", *reference, "--nbest", nbest),
         "export": ("export", nbest, *reference, *start, *out),
+        "init": ("init", nbest, *init_files(valid), *out),
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from case import EITHER, REFUSED, Case
-from valid import SENTENCES, train_files
+from valid import SENTENCES, init_files, train_files
 
 
 def text_cases(valid: Path) -> Iterator[Case]:
@@ -47,6 +47,8 @@ def readers(valid: Path) -> dict[str, tuple[str, ...]]:
             f"ibm1:{valid}/train.de,text",
             *out,
         ),
+        "target of init": ("init", "text", f"{valid}/nbest", *init_files(valid, but="train.en"), *out),
+        "reference of init": ("init", "text", f"{valid}/nbest", *init_files(valid, but="dev.en"), *out),
         "scores": ("score", nbest, "--source", f"{valid}/dev.de", "--feature", "scores:text", *out),
     }
 

@@ -68,6 +68,12 @@ def train_files(folder: Path) -> list[str]:
     return [word for option, name in names.items() for word in (option, str(folder / name))]
 
 
+def init_files(valid: Path, but: str = "") -> list[str]:
+    """Return the files, but for one, that `init` needs beside a list."""
+    names = ("dev.de", "dev.en", "train.de", "train.en", "moses.ini")
+    return [str(valid / name) for name in names if name != but]
+
+
 def warm_up(valid: Path, folder: Path) -> None:
     """Load and compile what commands need, so that the processes of the cases begin with it."""
     folder.mkdir(exist_ok=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from case import EITHER, REFUSED, Case
+from valid import init_files
 
 BAD = {
     "empty": b"",
@@ -75,4 +76,5 @@ def weight_readers(valid: Path) -> dict[str, tuple[str, ...]]:
         "explain": ("explain", nbest, "--weights", "ini", "--sentence", "0"),
         "validate": ("validate", nbest, "--weights", "ini"),
         "score": ("score", nbest, "--source", f"{valid}/dev.de", "--feature", "rest:ini", *out),
+        "init": ("init", "ini", nbest, *init_files(valid, but="moses.ini"), *out),
     }

@@ -13,6 +13,34 @@ SCALARS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3))
 TABLES = st.dictionaries(TEXTS, VALUES, max_size=3)
 
+TEXT = """\
+# An experiment.
+output = "work"
+
+# Weights are tuned on it.
+dev = { source = "dev.de", reference = ["dev.en", "dev.en2"] }
+
+# Many of them.
+[[test]]
+name = "news"
+source = "news.de"
+
+[[test]]
+name = "talks"
+source = "talks \\"b\\".dé"
+
+# 6,000 pairs
+[models]
+back = { preset = "rnnsearch", right-to-left = true, dropout = 0.2 }
+
+[features]
+# One of us.
+NMT = "neural:back"
+"L M" = "kenlm:x"
+
+[tuning]
+"""
+
 
 @given(TABLES, TABLES, st.lists(TABLES, min_size=1, max_size=3), TEXTS)
 def test_what_is_written_is_read_back(
@@ -23,42 +51,18 @@ def test_what_is_written_is_read_back(
     assert toml.tomllib.loads(written) == values
 
 
-def test_how_it_looks() -> None:
+def test_comments_stand_above_keys_and_entries() -> None:
     values = {
         "output": "work",
-        "test": [{"name": "news", "source": "news.de"}, {"name": "talks", "source": "talks.de"}],
+        "test": [{"name": "news", "source": "news.de"}, {"name": "talks", "source": 'talks "b".dé'}],
         "dev": {"source": "dev.de", "reference": ["dev.en", "dev.en2"]},
         "models": {"back": {"preset": "rnnsearch", "right-to-left": True, "dropout": 0.2}},
-        "features": {"NMT": "neural:back"},
+        "features": {"NMT": "neural:back", "L M": "kenlm:x"},
         "tuning": {},
     }
-    remarks = {"": ["An experiment."], "dev": ["Weights are tuned on it."], "models": ["6,000 pairs"]}
-    assert (
-        write_experiment(values, remarks)
-        == """\
-# An experiment.
-output = "work"
-# Weights are tuned on it.
-dev = { source = "dev.de", reference = ["dev.en", "dev.en2"] }
-
-[[test]]
-name = "news"
-source = "news.de"
-
-[[test]]
-name = "talks"
-source = "talks.de"
-
-# 6,000 pairs
-[models]
-back = { preset = "rnnsearch", right-to-left = true, dropout = 0.2 }
-
-[features]
-NMT = "neural:back"
-
-[tuning]
-"""
-    )
+    remarks = {"": ["An experiment."], "dev": ["Weights are tuned on it."], "test": ["Many of them."]}
+    remarks |= {"models": ["6,000 pairs"], "features.NMT": ["One of us."]}
+    assert write_experiment(values, remarks) == TEXT
 
 
 def test_paths_from_another_folder_lead_to_the_same_files(tmp_path: Path) -> None:

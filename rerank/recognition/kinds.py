@@ -1,0 +1,72 @@
+"""What a file is, told by the beginning of its content and not by its name."""
+
+import re
+from collections.abc import Sequence
+
+from moses_io.errors import Fault
+from moses_io.hypothesis import parse_line
+from moses_io.streams import check_plain, open_input, packing_faults
+from moses_io.text import decode, number, tokens, without_line_end
+
+NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
+ARPA, COMPILED = "n-gram model", "compiled n-gram model"
+"""Kinds of files that experiments read."""
+
+HEAD, LINES = 2**16, 20
+"""Bytes, and of them the first lines, that are looked at."""
+
+_KENLM = b"mmap lm http://kheafield.com/code"
+_EXTRACTOR = (b"FEATURES_TXT_BEGIN", b"SCORES_TXT_BEGIN")
+_LINKS = re.compile(r"[0-9]+-[0-9]+( [0-9]+-[0-9]+)* ?")
+_WEIGHT_SECTION = re.compile(rb"\[weight(-[a-z]+)?\][ \t\r]*")
+
+
+def kind_of(path: str) -> str:
+    """Return what a file is: one of the kinds above, or a few words on another one.
+
+    Raises:
+        InputError: it is no plain file, cannot be read, or what is packed in it is damaged.
+    """
+    check_plain(path)
+    with open_input(path) as stream, packing_faults(path, lambda: 1):
+        content = stream.read(HEAD)
+    if content.startswith(_KENLM):
+        return COMPILED
+    if b"\0" in content:
+        return "binary"
+    lines = [without_line_end(line) for line in content.split(b"\n")]
+    whole = lines[:-1] if len(content) == HEAD and len(lines) > 1 else lines
+    filled = [line for line in whole if line.strip(b" \t")]
+    return _kind(filled) if filled else "empty"
+
+
+def _kind(lines: Sequence[bytes]) -> str:
+    """Tell by lines of which none is blank."""
+    if lines[0].strip(b" \t") == b"\\data\\":
+        return ARPA
+    if b"|||" in lines[0]:
+        return _kind_with_bars(lines[0])
+    uncommented = [line for line in lines if not line.startswith(b"#")]
+    if uncommented and uncommented[0].startswith(b"[") and any(map(_WEIGHT_SECTION.fullmatch, uncommented)):
+        return WEIGHTS
+    if lines[0].startswith(_EXTRACTOR):
+        return "file of Moses' extractor"
+    texts = [decode(line) for line in lines[:LINES]]
+    if all(map(_LINKS.fullmatch, texts)):
+        return "word alignment"
+    rows = [tokens(text) for text in texts]
+    if all(number(token) is not None for row in rows for token in row):
+        return "numbers"
+    if all(len(row) == 3 and number(row[2]) is not None for row in rows):
+        return "lexical table"
+    return TEXT
+
+
+def _kind_with_bars(line: bytes) -> str:
+    try:
+        hypothesis = parse_line(line, 1)
+    except Fault as fault:
+        return f"no n-best list: {fault}"
+    if len(hypothesis.fields) > 3 and hypothesis.total is None:
+        return "no n-best list: the fourth field is no total"
+    return NBEST

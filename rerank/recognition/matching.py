@@ -1,0 +1,86 @@
+"""Which texts belong to a list, and in which of the two languages a text is."""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from itertools import groupby
+
+from rerank.recognition.contents import ListContent, Text, Words, count_words, likeness, share
+
+CORRELATED = 0.5
+"""Least correlation of line lengths of a text with those of candidates that belong to it; it is near 0 for others."""
+
+FOREIGN = 0.85
+"""Words that a source shares with candidates, at most, as a part of those that the references share."""
+
+KNOWN = 1 / 3
+"""Least share of the words of dev that a training text has in the same language."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Texts that belong to a list, by language."""
+
+    sources: tuple[Text, ...]
+    references: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
+class Languages:
+    """The words of dev in both languages."""
+
+    source: Words
+    target: Words
+
+    @classmethod
+    def of(cls, sides: Sides) -> "Languages":
+        """Count the words of the texts of dev."""
+        source, target = (
+            sum((count_words(text.path) for text in texts), Words()) for texts in (sides.sources, sides.references)
+        )
+        return cls(source=source, target=target)
+
+    def is_source(self, known: Set[str]) -> bool:
+        """Tell whether a vocabulary is of the source language, by the words of dev that are in it."""
+        return share(self.source, known) > share(self.target, known)
+
+    def split(self, texts: Sequence[Text]) -> Sides:
+        """Tell the language of texts."""
+        sources = tuple(text for text in texts if self.is_source(count_words(text.path).keys()))
+        return Sides(sources, tuple(text for text in texts if text not in sources))
+
+
+def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:
+    """Return the texts whose lines are as long as the candidates, in their order.
+
+    They have a line for each sentence; more lines where the last sentences have no candidates, as few as possible.
+    """
+    long_enough = sorted((text for text in texts if text.lines >= content.lines), key=lambda text: text.lines)
+    for _, group in groupby(long_enough, key=lambda text: text.lines):
+        if fitting := [text for text in group if likeness(content, text) > CORRELATED]:
+            return fitting
+    return []
+
+
+def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> Sides:
+    """Tell the language of texts of a list by the words that they share with its candidates.
+
+    The references share most; where no text shares clearly less, or there is but one, all are references.
+    """
+    shares = {text: share(content.words, count_words(text.path).keys()) for text in texts}
+    low, high = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
+    middle = (low + high) / 2 if low < FOREIGN * high else 0.0
+    sources = tuple(text for text in texts if shares[text] < middle)
+    return Sides(sources, tuple(text for text in texts if text not in sources))
+
+
+def parallel_groups(texts: Sequence[Text]) -> list[list[Text]]:
+    """Return the groups of two or more texts of equally many lines, the longest first."""
+    by_lines = sorted(texts, key=lambda text: -text.lines)
+    groups = [list(group) for _, group in groupby(by_lines, key=lambda text: text.lines)]
+    return [group for group in groups if len(group) > 1]
+
+
+def closest(words: Words, texts: Sequence[Text]) -> Text | None:
+    """Return the text that has most of the words, if one has enough; of equals the first."""
+    shares = [share(words, count_words(text.path).keys()) for text in texts]
+    return texts[shares.index(max(shares))] if max(shares, default=0.0) > KNOWN else None

@@ -1,0 +1,210 @@
+"""What files are for: the dev set, test sets, the training corpus, start weights and n-gram models."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from features.models.training.request import ParallelFiles
+from moses_io.weights import read_weights
+from rerank.candidates import FeatureSpace
+from rerank.experiment.groups import LONGEST
+from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
+from rerank.recognition.contents import ListContent, Text, read_unigrams
+from rerank.recognition.matching import (
+    Languages,
+    Sides,
+    closest,
+    parallel_groups,
+    split_by_candidates,
+    texts_of,
+)
+from rerank.recognition.sorting import SortedFiles
+
+DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
+"""Parts of a file name that say that a list is that of dev."""
+
+NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
+
+MOST = 3
+"""Files that a message names."""
+
+_ENDINGS = re.compile(r"(\.(gz|bz2|xz|txt|out|list|n?-?best[\w-]*(\.[0-9]+)?))+$")
+"""What the name of a list has behind that of its set."""
+
+
+@dataclass
+class Roles:
+    """What files are for.
+
+    Attributes:
+        kinds: what each file is, by its path; of one that might have been used also why it is not.
+        uses: what the files that are used are for.
+        missing: what an experiment needs and is not there, or cannot be told; if it is empty, all else is there.
+        dev, tests, train, start: as of an `Experiment`.
+        space: dense features of the list of dev.
+        ngrams: n-gram models of the target language.
+    """
+
+    kinds: dict[str, str]
+    uses: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    dev: NbestFiles | None = None
+    space: FeatureSpace | None = None
+    tests: dict[str, NbestFiles] = field(default_factory=dict)
+    train: ParallelFiles | None = None
+    start: str = ""
+    ngrams: list[str] = field(default_factory=list)
+
+    def use(self, path: str, use: str) -> None:
+        """Note what a file is for; the source of two lists is for both."""
+        self.uses[path] = f"{self.uses[path]}, {use}" if path in self.uses else use
+
+    def spare(self, path: str, reason: str) -> None:
+        """Note why a file is not used."""
+        self.kinds[path] += f"; {reason}"
+
+    def lines(self) -> list[str]:
+        """Return a line for each file."""
+        return [f"{path}: {self.uses.get(path, 'not used')} ({kind})" for path, kind in self.kinds.items()]
+
+
+def find_roles(files: SortedFiles) -> Roles:
+    """Tell what each file is for; names count only where dev and test sets are told apart."""
+    roles = Roles(dict(files.kinds))
+    texts = {each.path: texts_of(each, files.texts) for each in files.lists}
+    sides = {each.path: split_by_candidates(each, texts[each.path]) for each in files.lists}
+    dev = _find_dev(files.lists, sides, roles)
+    if dev is not None:
+        roles.space = dev.space
+        roles.dev = _use_set("dev", dev.path, sides[dev.path], roles)
+        languages = Languages.of(sides[dev.path])
+        _find_tests({path: languages.split(texts[path]) for path in texts if path != dev.path}, roles.dev, roles)
+        _find_corpus([text for text in files.texts if text.path not in roles.uses], languages, roles)
+        _find_ngrams(files.ngrams, languages, roles)
+    elif not parallel_groups(files.texts):
+        roles.missing.append(NO_CORPUS)
+    _find_start(files.weights, dev, roles)
+    return roles
+
+
+def _find_dev(lists: Sequence[ListContent], sides: Mapping[str, Sides], roles: Roles) -> ListContent | None:
+    named = [each for each in lists if _says_dev(each.path)]
+    possible = named or [each for each in lists if sides[each.path].sources and sides[each.path].references]
+    if not possible:
+        roles.missing.append("no n-best list with its source and a reference")
+        return None
+    if len(possible) > 1:
+        advice = "give only one of them" if named else "put 'dev' into the name of one"
+        roles.missing.append(f"{_listed([each.path for each in possible])} could each be the list of dev ({advice})")
+        return None
+    dev = possible[0]
+    if fault := _fault_of_dev(sides[dev.path]):
+        roles.missing.append(f"{dev.path}: {fault}")
+        return None
+    return dev
+
+
+def _find_tests(lists: Mapping[str, Sides], dev: NbestFiles, roles: Roles) -> None:
+    """Take lists that have a source for test sets."""
+    tests = []
+    for path, sides in lists.items():
+        fault = _fault(sides)
+        if not fault and sides.sources[0].path == dev.source:
+            fault = "another list of dev"
+        if fault:
+            roles.spare(path, fault)
+        else:
+            tests.append(path)
+    for path in tests:
+        name = UNNAMED if len(tests) == 1 else _name(path, roles.tests)
+        roles.tests[name] = _use_set(name, path, lists[path], roles)
+
+
+def _fault_of_dev(sides: Sides) -> str:
+    """Say why a list with these texts cannot be that of dev, nothing if it can."""
+    if sides.sources and sides.references:
+        return _fault(sides)
+    found = _listed([text.path for text in (*sides.sources, *sides.references)])
+    return f"expected its source and a reference, found {found}"
+
+
+def _fault(sides: Sides) -> str:
+    """Say why a list with these texts cannot be used at all, nothing if it can."""
+    if len(sides.sources) > 1:
+        return f"{_listed([text.path for text in sides.sources])} could each be its source (give only one of them)"
+    return "" if sides.sources else "no source"
+
+
+def _use_set(name: str, path: str, sides: Sides, roles: Roles) -> NbestFiles:
+    """Note what the files of a set are for, and return them."""
+    source, references = sides.sources[0].path, tuple(text.path for text in sides.references)
+    for each, use in ((path, "list"), (source, "source"), *((reference, "reference") for reference in references)):
+        roles.use(each, f"{use} of {name}")
+    return NbestFiles(source=source, reference=references, nbest=path)
+
+
+def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
+    """Take the longest pair of texts in the languages of dev, of several those with most of its words."""
+    for group in parallel_groups(texts):
+        sides = languages.split(group)
+        source, target = closest(languages.source, sides.sources), closest(languages.target, sides.references)
+        if source and target:
+            roles.train = ParallelFiles(source=source.path, target=target.path)
+            roles.use(source.path, "source of the training corpus")
+            roles.use(target.path, "target of the training corpus")
+            return
+    roles.missing.append(NO_CORPUS)
+
+
+def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles) -> None:
+    """Take n-gram models but for those whose words can be read and are of the source language."""
+    for path, compiled in models.items():
+        if not compiled and languages.is_source(read_unigrams(path)):
+            roles.spare(path, "of the source language")
+        else:
+            roles.ngrams.append(path)
+            roles.use(path, "for a feature")
+
+
+def _find_start(weights: Sequence[str], dev: ListContent | None, roles: Roles) -> None:
+    """Take the only weights, or of several those that have a weight for each feature of dev."""
+    possible = list(weights)
+    if len(possible) > 1 and dev is not None:
+        possible = [path for path in weights if _has_all(path, dev)]
+    if len(possible) == 1:
+        roles.start = possible[0]
+        roles.use(roles.start, "start weights")
+    elif not weights:
+        roles.missing.append("no weights that Moses decoded with (moses.ini)")
+    elif dev is not None:
+        has = "each has" if possible else "none has"
+        paths = _listed(possible or weights)
+        roles.missing.append(f"{paths}: {has} a weight for every feature of {dev.path} (give only one of them)")
+
+
+def _has_all(path: str, dev: ListContent) -> bool:
+    """Tell whether a file has as many weights for each dense feature as a list has values."""
+    weights = read_weights(path)
+    return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)
+
+
+def _says_dev(path: str) -> bool:
+    parts = re.split("[^a-z]+", Path(path).name.lower())
+    return any(part in DEV or part.endswith("dev") for part in parts)
+
+
+def _name(path: str, taken: Collection[str]) -> str:
+    """Return a name for a test set, after the file name of its list."""
+    plain = re.sub(r"[^\w.-]", "-", _ENDINGS.sub("", Path(path).name)).lstrip(".-")
+    name = plain.encode()[: LONGEST // 2].decode(errors="ignore") or UNNAMED
+    numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(each for each in numbered if each not in taken and each not in TAKEN)
+
+
+def _listed(paths: Sequence[str]) -> str:
+    """Return some paths for a message, and how many more there are."""
+    more = [f"{len(paths) - MOST} more"] if len(paths) > MOST else []
+    *first, last = [*paths[:MOST], *more] or ["neither"]
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,177 @@
+"""The command `init`, and the file that it writes."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rerank.experiment.chain import check_inputs
+from rerank.experiment.file import Experiment, read_experiment
+from rerank.experiment.sets import NbestFiles
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> Path:
+    """The working folder, with all files in a folder `data`."""
+    (tmp_path / "data").mkdir()
+    for name, content in files.items():
+        (tmp_path / "data" / name).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def sets(folder: Path) -> dict[str, NbestFiles]:
+    return {
+        name: NbestFiles(
+            source=f"{folder}/{name}.de", reference=(f"{folder}/{name}.en",), nbest=f"{folder}/{name}.nbest"
+        )
+        for name in ("dev", "test")
+    }
+
+
+def files_of(experiment: Experiment) -> list[str]:
+    """All files that it names, `..` left out."""
+    return [os.path.normpath(path) for path in (*experiment.files, *experiment.features["LM"].parts)]
+
+
+def test_the_file_names_the_files(folder: Path, command: Command) -> None:
+    status, out, err = command("init", "data")
+    assert (status, out) == (0, b"")
+    told = err.splitlines()
+    assert "data/dev.nbest: list of dev (n-best list, 120 sentences)" in told
+    assert told[-1] == "experiment.toml is written; look at it, then go on with: moses-rerank run experiment.toml"
+    experiment = read_experiment("experiment.toml")
+    check_inputs(experiment)
+    assert experiment.sets == sets(folder / "data")
+    assert experiment.output == folder / "work"
+    assert experiment.features["LM"].parts == [str(folder / "data/lm.arpa")]
+    assert "data/" in Path("experiment.toml").read_text() and str(folder) not in Path("experiment.toml").read_text()
+
+
+@pytest.mark.parametrize("output", ["inner/e.toml", "data/e.toml", "link/e.toml", "-"])
+def test_paths_are_relative_to_the_file(folder: Path, command: Command, output: str) -> None:
+    """Also where its folder is a link; on stdout to the working folder."""
+    (folder / "inner" / "most").mkdir(parents=True)
+    (folder / "link").symlink_to(folder / "inner" / "most")
+    command("init", folder / "data", "--output", "absolute.toml")
+    status, out, _ = command("init", "data", "--output", output)
+    assert status == 0
+    path = Path("stdout.toml" if output == "-" else output)
+    if output == "-":
+        path.write_bytes(out)
+    assert str(folder) not in path.read_text()
+    assert files_of(read_experiment(str(path))) == files_of(read_experiment("absolute.toml"))
+
+
+def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
+    """Lines of a feature or of a test set hold when their `#` is removed."""
+    files = [path for path in (folder / "data").iterdir() if "test" not in path.name]
+    assert command("init", *files)[0] == 0
+    text = Path("experiment.toml").read_text()
+    commented = [line for line in text.splitlines() if line.startswith("# ") and " = " in line]
+    assert len(commented) == 4
+    for line in commented:
+        text = text.replace(line, line.removeprefix("# "))
+    Path("more.toml").write_text(text)
+    before, after = read_experiment("experiment.toml"), read_experiment("more.toml")
+    assert after.features.keys() - before.features.keys() == {"Consensus", "Length", "COMET"}
+    assert (before.tests, list(after.tests)) == ({}, ["test"])
+
+
+def test_several_models_and_test_sets(folder: Path, command: Command) -> None:
+    """Labels that the list of dev has are left out, as are models of the source language."""
+    (folder / "data" / "lm2.arpa").write_bytes(Path("data/lm.arpa").read_bytes())
+    (folder / "data" / "lm3").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
+    (folder / "data" / "news.nbest").write_bytes(Path("data/test.nbest").read_bytes())
+    for path in ("data/dev.nbest", "data/moses.ini"):
+        Path(path).write_bytes(Path(path).read_bytes().replace(b"LM0=", b"LM2="))
+    assert command("init", "data")[0] == 0
+    experiment = read_experiment("experiment.toml")
+    models = {label: each.argument for label, each in experiment.features.items() if each.kind == "kenlm"}
+    assert models == {
+        "LM1": str(folder / "data/lm.arpa"), "LM3": str(folder / "data/lm2.arpa"), "LM4": str(folder / "data/lm3")
+    }  # fmt: skip
+    assert list(experiment.tests) == ["news", "test"]
+    assert Path("experiment.toml").read_text().count("# What is reranked") == 1
+
+
+def test_without_kenlm(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    assert command("init", "data")[0] == 0
+    experiment = read_experiment("experiment.toml")
+    check_inputs(experiment)
+    assert not [each for each in experiment.features.values() if each.kind == "kenlm"]
+    assert "# Left out is kenlm:data/lm.arpa; feature 'kenlm' needs" in Path("experiment.toml").read_text()
+
+
+def test_a_file_that_is_there_stays(folder: Path, command: Command) -> None:
+    (folder / "nowhere.toml").symlink_to("nowhere")
+    (folder / "old.toml").write_text("old")
+    for name in ("nowhere.toml", "old.toml"):
+        message = f"moses-rerank init: {name}: this is there already; name another --output\n"
+        assert command("init", "data", "--output", name) == (2, b"", message)
+    assert (folder / "old.toml").read_text() == "old" and not (folder / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "fault"),
+    [
+        ("data/moses.ini", b"[weight]\nother= 1\n", "data/moses.ini: no feature of the list has a weight here"),
+        ("data/moses.ini", b"[weight]\nLM0= 1 2\n", "data/moses.ini: feature 'LM0' has 1 value in the list and 2"),
+        ("data/moses.ini", b"[weight]\nLM0= x\n", "no weights that Moses decoded with (moses.ini)"),
+        ("data/dev.nbest", b"0 ||| a ||| L= 1 ||| 0\n0 ||| a |||\n", "data/dev.nbest:2: feature 'L' is missing"),
+        ("data/test.nbest", b"0 ||| a |0-0| ||| L= 1 ||| 0\n", "data/test.nbest:1: segmentation marks such as |0-1|"),
+        ("data/dev.nbest", b"0 ||| a ||| NMT= 1 ||| 0\n", "data/dev.nbest: expected its source and a reference"),
+        ("nowhere/x", None, "nowhere/x: No such file or directory"),
+    ],
+)
+def test_faults(folder: Path, command: Command, path: str, content: bytes | None, fault: str) -> None:
+    if content is not None:
+        Path(path).write_bytes(content)
+    status, out, err = command("init", "data", path)
+    assert (status, out) == (2, b"")
+    assert err.splitlines()[-1].startswith(f"moses-rerank init: {fault}")
+    assert err.count("moses-rerank init") == 1
+    assert sorted(each.name for each in folder.iterdir()) == ["data"]
+
+
+def test_a_list_that_was_scored_already(folder: Path, command: Command) -> None:
+    """`run` could not add features of the same names."""
+    Path("data/dev.nbest").write_bytes(Path("data/dev.nbest").read_bytes().replace(b"LM0=", b"NMTltr= 1 LM0="))
+    status, _, err = command("init", "data")
+    assert status == 2
+    assert err.splitlines()[-1].endswith("the list already has a feature 'NMTltr'; name another label")
+    assert not Path("experiment.toml").exists()
+
+
+def test_what_is_no_plain_file_is_left_out(folder: Path, command: Command) -> None:
+    os.mkfifo(folder / "data" / "pipe")
+    assert command("init", "data", "/dev/zero")[0] == 0
+    (folder / "experiment.toml").unlink()
+    told = command("init", "data/pipe", "data")[2].splitlines()
+    assert "data/pipe: not used (a pipe or a device, expected a plain file)" in told
+
+
+def test_a_name_that_toml_cannot_carry(folder: Path, command: Command) -> None:
+    os.rename("data/dev.de", b"data/dev\xff.de")
+    status, _, err = command("init", "data")
+    assert status == 2
+    fault = 'experiment.toml: a path that is no UTF-8, which TOML cannot carry: \'dev = { source = "data/dev\\udcff.de"'
+    assert err.splitlines()[-1].startswith(f"moses-rerank init: {fault}")
+    assert not (folder / "experiment.toml").exists()
+
+
+def test_odd_names(folder: Path, command: Command) -> None:
+    """What TOML must escape, and what features must not take for more than a path."""
+    names = {"dev.de": 'a "b"\\\n.de', "lm.arpa": "lm [x],y=z: #.arpa", "train.en": "é\x7f\u2028.en"}
+    for old, new in names.items():
+        os.rename(f"data/{old}", f"data/{new}")
+    assert command("init", "data")[0] == 0
+    experiment = read_experiment("experiment.toml")
+    check_inputs(experiment)
+    assert experiment.features["LM"].parts == [f"{folder}/data/{names['lm.arpa']}"]
+    assert experiment.dev.source == f"{folder}/data/{names['dev.de']}"
