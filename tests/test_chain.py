@@ -124,6 +124,20 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
     assert done(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
 
 
+def test_models_that_nobody_named(command: Command, experiment: Path) -> None:
+    """The file that a run writes of them is the same experiment."""
+    experiment.write_text(EXPERIMENT.partition("test =")[0])
+    for side in ("de", "en"):
+        train = experiment.parent / f"train.{side}"
+        train.write_bytes(b"".join(train.read_bytes().splitlines(keepends=True)[:40]))
+    status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
+    assert status == 0, err
+    assert done(err)[0] == "choose models and features"
+    status, again, err = command("run", experiment.parent / "work" / "experiment.toml")
+    assert (status, again, done(err)) == (0, out, [])
+    assert done(command("run", experiment)[2]) == []
+
+
 def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
@@ -153,7 +167,7 @@ fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair", SMALL }
     features = 'Both = "ensemble:pair/forward,fertile/forward"\nBack = "neural:fertile/backward"'
     text = EXPERIMENT.replace('[features]\nNMT = "neural:forward"', f"{models}\n[features]\n{features}")
     experiment.write_text("\n".join(line for line in text.split("\n") if not line.startswith("forward")))
-    status, _, err = command("run", experiment, "--device", "cpu")
+    status, _, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert done(err)[:3] == ["train pair", "train fertile", "score dev Both"]
     assert {path.name for path in (experiment.parent / "work" / "models" / "pair").iterdir()} == {"forward", "backward"}
@@ -305,7 +319,6 @@ def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
     experiment = sample_experiment(str(tmp_path))
     paths = [experiment.start, experiment.train.source, experiment.train.target]
     paths += [path for part in experiment.sets.values() for path in part.files]
-    paths += [request.argument for request in experiment.features.values() if request.kind == "kenlm"]
     assert all(Path(path).is_file() for path in paths)
     assert experiment.output == tmp_path
 

@@ -1,6 +1,7 @@
 """An experiment: a TOML file that names corpora, lists, models and features, and the stages that follow from it."""
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,13 +91,13 @@ class Experiment:
         return self.result(f"report.{suffix}" if test == UNNAMED else f"{test}.report.{suffix}")
 
 
-def read_experiment(path: str) -> Experiment:
-    """Read and check an experiment file.
+def read_experiment(path: str, output: str = "") -> Experiment:
+    """Read and check an experiment file; another folder of results, if there is one, takes the place of the file's.
 
     Raises:
         InputError: the file cannot be read, or a key is unknown, missing or of the wrong kind; the key is named.
     """
-    return _checked(read_toml(path), path)
+    return _checked(read_toml(path) | ({"output": os.path.abspath(output)} if output else {}), path)
 
 
 def parse_experiment(content: bytes, path: str) -> Experiment:
