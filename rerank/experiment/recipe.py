@@ -17,10 +17,11 @@ FEWEST_EPOCHS, MOST_EPOCHS = 3, 8
 FEWEST_UPDATES = 1_500
 """Updates below which batches are halved."""
 
-MOST_UNKNOWN = 0.06
-"""Share of unknown words of dev, of either side, up to which whole words are taken."""
+MOST_UNKNOWN, MOST_WORDS = 0.12, 15_000
+"""Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
 
 PIECES = 4_000
+"""Pieces of words that models read else."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +37,17 @@ def find_recipe(corpus: Corpus) -> Recipe:
     """Return what gives the best translations within some ten minutes of two cores; docs/results.md has the figures."""
     words = corpus.target.words + corpus.pairs
     epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, WORDS // words))
-    pieces = max(corpus.source.unknown, corpus.target.unknown) > MOST_UNKNOWN
     settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs}
     if epochs < MOST_EPOCHS // 2:
         settings["dropout"] = 0.2
     if epochs * corpus.pairs < FEWEST_UPDATES * Training().batch:
         settings["batch"] = Training().batch // 2
-    if pieces:
+    if any(side.unknown > MOST_UNKNOWN or side.vocabulary > MOST_WORDS for side in (corpus.source, corpus.target)):
         settings["bpe"] = PIECES
     return Recipe(
         models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
         features={"NMTltr": "neural:left-to-right", "NMTrtl": "neural:right-to-left"},
-        remarks=_remarks(corpus, "pieces of words" if pieces else "whole words", epochs * words),
+        remarks=_remarks(corpus, "pieces of words" if "bpe" in settings else "whole words", epochs * words),
     )
 
 

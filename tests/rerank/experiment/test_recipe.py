@@ -34,10 +34,11 @@ def test_the_smaller_the_corpus_the_more_often_it_is_read() -> None:
     assert (epochs[0], epochs[-1]) == (MOST_EPOCHS, FEWEST_EPOCHS)
 
 
-def test_many_unknown_words_make_pieces() -> None:
+def test_many_words_or_many_unknown_ones_make_pieces() -> None:
     assert all("bpe" not in model for model in find_recipe(corpus(9_000)).models.values())
     rich = find_recipe(corpus(9_000, unknown=0.194))
-    assert all(model["bpe"] > 0 for model in rich.models.values())
+    for recipe in (rich, find_recipe(corpus(100_000))):
+        assert all(model["bpe"] > 0 for model in recipe.models.values())
     assert any("19.4 % in the source" in remark for remark in rich.remarks)
 
 
