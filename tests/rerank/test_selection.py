@@ -94,3 +94,18 @@ def test_an_id_far_beyond_all_others_is_no_reason_to_write_for_ever(command: Com
     status, _, err = command("rerank", near, "--weights", weights, "--sentences", 10**17, *blank)
     assert (status, "near, at its end: 99999999999999999 sentences before" in err) == (2, True)
     assert command("rerank", near, "--weights", weights, "--sentences", 1001, *blank)[1] == b"a\n" + b"\n" * 1000
+
+
+def test_the_new_totals_lead_other_tools_to_the_same_choice(command: Command, sample: Path, tmp_path: Path) -> None:
+    """As topbest.py of Moses reads a list: the first of the highest fourth fields of each sentence."""
+    weights = tmp_path / "weights.ini"
+    weights.write_text((sample / "moses.ini").read_text().replace("LM0= ", "LM0= -"))
+    output, nbest = tmp_path / "out", tmp_path / "nbest"
+    command("rerank", sample / "dev.nbest.gz", "--weights", weights, "--output", output, "--nbest", nbest)
+    highest: dict[str, tuple[float, str]] = {}
+    for line in nbest.read_text().splitlines():
+        sentence, text, _, total, *_ = (field.strip(" ") for field in line.split("|||"))
+        if sentence not in highest or float(total) > highest[sentence][0]:
+            highest[sentence] = (float(total), text)
+    assert [text for _, text in highest.values()] == output.read_text().splitlines()
+    assert len(highest) == 400
