@@ -124,8 +124,9 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
     assert done(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
 
 
-def test_models_that_nobody_named(command: Command, experiment: Path) -> None:
+def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that a run writes of them is the same experiment."""
+    monkeypatch.setattr("rerank.experiment.recipe.BUDGET", 1000)
     experiment.write_text(EXPERIMENT.partition("test =")[0])
     for side in ("de", "en"):
         train = experiment.parent / f"train.{side}"

@@ -98,7 +98,7 @@ def _write(text: str, path: str) -> None:
 
 
 def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
-    dev = experiment.parallel_dev
+    dev = experiment.dev.texts
     files = TrainingFiles(corpus=experiment.train, dev=dev)
     folder, start = experiment.result(f"models/{name}"), _model_path(experiment, entry.start) if entry.start else ""
     settings = {

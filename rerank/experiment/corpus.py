@@ -16,11 +16,13 @@ class Side:
     Attributes:
         words: of the training text.
         vocabulary: different words that are frequent enough for a model of whole words.
+        letters: different ones of all words.
         unknown: share of the words of dev that are not in it, 0 … 1.
     """
 
     words: int
     vocabulary: int
+    letters: int
     unknown: float
 
 
@@ -47,4 +49,5 @@ def _side(training: list[str], dev: list[str]) -> Side:
     known = {word for word, count in counts.items() if count >= Training().frequency}
     words = [word for line in dev for word in tokens(line)]
     unknown = sum(word not in known for word in words) / max(1, len(words))
-    return Side(words=counts.total(), vocabulary=len(known), unknown=unknown)
+    letters = len({letter for word in counts for letter in word})
+    return Side(words=counts.total(), vocabulary=len(known), letters=letters, unknown=unknown)

@@ -24,6 +24,9 @@ from rerank.tuning.tune import FOLDS, Caution
 KEYS = ("output", "start", "train", "dev", "test", "models", "features", "tuning")
 """Keys of an experiment file."""
 
+HEAD = ("Written anew by each run of an experiment that names no models and features: copy it to change it.",)
+"""Comment above the experiment in full."""
+
 
 @dataclass(frozen=True)
 class ModelEntry:
@@ -66,11 +69,6 @@ class Experiment:
     def sets(self) -> dict[str, NbestFiles]:
         """All lists by the names of their sets, dev first."""
         return {"dev": self.dev, **self.tests}
-
-    @property
-    def parallel_dev(self) -> ParallelFiles:
-        """The texts of dev as a training takes them, with the first of the references."""
-        return ParallelFiles(source=self.dev.source, target=self.dev.reference[0])
 
     @property
     def files(self) -> list[str]:
@@ -133,12 +131,14 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
 
 def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
     """Choose models and features by looking at the corpus and dev."""
-    plain = _experiment({**values, "features": {}}, folder)
-    recipe = find_recipe(look_at(plain.train, plain.parallel_dev))
-    chosen = {"models": recipe.models, "features": recipe.features, "tuning": values.get("tuning", {})}
-    files = moved(values, folder, plain.output)
-    text = write_experiment({**files, "output": ".", **chosen}, {"models": recipe.remarks})
-    return dataclasses.replace(_experiment({**values, **chosen}, folder), text=text)
+    train, dev = _corpus(as_table(values.get("train", {}), "train"), folder), read_dev(values.get("dev", {}), folder)
+    recipe = find_recipe(look_at(train, dev.texts))
+    experiment = _experiment({**values, "models": recipe.models, "features": recipe.features}, folder)
+    tables = {"models": recipe.models, "features": recipe.features}
+    tables |= {"tuning": values["tuning"]} if "tuning" in values else {}
+    files = moved(values, folder, experiment.output)
+    text = write_experiment({**files, "output": ".", **tables}, {"": HEAD, "models": recipe.remarks})
+    return dataclasses.replace(experiment, text=text)
 
 
 def _tuning(values: dict[str, Any], new: bool) -> TuningEntry:

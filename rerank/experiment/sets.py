@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
 from rerank.experiment.groups import check_name
 from rerank.experiment.toml import as_table, check_keys, path_of
@@ -24,6 +25,11 @@ class NbestFiles:
     source: str
     reference: tuple[str, ...]
     nbest: str
+
+    @property
+    def texts(self) -> ParallelFiles:
+        """What a training takes, with the first of the references."""
+        return ParallelFiles(source=self.source, target=self.reference[0])
 
     @property
     def files(self) -> list[str]:

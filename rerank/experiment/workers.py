@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import takewhile
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -159,7 +160,7 @@ def _gpus() -> list[str]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
         return [str(number) for number, _ in enumerate(GPUS.glob("*"))]
-    return named.split(",") if named else []
+    return list(takewhile(lambda name: name != "-1", named.split(","))) if named else []
 
 
 @contextmanager

@@ -17,7 +17,10 @@ def parallel(write: Write, name: str, source: str, target: str) -> ParallelFiles
 def test_words_that_dev_has_and_training_hardly_has_are_unknown(write: Write) -> None:
     train = parallel(write, "train", "a b a\nb\u00a0c a\n", "x y\nx y y z\n")
     dev = parallel(write, "dev", "a b c\na\n", "x\nz\n")
-    source, target = Side(words=5, vocabulary=1, unknown=0.5), Side(words=6, vocabulary=2, unknown=0.5)
+    source, target = (
+        Side(words=5, vocabulary=1, letters=4, unknown=0.5),
+        Side(words=6, vocabulary=2, letters=3, unknown=0.5),
+    )
     assert look_at(train, dev) == Corpus(pairs=2, source=source, target=target)
 
 

@@ -1,14 +1,16 @@
 import dataclasses
+import math
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from moses_io.errors import InputError
 from rerank.experiment.corpus import Corpus, Side
 from rerank.experiment.file import Experiment, read_experiment
-from rerank.experiment.recipe import FEWEST_EPOCHS, MOST_EPOCHS, find_recipe
+from rerank.experiment.recipe import BUDGET, EPOCHS, FEWEST_UPDATES, PIECES, find_recipe
 
 FILES = """\
 output = "work/results"
@@ -18,28 +20,35 @@ dev = {{ source = "{sample}/dev.de", reference = "{sample}/dev.en", nbest = "{sa
 """
 
 
-def corpus(pairs: int, unknown: float = 0.01) -> Corpus:
-    side = Side(words=12 * pairs, vocabulary=pairs // 4, unknown=0.01)
+def corpus(pairs: int, unknown: float = 0.01, letters: int = 60) -> Corpus:
+    side = Side(words=12 * pairs, vocabulary=pairs // 4, letters=letters, unknown=0.01)
     return Corpus(pairs=pairs, source=dataclasses.replace(side, unknown=unknown), target=side)
 
 
-def epochs_of(pairs: int) -> int:
-    (epochs,) = {model["epochs"] for model in find_recipe(corpus(pairs)).models.values()}
-    return int(epochs)
+def settings_of(made: Corpus) -> dict[str, Any]:
+    one, other = find_recipe(made).models.values()
+    assert other == {**one, "right-to-left": True}
+    return one
 
 
-def test_the_smaller_the_corpus_the_more_often_it_is_read() -> None:
-    epochs = [epochs_of(pairs) for pairs in (10, 5_000, 10_000, 20_000, 30_000, 10**7)]
-    assert epochs == sorted(epochs, reverse=True)
-    assert (epochs[0], epochs[-1]) == (MOST_EPOCHS, FEWEST_EPOCHS)
+@pytest.mark.parametrize("pairs", [10, 300, 5_000, 6_000, 10_000, 29_000, 60_000, 200_000, 10**7])
+def test_a_model_reads_as_much_as_the_budget_has(pairs: int) -> None:
+    """Small corpora are read as often as the least updates take, large ones not even once."""
+    settings = settings_of(corpus(pairs))
+    updates = settings.get("updates", settings["epochs"] * math.ceil(pairs / settings.get("batch", 32)))
+    words = min(updates * settings.get("batch", 32), settings["epochs"] * pairs) * 13
+    assert words <= BUDGET
+    assert updates >= FEWEST_UPDATES
+    assert settings["epochs"] >= EPOCHS or words > BUDGET / 2
+    assert ("updates" in settings) == (pairs * 13 > BUDGET)
 
 
 def test_many_words_or_many_unknown_ones_make_pieces() -> None:
-    assert all("bpe" not in model for model in find_recipe(corpus(9_000)).models.values())
-    rich = find_recipe(corpus(9_000, unknown=0.194))
-    for recipe in (rich, find_recipe(corpus(100_000))):
-        assert all(model["bpe"] > 0 for model in recipe.models.values())
-    assert any("19.4 % in the source" in remark for remark in rich.remarks)
+    assert "bpe" not in settings_of(corpus(9_000))
+    assert settings_of(corpus(100_000))["bpe"] == settings_of(corpus(9_000, unknown=0.194))["bpe"] == PIECES
+    assert settings_of(corpus(900, unknown=0.194))["bpe"] == 900
+    assert settings_of(corpus(9_000, unknown=0.194, letters=3_000))["bpe"] == 6_000
+    assert any("19.4 % in the source" in remark for remark in find_recipe(corpus(9_000, unknown=0.194)).remarks)
 
 
 @pytest.fixture
@@ -55,7 +64,9 @@ def files(experiment: Experiment) -> list[str]:
 
 
 def test_what_is_written_in_full_is_the_same_experiment(folder: Path) -> None:
-    tables = '\n[[test]]\nname = "news"\nsource = "news.de"\nnbest = "news.nbest"\n\n[tuning]\nseed = 7\n'
+    tables = (
+        '\n[[test]]\nname = "news"\nsource = "news.de"\nnbest = "news.nbest"\n\n[tuning]\nseed = 7\nfallback = true\n'
+    )
     (folder / "e.toml").write_text((folder / "e.toml").read_text() + tables)
     experiment = read_experiment(str(folder / "e.toml"))
     assert {each.parts[0] for each in experiment.features.values()} == set(experiment.models) != set()

@@ -156,3 +156,5 @@ def test_models_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [jobs_for(models, "auto") for models in (0, 1, 3, 9)] == [1, 1, 3, 4]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     assert [jobs_for(9, device) for device in ("auto", "cuda", "cpu")] == [2, 2, 4]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert jobs_for(9, "auto") == 4
