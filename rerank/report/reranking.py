@@ -16,6 +16,7 @@ from rerank.report.page import page
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.worth import lines
 from rerank.tuning.ablation import read_worth
+from rerank.weights import kept_start
 
 
 class RerankingFiles(NamedTuple):
@@ -54,8 +55,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     references = [[filters(line) for line in lines] for lines in read_references(files.references)]
     changes = find_changes(files.scored, read_weights(files.weights), source, references, before, after, filters)
     worth = lines(read_worth(files.ablation)) if files.ablation else []
-    kept = [line[2:] for line in read_lines(files.weights) if line.startswith("# the start weights")]
-    beside = [*worth, *kept]
+    beside = [*worth, *kept_start(files.weights)]
     text = [
         *table(evaluation),
         summary(changes, len(source)),
