@@ -85,17 +85,3 @@ def _row(regression: Regression, values: dict[str, float]) -> Array:
     if unknown := [name for name in regression.names if name not in values]:
         raise InputError(f"confidence was fitted with {shown(unknown[0])}, which is no predictor of this version")
     return np.array([[values[name] for name in regression.names]])
-
-
-@dataclass(frozen=True)
-class ConfidentJudge:
-    """Estimates each choice, and keeps Moses' where the change helps less likely than `keep_unless`, 0 … 1."""
-
-    confidence: Confidence
-    keep_unless: float = 0.0
-
-    def __call__(self, ranking: Ranking) -> Ranking:
-        """Return the ranking with its estimate; errors are those of `Confidence.check`."""
-        estimate = self.confidence.estimate(self.confidence.predictors(ranking))
-        kept = estimate.helped is not None and estimate.helped < self.keep_unless
-        return ranking._replace(estimate=estimate, kept=kept)

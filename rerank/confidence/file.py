@@ -19,6 +19,7 @@ from rerank.confidence.predictors import FeatureUnits
 from rerank.confidence.regression import SIGNATURE, Regression
 
 FORMAT = 1
+CONFIDENCE = "confidence.json"
 
 _FIELDS = ("mean", "deviation", "coefficient")
 
@@ -68,6 +69,8 @@ def read_confidence(path: str) -> Confidence:
         units = FeatureUnits(dense, np.array([_number(value) for value in values["deviations"]]))
         if len(units.spread) != len(units.names):
             raise ValueError(f"{len(units.spread)} deviations of {len(units.names)} values")
+        if values["alone"] not in values["quality"]["predictors"]:
+            raise ValueError(f"{shown(values['alone'])} is no predictor of the expected score")
         return Confidence(
             metric=str(values["metric"]),
             weights=str(values["weights"]),
@@ -81,7 +84,7 @@ def read_confidence(path: str) -> Confidence:
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         fault = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise InputError(f"{path}: not as `moses-rerank run` wrote it ({shown(fault)})") from None
+        raise InputError(f"{path}: not as `moses-rerank run` wrote it ({fault})") from None
 
 
 def _read(values: Mapping[str, Any]) -> Regression:
