@@ -119,11 +119,13 @@ def _choices(problem: Problem, lists: Lists, totals: Array, units: FeatureUnits)
     places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
     found: list[Predictors] = [Predictors({}, {})] * len(places)
     decoded = np.zeros(len(places), dtype=np.int64)
-    for sentence_list in pool(lists.nbest):
-        place = places[sentence_list.sentence]
-        start, end = candidates.offsets[place : place + 2]
-        found[place] = predictors(sentence_list, totals[start:end], units)
-        decoded[place] = start + sentence_list.decoded
+    with progress_bar("see choices", len(places)) as bar:
+        for sentence_list in pool(lists.nbest):
+            place = places[sentence_list.sentence]
+            start, end = candidates.offsets[place : place + 2]
+            found[place] = predictors(sentence_list, totals[start:end], units)
+            decoded[place] = start + sentence_list.decoded
+            bar.advance(1, "")
     of_choice = tuple(found[0].choice)
     of_change = tuple(next((each.change for each in found if each.change), {}))
     change = np.array([[each.change.get(name, 0) for name in of_change] for each in found])  # (n, Q)

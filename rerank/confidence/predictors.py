@@ -92,11 +92,15 @@ def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> 
     text, before = own[choice], own[decoded]
     length = max(1, len(listed[text].words))
     of_choice = _of_totals(candidates, totals, choice, [place == text for place in own])
+    moses = candidates.hypotheses[choice].total or 0.0
     of_choice |= {
         "texts": float(np.log(len(listed))),
         "length": float(np.log1p(length)),
         "shortness": 1 / length,
+        "letters per word": sum(map(len, listed[text].words)) / length,
         "total per word": totals[choice] / length,
+        "Moses' total": moses,
+        "Moses' total per word": moses / length,
     }
     of_change = {"total over Moses' choice": float(totals[choice] - totals[decoded])}
     for scale in SCALES:

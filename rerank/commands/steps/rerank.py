@@ -38,12 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Rerank."""
-    from rerank.confidence.judging import read_judge
     from rerank.selection import read_holes, rerank
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
     outputs, wanted = read_outputs(arguments), arguments.confidence or arguments.keep_unless is not None
     if bool(wanted) != bool(arguments.estimator):
         raise InputError("--confidence and --keep-unless need --estimator, and --estimator one of them")
-    judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless) if wanted else None
+    judge = None
+    if wanted:
+        from rerank.confidence.judging import read_judge
+
+        judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless)
     rerank(arguments.nbest, arguments.weights, holes, outputs, judge)

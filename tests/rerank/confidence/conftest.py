@@ -34,11 +34,11 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     folder, rng = tmp_path_factory.mktemp("confidence"), np.random.default_rng(1)
     lines, references, metric = [], [], Metric("bleu")
     for sentence in range(SENTENCES):
-        words = [f"w{number}" for number in rng.integers(0, 30, rng.integers(5, 12))]
+        words = [f"w{number}" for number in rng.integers(10, 40, rng.integers(5, 12))]
         references.append(" ".join(words))
         count, skill = metric.counter([references[-1]]), rng.random()
         for place in range(CANDIDATES):
-            text = " ".join(word if rng.random() < skill else "wrong" for word in words)
+            text = " ".join(word if rng.random() < skill else "bad" for word in words)
             score = float(metric.formula.smoothed(np.array([count(text)]))[0])
             features = (
                 f"Known= {(score + rng.normal(0, 0.2)) * len(words):.6f} Noise= {rng.normal():.6f} {rng.normal():.6f}"

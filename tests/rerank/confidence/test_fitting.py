@@ -11,10 +11,14 @@ from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence, write_confidence
+from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.confidence.judging import ConfidentJudge, read_judge
 from rerank.confidence.measured import measure
 from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
 from rerank.selection import LinearModel, Ranking
+from rerank.tuning.settings import settle
+from rerank.tuning.tuning_set import Lists
 
 Command = Callable[..., tuple[int, bytes, str]]
 Altered = Callable[[dict[str, Any]], Path]
@@ -37,6 +41,32 @@ def test_what_is_read_estimates_as_what_was_written(fitted: Any, tmp_path: Path)
     confidence = read_confidence(str(fitted.confidence))
     write_confidence(str(tmp_path / "again"), confidence)
     assert (tmp_path / "again").read_bytes() == fitted.confidence.read_bytes()
+
+
+def refit(fitted: Any, nbest: Path, weights: Path, folder: Path) -> Path:
+    lists = Lists([str(nbest)], [str(fitted.reference)], Filters(""))
+    files = DevFiles(lists, str(fitted.weights.with_name("start.ini")), str(weights))
+    fit_confidence(files, settle({"tuner": "expected"}), 4, str(folder / "again"))
+    return folder / "again"
+
+
+def test_the_order_of_sentences_makes_no_difference(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
+    lines = fitted.nbest.read_text().splitlines(keepends=True)
+    turned = write("turned", "".join(sorted(lines, key=lambda line: -int(line.split(" ")[0]))))
+    assert refit(fitted, turned, fitted.weights, tmp_path).read_bytes() == fitted.confidence.read_bytes()
+
+
+def test_few_sentences_and_weights_that_were_kept(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
+    """The mean is all that is told, and it is that of what the kept weights choose."""
+    few = write("few", "".join(fitted.nbest.read_text().splitlines(keepends=True)[:30]))
+    kept = write("kept.ini", "# the start weights are kept: nothing helps\n[weight]\nKnown= 0\nNoise= 1 0\n")
+    confidence = read_confidence(str(refit(fitted, few, kept, tmp_path)))
+    model, count = LinearModel(read_weights(str(kept)), "kept"), Metric("bleu")
+    references = fitted.reference.read_text().splitlines()
+    chosen = [Ranking(each, model.scores(each)).best.text for each in read_nbest(str(few))]
+    statistics = [count.counter([one])(text) for one, text in zip(references, chosen, strict=False)]
+    assert confidence.quality.intercept == pytest.approx(100 * count.formula.smoothed(np.array(statistics)).mean())
+    assert not confidence.quality.coefficients.any()
 
 
 def test_measured_on_the_same_sentences(fitted: Any) -> None:

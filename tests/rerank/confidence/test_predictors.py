@@ -28,7 +28,9 @@ def test_by_hand() -> None:
     texts = np.array([shares[0], probability, shares[3]])
     expected = {
         "lead": math.log1p(2.0), "above the mean": 3 - 4.5 / 4, "place by Moses": math.log(2), "texts": math.log(3),
-        "length": math.log1p(4), "shortness": 0.25, "total per word": 0.75, "probability, scale 1": probability,
+        "length": math.log1p(4), "shortness": 0.25, "total per word": 0.75, "letters per word": 1,
+        "Moses' total": -2, "Moses' total per word": -0.5,
+        "probability, scale 1": probability,
         "entropy, scale 1": -(texts * np.log(texts)).sum(), "L per word": -0.5, "T:1 per word": 0.75,
         "L is the best": 1.0, "T:2 is the best": 0.0,
         "posterior of 1-grams, scale 1": (3 * (shares[0] + probability) + probability) / 4,
