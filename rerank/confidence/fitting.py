@@ -57,7 +57,7 @@ class _Choices:
 
     def fit(self, sentences: Integers) -> tuple[Regression, Regression]:
         """Fit the expected score, and whether changes helped, on some of the sentences."""
-        told = sentences[(self.changed[sentences]) & (self.gains[sentences] != 0)]  # (told,)
+        told = sentences[self.changed[sentences] & (self.gains[sentences] != 0)]  # (told,)
         quality = fit_ridge(self.names[0], self.choice[sentences], self.reached[sentences])
         return quality, fit_logistic(self.names[1], self.change[told], (self.gains[told] > 0).astype(float))
 
@@ -108,9 +108,11 @@ def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
 
 def _spread(candidates: Candidates, scores: Array) -> float:
     """Return the standard deviation of scores (N,) within sentences; 1 where they do not vary."""
-    counts = np.diff(candidates.offsets)  # (n,)
-    means = np.add.reduceat(scores, candidates.offsets[:-1]) / counts  # (n,)
-    return float(np.sqrt(((scores - np.repeat(means, counts)) ** 2).mean())) or 1.0  # ()
+    counts, starts = np.diff(candidates.offsets), candidates.offsets[:-1]  # (n,), (n,)
+    if (np.maximum.reduceat(scores, starts) == np.minimum.reduceat(scores, starts)).all():
+        return 1.0
+    means = np.add.reduceat(scores, starts) / counts  # (n,)
+    return float(np.sqrt(((scores - np.repeat(means, counts)) ** 2).mean()))  # ()
 
 
 def _choices(problem: Problem, lists: Lists, totals: Array, units: FeatureUnits) -> _Choices:

@@ -57,9 +57,9 @@ def test_the_order_of_sentences_makes_no_difference(fitted: Any, tmp_path: Path,
 
 
 def test_few_sentences_and_weights_that_were_kept(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
-    """The mean is all that is told, and it is that of what the kept weights choose."""
+    """The mean is all that is told, and it is that of what the kept weights choose: the first of equals."""
     few = write("few", "".join(fitted.nbest.read_text().splitlines(keepends=True)[:30]))
-    kept = write("kept.ini", "# the start weights are kept: nothing helps\n[weight]\nKnown= 0\nNoise= 1 0\n")
+    kept = write("kept.ini", "# the start weights are kept: nothing helps\n[weight]\nKnown= 0\nNoise= 0 0\n")
     confidence = read_confidence(str(refit(fitted, few, kept, tmp_path)))
     model, count = LinearModel(read_weights(str(kept)), "kept"), Metric("bleu")
     references = fitted.reference.read_text().splitlines()
@@ -67,6 +67,7 @@ def test_few_sentences_and_weights_that_were_kept(fitted: Any, tmp_path: Path, w
     statistics = [count.counter([one])(text) for one, text in zip(references, chosen, strict=False)]
     assert confidence.quality.intercept == pytest.approx(100 * count.formula.smoothed(np.array(statistics)).mean())
     assert not confidence.quality.coefficients.any()
+    assert confidence.spread == 1
 
 
 def test_measured_on_the_same_sentences(fitted: Any) -> None:
