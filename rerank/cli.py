@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import itertools
 import os
 import re
 import sys
@@ -33,8 +34,8 @@ COMMANDS = {
 """Modules of `rerank.commands`: each has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status or None."""
 
 
-OUTPUTS = ("output", "reranked")
-"""Arguments of commands that name what they write."""
+OUTPUTS = {"output": "--output", "reranked": "--nbest", "confidence": "--confidence"}
+"""Arguments of commands that name what they write, and how these are called."""
 
 LONGEST = 500
 """Letters of a line that tells of a fault."""
@@ -106,12 +107,14 @@ def _keep_closed_streams() -> None:
 def _check_outputs(parsed: argparse.Namespace) -> None:
     """Refuse to write over a file that the command reads, by whatever name, or to write two things to one place."""
     paths = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed).items()}
-    outputs = [path for name in OUTPUTS for path in paths.get(name, []) if path is not None]
+    named = [(flag, path) for name, flag in OUTPUTS.items() for path in paths.get(name, []) if path is not None]
+    outputs = [path for _, path in named]
     inputs = [path for name, values in paths.items() if name not in OUTPUTS for path in values if isinstance(path, str)]
     if any("\0" in path for path in (*inputs, *outputs)):
         raise InputError("a name has a NUL in it, which no file can have")
-    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
-        raise InputError("--output and --nbest name the same place")
+    for (one, path), (other, same) in itertools.combinations(named, 2):
+        if os.path.realpath(path) == os.path.realpath(same):
+            raise InputError(f"{one} and {other} name the same place")
     for output in outputs:
         for path in inputs:
             if os.path.isfile(path) and os.path.exists(output) and os.path.samefile(path, output):

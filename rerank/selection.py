@@ -1,7 +1,6 @@
 """Selection: weights choose the best candidate of each sentence; one line a source sentence, always."""
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
@@ -19,7 +18,7 @@ from moses_io.weights import Weights, read_weights
 from rerank import __version__
 from rerank.candidates import FeatureSpace
 from rerank.collecting import collect, dense_features
-from rerank.weights import unused_weights
+from rerank.weights import fingerprint, unused_weights
 
 MOST_MISSING = 10_000_000
 """Sentences without candidates, one after the other, that are filled."""
@@ -99,16 +98,43 @@ class LinearModel:
             warn(f"feature {shown(name)} has no weight in {self._path} and counts 0")
 
 
+class Estimate(NamedTuple):
+    """How good a choice is expected to be, and how likely it is better than Moses' choice.
+
+    Attributes:
+        expected: score of the sentence, 0 … 100.
+        helped: probability, 0 … 1; None where the texts agree.
+    """
+
+    expected: float
+    helped: float | None
+
+    @property
+    def line(self) -> bytes:
+        """Both numbers with a tab between."""
+        return f"{self.expected:.2f}\t{'' if self.helped is None else f'{self.helped:.4f}'}\n".encode()
+
+
 class Ranking(NamedTuple):
-    """The candidates of a sentence and their scores, (candidates,) by the linear model."""
+    """The candidates of a sentence.
+
+    Attributes:
+        candidates: as the list has them.
+        scores: (candidates,) by the linear model.
+        estimate: of the candidate with the highest score, if there is one.
+        kept: whether Moses' choice is kept although another candidate scores higher.
+    """
 
     candidates: SentenceList
     scores: Array
+    estimate: Estimate | None = None
+    kept: bool = False
 
     @property
     def best(self) -> Hypothesis:
         """The candidate that is chosen; of equal scores the first in the list."""
-        return self.candidates.hypotheses[int(np.argmax(self.scores))]
+        place = self.candidates.decoded if self.kept else int(np.argmax(self.scores))
+        return self.candidates.hypotheses[place]
 
     @property
     def order(self) -> list[int]:
@@ -117,22 +143,33 @@ class Ranking(NamedTuple):
         return order
 
 
+Judge = Callable[[Ranking], Ranking]
+"""Adds an estimate to a ranking, and decides whether Moses' choice is kept."""
+
+
 @dataclass(frozen=True)
 class Outputs:
-    """Where choices go: `text`, a line a sentence; `nbest`, the list best first; of it the `most` best, or all."""
+    """Where choices go.
+
+    Attributes:
+        text: a line a sentence.
+        nbest: the list best first.
+        most: candidates of a sentence in it, the best ones; 0 for all.
+        confidence: the line of an `Estimate` a sentence, a lone tab for one without candidates.
+    """
 
     text: str
     nbest: str | None = None
     most: int = 0
+    confidence: str | None = None
 
 
-def rerank(nbest: str, weights: str, holes: Holes, outputs: Outputs) -> None:
+def rerank(nbest: str, weights: str, holes: Holes, outputs: Outputs, judge: Judge | None = None) -> None:
     """Write what given weights choose; see `write_choices`."""
     by_name = read_weights(weights)
     model = LinearModel(by_name, weights)
-    content = hashlib.sha256(repr(sorted(by_name.items())).encode()).hexdigest()[:12]
-    note(f"signature: linear|weights:{content}|version:{__version__}")
-    write_choices(rankings(read_nbest(nbest), model, holes), outputs)
+    note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
+    write_choices(rankings(read_nbest(nbest), model, holes), outputs, judge)
 
 
 def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) -> Iterator[Ranking | bytes]:
@@ -144,18 +181,23 @@ def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) ->
         yield item if isinstance(item, bytes) else Ranking(item, model.scores(item))
 
 
-def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs) -> None:
-    """Write the best candidate of each sentence, and the list in its new order if that is wanted."""
+def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Judge | None = None) -> None:
+    """Write the best candidate of each sentence, and what else is wanted; estimates are those of the judge."""
     with contextlib.ExitStack() as stack:
         best = stack.enter_context(open_output(outputs.text))
         again = stack.enter_context(open_output(outputs.nbest)) if outputs.nbest else None
+        estimates = stack.enter_context(open_output(outputs.confidence)) if outputs.confidence else None
         for item in ranked:
-            if isinstance(item, bytes):
-                best.write(item)
+            ranking = judge(item) if judge and not isinstance(item, bytes) else item
+            if isinstance(ranking, bytes):
+                best.write(ranking)
             else:
-                best.write(encode(item.best.text) + b"\n")
+                best.write(encode(ranking.best.text) + b"\n")
                 if again:
-                    _write_list(again, item, outputs.most)
+                    _write_list(again, ranking, outputs.most)
+            if estimates:
+                known = None if isinstance(ranking, bytes) else ranking.estimate
+                estimates.write(known.line if known else b"\t\n")
             if outputs.text == STANDARD:
                 best.flush()
 

@@ -1,5 +1,6 @@
 """Weights beside the features that they belong to."""
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,11 +10,22 @@ from features.progress import note, warn
 from features.request import REST
 from moses_io.errors import Fault, InputError, nearest, shown
 from moses_io.hypothesis import UNLABELLED
+from moses_io.text import read_lines
 from moses_io.weights import Weights, read_weights
 from rerank.candidates import FeatureSpace
 
 UNTUNEABLE = "UnknownWordPenalty"
 """Moses never prints this one; its part of the total is left out of our score."""
+
+
+def fingerprint(weights: Weights) -> str:
+    """Return what tells weights from others."""
+    return hashlib.sha256(repr(sorted(weights.items())).encode()).hexdigest()[:12]
+
+
+def kept_start(path: str) -> list[str]:
+    """Return the line that `tune` wrote above weights which are those that it started from, or nothing."""
+    return [line[2:] for line in read_lines(path) if line.startswith("# the start weights")]
 
 
 def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:

@@ -2,14 +2,14 @@
 
 import collections
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.formulas import bleu, chrf
-from features.ngrams import ORDER, Ngram, by_length, count_ngrams
+from features.ngrams import ORDER, Ngram, Ngrams, by_length, count_ngrams
 from moses_io.errors import InputError, shown
 from moses_io.text import number
 
@@ -45,15 +45,12 @@ class Consensus:
         texts = [tuple("".join(hypothesis)) if letters else hypothesis for hypothesis in sentence.hypotheses]
         counts = [count_ngrams(text, order) for text in texts]
         weights = posterior(sentence, self._scale)
-        expected: dict[Ngram, float] = collections.defaultdict(float)
-        for weight, own in zip(weights, counts, strict=True):
-            for ngram, count in own.items():
-                expected[ngram] += weight * count
+        expected = expected_counts(counts, weights)
         totals = by_length(expected.items(), order)
         length = float(np.dot(weights, [len(text) for text in texts]))
         rows = []
         for own, text in zip(counts, texts, strict=True):
-            matches = by_length(((ngram, min(count, expected[ngram])) for ngram, count in own.items()), order)
+            matches = expected_matches(own, expected, order)
             sizes = [max(0, len(text) - place) for place in range(order)]
             orders = zip(sizes, totals, matches, strict=True) if letters else zip(matches, sizes, strict=True)
             rows.append([value for statistics in orders for value in statistics] + ([] if letters else [length]))
@@ -77,11 +74,31 @@ class Posteriors:
 
     def _rows(self, sentence: Sentence) -> list[list[float]]:
         counts = [count_ngrams(hypothesis) for hypothesis in sentence.hypotheses]
-        known: dict[Ngram, float] = collections.defaultdict(float)
-        for weight, own in zip(posterior(sentence, self._scale), counts, strict=True):
-            for ngram in own:
-                known[ngram] += weight
+        known = posteriors_of_ngrams(counts, posterior(sentence, self._scale))
         return [by_length((ngram, count * known[ngram]) for ngram, count in own.items()) for own in counts]
+
+
+def expected_counts(counts: Sequence[Ngrams], shares: Sequence[float]) -> dict[Ngram, float]:
+    """Return how often each n-gram is expected by candidates that have these shares of the probability."""
+    expected: dict[Ngram, float] = collections.defaultdict(float)
+    for share, own in zip(shares, counts, strict=True):
+        for ngram, count in own.items():
+            expected[ngram] += share * count
+    return expected
+
+
+def expected_matches(own: Ngrams, expected: Mapping[Ngram, float], order: int = ORDER) -> list[float]:
+    """Return the n-grams of a candidate, clipped at their expected counts, by their length."""
+    return by_length(((ngram, min(count, expected[ngram])) for ngram, count in own.items()), order)
+
+
+def posteriors_of_ngrams(counts: Sequence[Ngrams], shares: Sequence[float]) -> dict[Ngram, float]:
+    """Return the probability that a candidate has an n-gram at all, by the shares of the candidates."""
+    known: dict[Ngram, float] = collections.defaultdict(float)
+    for share, own in zip(shares, counts, strict=True):
+        for ngram in own:
+            known[ngram] += share
+    return known
 
 
 def scale_of(text: str, feature: str) -> float:

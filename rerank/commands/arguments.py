@@ -25,6 +25,45 @@ def positive_number(text: str) -> int:
     return value
 
 
+def probability(text: str) -> float:
+    """Convert an argument that must be a number from 0 to 1."""
+    value = number(text)
+    if value is None or not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {shown(text)}")
+    return value
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """Declare what else is written beside the choices, and when Moses' choice is kept."""
+    parser.add_argument(
+        "--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of the list of --nbest alone"
+    )
+    parser.add_argument(
+        "--confidence",
+        metavar="FILE",
+        help="also write, a line a sentence, the score expected of it, 0 to 100, a tab, and the probability that the "
+        "change from Moses' choice helped, empty where there is none",
+    )
+    parser.add_argument(
+        "--keep-unless", type=probability, metavar="P", help="keep Moses' choice where that probability is below P"
+    )
+
+
+def read_outputs(arguments: argparse.Namespace) -> Any:
+    """Return the `Outputs` of a command that has `--output`, `--nbest` and `add_choices`.
+
+    Raises:
+        InputError: arguments that do not go together.
+    """
+    from rerank.selection import Outputs
+
+    if arguments.nbest_size and not arguments.reranked:
+        raise InputError("--nbest-size needs --nbest, the list that it cuts")
+    if arguments.keep_unless is not None and arguments.reranked:
+        raise InputError("--keep-unless cannot go with --nbest, in which the highest total is the choice")
+    return Outputs(arguments.output, arguments.reranked, arguments.nbest_size, arguments.confidence)
+
+
 def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
     """Declare --set, in one of the forms of `read_settings`."""
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar=form, help=what)

@@ -16,8 +16,9 @@ from moses_io.streams import check_plain, open_output
 from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights, weight_files
 from rerank.append import join_features, write_features
+from rerank.confidence.file import CONFIDENCE
 from rerank.experiment.file import Experiment, ModelEntry
-from rerank.experiment.outcome import ablate, choose, evaluate, scored_lists
+from rerank.experiment.outcome import ablate, choose, confide, evaluate, scored_lists
 from rerank.experiment.sets import NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.reranker.make import Ingredients, gains, make_reranker
@@ -28,11 +29,11 @@ from rerank.tuning.tune import tune
 def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, link: bool = False) -> list[str]:
     """Do what is not done yet, `jobs` models and features at a time, and return the lines of the reports.
 
-    The folder of results holds the models, the scored lists, `weights.ini`, `ablation.txt` and `ablation.json` (what
-    each feature is worth); of each test set NAME `NAME.moses`, `NAME.reranked`, and `NAME.report.` with `txt`, `html`
-    (every changed sentence and why) and `json`, of the one without a name `report.`; and `reranker`, the folder that is
-    applied to new lists, with models and tables copied into it, or linked to. Without test sets the lines are those of
-    tuning and ablation.
+    The folder of results holds the models, the scored lists, `weights.ini`, `confidence.json` (how good choices are),
+    `ablation.txt` and `ablation.json` (what each feature is worth); of each test set NAME `NAME.moses`,
+    `NAME.reranked`, and `NAME.report.` with `txt`, `html` (every changed sentence and why) and `json`, of the one
+    without a name `report.`; and `reranker`, the folder that is applied to new lists, with models and tables copied
+    into it, or linked to. Without test sets the lines are those of tuning and ablation.
     """
     check_inputs(experiment)
     stages = [*_stages(experiment, resources), _keep(experiment, link)]
@@ -83,7 +84,8 @@ def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
     choices = [stage for name, files in experiment.tests.items() for stage in choose(experiment, name, files)]
     reports = [evaluate(experiment, name, files) for name, files in experiment.tests.items()]
     spelled = [_spell_out(experiment)] if experiment.text else []
-    return [*spelled, *models, *scores, _tune(experiment), *choices, *ablate(experiment), *reports]
+    tuned = [_tune(experiment), confide(experiment)]
+    return [*spelled, *models, *scores, *tuned, *choices, *ablate(experiment), *reports]
 
 
 def _spell_out(experiment: Experiment) -> Stage:
@@ -164,6 +166,7 @@ def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
         dev=experiment.dev.source,
         reports=tuple((name, experiment.report(name, "txt")) for name in experiment.tests),
         ablation=experiment.result("ablation.txt") if requests else "",
+        confidence=experiment.result(CONFIDENCE),
         link=link,
     )
 
@@ -174,7 +177,7 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     requests = ingredients.requests
     parts = [part for request in requests if request.kind != "scores" for part in request.parts]
     texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
-    inputs = (ingredients.weights, *texts, *parts)
+    inputs = (ingredients.weights, ingredients.confidence, *texts, *parts)
     names = [name for name, _ in ingredients.reports]
     settings = [[[request.label, request.kind, request.values] for request in requests], names, link]
     action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))

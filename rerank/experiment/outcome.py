@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from moses_io.weights import weight_files
+from rerank.confidence.file import CONFIDENCE
+from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.experiment.file import Experiment
 from rerank.experiment.sets import UNNAMED, NbestFiles
 from rerank.experiment.stages import Stage
@@ -19,6 +21,21 @@ def scored_lists(experiment: Experiment, name: str) -> Lists:
     """Return the list of a set with all features, and its references."""
     references = experiment.sets[name].reference
     return Lists(nbest=[experiment.scored(name)], references=references, filters=experiment.tuning.filters)
+
+
+def confide(experiment: Experiment) -> Stage:
+    """Fit, on folds of dev, how good choices are and how likely a change helps."""
+    entry, files = (
+        experiment.tuning,
+        DevFiles(
+            lists=scored_lists(experiment, "dev"), start=experiment.start, weights=experiment.result("weights.ini")
+        ),
+    )
+    folds, output = entry.caution.folds, experiment.result(CONFIDENCE)
+    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, folds]
+    inputs = (*files.lists.nbest, *files.lists.references, *weight_files(files.start), files.weights)
+    action = partial(fit_confidence, files, entry.tuning, folds, output)
+    return Stage("estimate confidence", inputs, settings, (output,), action)
 
 
 def choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
@@ -76,9 +93,11 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
         scored=experiment.scored(name),
         weights=experiment.result("weights.ini"),
         ablation=_columns(experiment, ("dev", name)),
+        confidence=experiment.result(CONFIDENCE),
+        name=name,
     )
-    worth, filters = reranking.ablation.values(), experiment.tuning.filters
-    inputs = (reranking.before, reranking.after, *files.files, reranking.scored, reranking.weights, *worth)
+    beside, filters = (*reranking.ablation.values(), reranking.confidence), experiment.tuning.filters
+    inputs = (reranking.before, reranking.after, *files.files, reranking.scored, reranking.weights, *beside)
     reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))
     action = partial(write_report, reranking, filters, reports)
     return Stage(_of("evaluate", name), inputs, filters.text, reports, action)

@@ -12,7 +12,7 @@ from rerank.experiment.toml import as_table, check_keys, path_of
 UNNAMED = "test"
 """Name of the test set that has none; its report has none either."""
 
-TAKEN = ("dev", "report", "weights", "models", "reranker", "ablation", "stages")
+TAKEN = ("dev", "report", "weights", "models", "reranker", "ablation", "stages", "confidence")
 """Names that files of the results have."""
 
 _KEYS = ("source", "reference", "nbest")

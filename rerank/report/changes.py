@@ -1,6 +1,6 @@
 """Sentences whose translation changed, and what each feature had to say about it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from moses_io.nbest import SentenceList, read_nbest
 from moses_io.weights import Weights, weighted
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
+from rerank.selection import Estimate
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Change:
         after: what is chosen now.
         gain: smoothed sentence BLEU after minus before, -1 … 1, None without references.
         reasons: by feature, its weighted part of the model score after minus before, most against the change last.
+        estimate: what was expected of it, if anything was.
     """
 
     sentence: int
@@ -33,6 +35,7 @@ class Change:
     after: str
     gain: float | None
     reasons: tuple[tuple[str, float], ...]
+    estimate: Estimate | None = None
 
     @property
     def clarity(self) -> float:
@@ -51,6 +54,14 @@ class Change:
         """The lines to be read side by side, by their names, but for those before and after."""
         return {"source": self.source} | ({} if self.reference is None else {"reference": self.reference})
 
+    @property
+    def expectation(self) -> str:
+        """The estimate in words, empty where there is none."""
+        if self.estimate is None:
+            return ""
+        helped = self.estimate.helped
+        return f"score {self.estimate.expected:.1f}" + ("" if helped is None else f", helped with p {helped:.2f}")
+
 
 def find_changes(
     nbest: str,
@@ -60,11 +71,12 @@ def find_changes(
     before: Sequence[str],
     after: Sequence[str],
     filters: Filters,
+    estimates: Mapping[int, Estimate],
 ) -> list[Change]:
     """Return the sentences of a scored list whose line differs.
 
     The largest gain in sentence BLEU comes first, without references the clearest decision. References have gone
-    through the filters already.
+    through the filters already; estimates are by sentence.
     """
     changes = []
     for sentence_list in read_nbest(nbest):
@@ -80,6 +92,7 @@ def find_changes(
             after=after[number],
             gain=_gain(answers, filters(before[number]), filters(after[number])) if answers else None,
             reasons=_reasons(sentence_list, weights, before[number], after[number]),
+            estimate=estimates.get(number),
         )
         changes.append(change)
     return sorted(changes, key=lambda each: (-(each.clarity if each.gain is None else each.gain), each.sentence))

@@ -20,11 +20,18 @@ del { background: #fdd; text-decoration: none; } ins { background: #cfc; text-de
 .reason { display: grid; grid-template-columns: 12em 4em 1fr; font-size: .85em; align-items: center; }
 .reason b { text-align: right; padding-right: 1em; font-weight: normal; } .reason i { height: .7em; display: block; }
 .for { background: #4a4; } .against { background: #c55; }
+main { display: flex; flex-direction: column; } #expected:checked ~ main section { order: var(--expected); }
+#helped:checked ~ main section { order: var(--helped); }
 """
+
+_ORDERS = """\
+<input type="radio" name="order" id="listed" checked><label for="listed">the order above</label>
+<input type="radio" name="order" id="expected"><label for="expected">lowest expected score first</label>
+<input type="radio" name="order" id="helped"><label for="helped">least likely helped first</label>"""
 
 
 def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, worth: Sequence[str] = ()) -> str:
-    """Return the page: the table, what features are `worth`, and each change with the words that differ and why."""
+    """Return the page: the table, what features and estimates are `worth`, and each change, word by word, and why."""
     table = "".join(_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
     small = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
     small += evaluation.facts.lines() if evaluation.facts else []
@@ -39,8 +46,10 @@ def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, wort
             f"<pre>{chr(10).join(map(_escaped, worth))}</pre>",
             f"<p>{summary(changes, sentences)}. {order} first; a bar is a feature's weighted part of the model "
             "score after minus before: green speaks for the change, red against it.</p>",
+            _ORDERS if any(change.estimate for change in changes) else "",
+            "<main>",
             *(_section(change) for change in changes),
-            "</body></html>",
+            "</main></body></html>",
         ]
     )
 
@@ -58,6 +67,7 @@ def _section(change: Change) -> str:
     before, after = _differences(tokens(change.before), tokens(change.after))
     texts = {name: _escaped(text) for name, text in change.texts.items()}
     lines = {**texts, "before": before, "after": after}
+    lines |= {"expected": change.expectation} if change.expectation else {}
     listed = "".join(f"<dt>{name}</dt><dd>{line}</dd>" for name, line in lines.items())
     largest = max((abs(part) for _, part in change.reasons), default=0.0) or 1.0
     reasons = "".join(
@@ -65,7 +75,15 @@ def _section(change: Change) -> str:
         f'<i class="{"for" if part > 0 else "against"}" style="width: {100 * abs(part) / largest:.0f}%"></i></div>'
         for name, part in change.reasons
     )
-    return f"<section><h2>{change.title}</h2><dl>{listed}</dl>{reasons}</section>"
+    return f"<section{_places(change)}><h2>{change.title}</h2><dl>{listed}</dl>{reasons}</section>"
+
+
+def _places(change: Change) -> str:
+    """Return where a section stands in the orders by its estimate."""
+    if change.estimate is None:
+        return ""
+    helped = 1 if change.estimate.helped is None else change.estimate.helped
+    return f' style="--expected: {round(100 * change.estimate.expected)}; --helped: {round(10000 * helped)}"'
 
 
 def _differences(before: list[str], after: list[str]) -> tuple[str, str]:

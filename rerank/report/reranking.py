@@ -9,13 +9,18 @@ from moses_io.errors import printable
 from moses_io.streams import open_output
 from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights
+from rerank.confidence.file import read_confidence
+from rerank.confidence.measured import measure
 from rerank.metrics.filters import Filters
 from rerank.report.changes import find_changes
+from rerank.report.estimates import as_json
+from rerank.report.estimates import lines as estimate_lines
 from rerank.report.evaluation import evaluate_files
 from rerank.report.page import page
 from rerank.report.terminal import side_by_side, summary, table
-from rerank.report.worth import lines
+from rerank.report.worth import lines as worth_lines
 from rerank.tuning.ablation import read_worth
+from rerank.weights import kept_start
 
 
 class RerankingFiles(NamedTuple):
@@ -30,6 +35,8 @@ class RerankingFiles(NamedTuple):
         scored: the list with all features.
         weights: those that chose.
         ablation: what each feature is worth on dev and here, by the name of the set; see `read_worth`.
+        confidence: what estimates how good each choice is.
+        name: of the set.
     """
 
     before: str
@@ -40,6 +47,8 @@ class RerankingFiles(NamedTuple):
     scored: str
     weights: str
     ablation: Mapping[str, str]
+    confidence: str
+    name: str
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
@@ -52,19 +61,25 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     evaluation = evaluate_files(systems, files.references, files.nbest, filters)
     source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
     references = [[filters(line) for line in lines] for lines in read_references(files.references)]
-    changes = find_changes(files.scored, read_weights(files.weights), source, references, before, after, filters)
-    worth = lines(read_worth(files.ablation)) if files.ablation else []
-    kept = [line[2:] for line in read_lines(files.weights) if line.startswith("# the start weights")]
-    beside = [*worth, *kept]
+    weights, confidence = read_weights(files.weights), read_confidence(files.confidence)
+    measured = measure(confidence, files.scored, weights, references, filters)
+    fits = {files.name: measured.fit} if measured.fit else {}
+    changes = find_changes(
+        files.scored, weights, source, references, before, after, filters, estimates=measured.estimates
+    )
+    worth = worth_lines(read_worth(files.ablation)) if files.ablation else []
+    estimated = estimate_lines(confidence, fits)
+    beside = [*worth, *kept_start(files.weights), *([""] if worth else []), *estimated]
     text = [
         *table(evaluation),
         summary(changes, len(source)),
-        *([""] if beside else []),
+        "",
         *beside,
         *side_by_side(changes),
     ]
-    html = page(evaluation, changes, len(source), worth)
-    plain = json.dumps(evaluation.as_json() | {"sentences": len(source), "changed": len(changes)}, indent=2)
+    html = page(evaluation, changes, len(source), [*worth, "", *estimated])
+    counts = {"sentences": len(source), "changed": len(changes), "confidence": as_json(confidence, fits)}
+    plain = json.dumps(evaluation.as_json() | counts, indent=2)
     for path, content in zip(outputs, ("\n".join(map(printable, text)), html, plain), strict=True):
         with open_output(path) as stream:
             stream.write(encode(content + "\n"))

@@ -55,6 +55,8 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
         if change.reasons:
             main = sorted(change.reasons, key=lambda reason: -abs(reason[1]))[:MAIN_REASONS]
             lines.append("  why        " + ", ".join(f"{name} {part:+.2f}" for name, part in main))
+        if change.expectation:
+            lines.append(f"  expected   {change.expectation}")
     return lines
 
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from features.feature import Resources
 from moses_io.errors import InputError
 from moses_io.streams import STANDARD
+from rerank.confidence.file import CONFIDENCE
+from rerank.confidence.judging import ConfidentJudge, read_judge
+from rerank.reranker.folder import WEIGHTS
 from rerank.reranker.reranker import Reranker
 from rerank.selection import Outputs, read_holes, write_choices
 
@@ -19,22 +23,33 @@ class Application:
         allow_code: whether features that run code of users may do so.
         batch: sentences that are scored together, at most; 0 for as many as `score` takes.
         on_missing: what stands for a sentence without candidates: `error`, `blank`, or a file with a line for each.
+        keep_unless: probability that a change helps below which Moses' choice is kept; None for never.
     """
 
     features: Mapping[str, str] = field(default_factory=dict)
     allow_code: bool = False
     batch: int = 0
     on_missing: str = "error"
+    keep_unless: float | None = None
 
 
 def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Resources, how: Application) -> None:
     """Write the best candidate of each sentence of a list, whose ids go up; one line a source sentence, always.
 
     Raises:
-        InputError: the folder is no reranker, or the list lacks features that it has weights for.
+        InputError: the folder is no reranker, or one without what confidence takes, or the list lacks features that
+            it has weights for.
     """
     if nbest == source == STANDARD:
         raise InputError("list and source cannot both come from stdin")
     reranker = Reranker.load(folder, features=how.features, allow_code=how.allow_code, **asdict(resources))
     holes = read_holes(None, None, how.on_missing)
-    write_choices(reranker.rankings(nbest, source, holes, how.batch), outputs)
+    judge = _read_judge(Path(folder), how.keep_unless) if outputs.confidence or how.keep_unless is not None else None
+    write_choices(reranker.rankings(nbest, source, holes, how.batch), outputs, judge)
+
+
+def _read_judge(folder: Path, keep_unless: float | None) -> ConfidentJudge:
+    if not (folder / CONFIDENCE).is_file():
+        made = "make it anew by `moses-rerank run` of this version"
+        raise InputError(f"{folder}: a reranker without {CONFIDENCE}, which tells how good its choices are; {made}")
+    return read_judge(str(folder / CONFIDENCE), str(folder / WEIGHTS), keep_unless)

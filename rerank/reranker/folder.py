@@ -18,6 +18,7 @@ from moses_io.errors import InputError
 from moses_io.json_files import read_json
 from moses_io.streams import digest, open_output
 from rerank import __version__
+from rerank.confidence.file import CONFIDENCE
 
 FORMAT = 1
 MANIFEST = "reranker.json"
@@ -50,9 +51,16 @@ class Manifest:
 
 
 def write_folder(
-    folder: Path, requests: Sequence[FeatureRequest], weights: str, tuned: str, link: bool = False
+    folder: Path,
+    requests: Sequence[FeatureRequest],
+    weights: str,
+    tuned: str,
+    link: bool = False,
+    confidence: str = "",
 ) -> Manifest:
     """Make the folder of a reranker from the features that it scores with, in their order, and their weights.
+
+    With it goes the file that estimates how good choices are, if there is one.
 
     Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
     list and stays out; so does the code of users' features.
@@ -65,6 +73,8 @@ def write_folder(
         placed: dict[Path, str] = {}
         features = {request.label: _place(request, folder, placed, link).text for request in requests}
         shutil.copyfile(weights, folder / WEIGHTS)
+        if confidence:
+            shutil.copyfile(confidence, folder / CONFIDENCE)
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from None
     manifest = Manifest(features, _files(folder), tuned)

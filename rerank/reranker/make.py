@@ -28,6 +28,7 @@ class Ingredients:
         dev: source text of the lists that the weights were tuned on.
         reports: text of the report of each test set, by its name.
         ablation: text of what each feature is worth, or nothing.
+        confidence: what estimates how good choices are, or nothing.
         link: whether models and tables are linked to, not copied.
     """
 
@@ -37,13 +38,16 @@ class Ingredients:
     dev: str
     reports: tuple[tuple[str, str], ...] = ()
     ablation: str = ""
+    confidence: str = ""
     link: bool = False
 
 
 def make_reranker(ingredients: Ingredients, folder: str) -> None:
     """Make the folder of a reranker; see `write_folder`."""
     tuned, *_ = _remarks(ingredients.weights)
-    manifest = write_folder(Path(folder), ingredients.requests, ingredients.weights, tuned, ingredients.link)
+    manifest = write_folder(
+        Path(folder), ingredients.requests, ingredients.weights, tuned, ingredients.link, ingredients.confidence
+    )
     weights = read_weights(ingredients.weights)
     of_list = [name for name in weights if name not in manifest.features and not name.startswith(UNTUNEABLE)]
     facts = CardFacts(

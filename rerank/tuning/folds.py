@@ -4,6 +4,7 @@ Moses' own weights were themselves tuned on this set, so that a comparison with 
 folds and the new ones on the whole; the old features are tuned anew on the same folds instead.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,13 +59,24 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], fo
 
 def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> Array:
     """(n, formula.size) statistics of what is chosen for each sentence by weights tuned on the other folds."""
-    order = np.random.default_rng(0).permutation(len(problem.candidates.sentences))  # (n,)
-    statistics = np.zeros((len(order), problem.formula.size))
-    for held in np.array_split(order, folds):
-        weights = run(problem.of(np.setdiff1d(order, held)), tuning).weights
+    statistics = np.zeros((len(problem.candidates.sentences), problem.formula.size))
+    for held, weights in fold_weights(problem, tuning, folds):
         statistics[held] = problem.of(held).chosen(weights)  # (held, formula.size)
         bar.advance(1, "")
     return statistics
+
+
+def fold_weights(problem: Problem, tuning: Tuning, folds: int) -> Iterator[tuple[Integers, Array]]:
+    """Yield the sentences of each fold, and the (size,) weights that are tuned on the other folds."""
+    sentences = len(problem.candidates.sentences)
+    for held in partition(sentences, folds):
+        yield held, run(problem.of(np.setdiff1d(np.arange(sentences), held)), tuning).weights
+
+
+def partition(sentences: int, folds: int) -> list[Integers]:
+    """Divide sentences at random into folds, always the same ones."""
+    order = np.random.default_rng(0).permutation(sentences)  # (sentences,)
+    return np.array_split(order, folds)
 
 
 def without(problem: Problem, columns: Integers) -> Problem:

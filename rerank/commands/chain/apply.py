@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import add_resources, positive_number
+from rerank.commands.arguments import add_choices, add_resources, positive_number, read_outputs
 
 HELP = "rerank new lists with a trained reranker"
 EXAMPLES = """\
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--nbest", dest="reranked", metavar="FILE", help="also write the list with all features, best first, new totals"
     )
-    add("--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of it alone")
+    add_choices(parser)
     add(
         "--batch",
         type=positive_number,
@@ -53,7 +53,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Apply."""
     from features.feature import Resources
     from rerank.reranker.apply import Application, apply
-    from rerank.selection import Outputs
 
     features = {}
     for text in arguments.feature:
@@ -61,9 +60,9 @@ def run(arguments: argparse.Namespace) -> None:
         if not equals:
             raise InputError(f"--feature {text}: expected LABEL=KIND[:ARG]")
         features[label] = kind
-    how = Application(features, arguments.allow_code, arguments.batch, arguments.on_missing)
-    if arguments.nbest_size and not arguments.reranked:
-        raise InputError("--nbest-size needs --nbest, the list that it cuts")
-    outputs = Outputs(arguments.output, arguments.reranked, arguments.nbest_size)
+    how = Application(
+        features, arguments.allow_code, arguments.batch, arguments.on_missing, keep_unless=arguments.keep_unless
+    )
+    outputs = read_outputs(arguments)
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
     apply(arguments.reranker, arguments.list, arguments.source, outputs, resources, how)

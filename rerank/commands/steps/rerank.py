@@ -3,12 +3,14 @@
 import argparse
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import positive_number, whole_number
+from rerank.commands.arguments import add_choices, read_outputs, whole_number
 
 HELP = "write the best candidate of each sentence under given weights"
 EXAMPLES = """\
   moses-rerank rerank test.scored.gz --weights weights.ini --source test.de --output test.out
   moses-rerank rerank test.scored.gz --weights weights.ini --source test.de --on-missing test.moses > test.out
+  moses-rerank rerank work/test.nbest.gz --weights work/weights.ini --estimator work/confidence.json \\
+      --confidence test.confidence --output test.out
 
 One line a source sentence, always: without --source or --sentences only gaps inside the list can be seen."""
 
@@ -27,16 +29,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
     )
     parser.add_argument("--nbest", dest="reranked", metavar="FILE", help="also write the list, best first, new totals")
-    parser.add_argument("--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of it alone")
+    add_choices(parser)
+    parser.add_argument(
+        "--estimator", metavar="FILE", help="confidence.json of `run`, for --confidence and --keep-unless"
+    )
     parser.add_argument("--output", default="-", metavar="FILE", help="text to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Rerank."""
-    from rerank.selection import Outputs, read_holes, rerank
+    from rerank.selection import read_holes, rerank
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
-    if arguments.nbest_size and not arguments.reranked:
-        raise InputError("--nbest-size needs --nbest, the list that it cuts")
-    outputs = Outputs(arguments.output, arguments.reranked, arguments.nbest_size)
-    rerank(arguments.nbest, arguments.weights, holes, outputs)
+    outputs, wanted = read_outputs(arguments), arguments.confidence or arguments.keep_unless is not None
+    if bool(wanted) != bool(arguments.estimator):
+        raise InputError("--confidence and --keep-unless need --estimator, and --estimator one of them")
+    judge = None
+    if wanted:
+        from rerank.confidence.judging import read_judge
+
+        judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless)
+    rerank(arguments.nbest, arguments.weights, holes, outputs, judge)

@@ -125,8 +125,9 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     report = json.loads((work / "report.json").read_text())
     assert (report["sentences"], report["changed"], report["signatures"]) == (30, changed, {})
     assert report["systems"] == [{"system": "moses"}, {"system": "reranked"}]
+    assert list(report["confidence"]["sets"]) == ["dev"]
     html = (work / "report.html").read_text()
-    assert html.count("<section>") == changed and "Clearest decision" in html
+    assert html.count("<section") == changed and "Clearest decision" in html
     for text in (printed, html):
         assert not re.search("sentence BLEU|reference|best candidates|chrF|TER", text)
     assert f"\ntest:\n{first}\n" in (work / "reranker" / "README.md").read_text()
@@ -147,6 +148,10 @@ def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> 
     assert re.search(r"^features +dev, out of fold +p +talks +p$", reports["talks"], re.MULTILINE)
     assert re.search(r"^features +dev, out of fold +p$", reports["news"], re.MULTILINE)
     assert sets(folder) == [["dev", "talks"]] * 3
+    fits = json.loads((work / "talks.report.json").read_text())["confidence"]["sets"]
+    assert [sum(quarter["count"] for quarter in fit["quarters"]) for fit in fits.values()] == [SENTENCES] * 2
+    assert re.search(rf"^talks +{fits['talks']['correlation']:.3f} +\S+ .* > ", reports["talks"], re.MULTILINE)
+    assert "\ntalks  " not in reports["news"]
     card = (work / "reranker" / "README.md").read_text()
     assert all(f"\n{name}:\n{report.partition(chr(10) * 2)[0]}\n" in card for name, report in reports.items())
     assert run(command, folder, TWO) == (printed, [])
@@ -158,6 +163,34 @@ def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> 
     changed = ["ablate talks", "ablate", "evaluate, talks", "keep the reranker"]
     assert run(command, folder, TWO)[1] == changed
     assert run(command, folder, f"test = {WITHOUT}")[1][-1] == "keep the reranker"
+
+
+def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Path) -> None:
+    """As `rerank` says with the file beside the weights; one that was made without still chooses."""
+    run(command, folder, f"test = {WITHOUT}")
+    work, estimates = folder / "work", [folder / "applied", folder / "reranked"]
+    apply = ["apply", work / "reranker", folder / "news.nbest", "--source", folder / "news.de"]
+    apply += ["--feature", f"Known=scores:{folder / 'news.known'}"]
+    rerank = ["rerank", work / "test.nbest.gz", "--weights", work / "weights.ini"]
+    rerank += ["--estimator", work / "confidence.json"]
+    for keep in ([], ["--keep-unless", 0.4], ["--keep-unless", 1]):
+        chosen = [
+            command(*words, *keep, "--confidence", path)[:2]
+            for words, path in zip((apply, rerank), estimates, strict=True)
+        ]
+        assert chosen[0] == chosen[1] and chosen[0][0] == 0
+        assert estimates[0].read_bytes() == estimates[1].read_bytes()
+        assert estimates[0].read_bytes().count(b"\n") == SENTENCES
+    assert chosen[0][1] == (work / "test.moses").read_bytes()
+    (work / "reranker" / "confidence.json").write_text("{}")
+    assert "confidence.json: not what it was when the reranker was made" in command(*apply)[2]
+    (work / "reranker" / "confidence.json").unlink()
+    manifest = json.loads((work / "reranker" / "reranker.json").read_text())
+    del manifest["files"]["confidence.json"]
+    (work / "reranker" / "reranker.json").write_text(json.dumps(manifest))
+    assert command(*apply)[:2] == (0, (work / "test.reranked").read_bytes())
+    status, out, err = command(*apply, "--keep-unless", 0.5)
+    assert (status, out, "a reranker without confidence.json" in err) == (2, b"", True)
 
 
 def test_a_reference_of_another_length(command: Command, folder: Path) -> None:

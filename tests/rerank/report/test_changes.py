@@ -7,6 +7,7 @@ from rerank.report.changes import Change, find_changes
 from rerank.report.evaluation import evaluate, evaluate_files
 from rerank.report.page import page
 from rerank.report.terminal import side_by_side, summary
+from rerank.selection import Estimate
 
 REFERENCE = ["a b c", "a b c", "a b c", "d <e>"]
 BEFORE = ["a b x", "a b c", "a b c", "d"]
@@ -25,7 +26,9 @@ def find(folder: Path, references: list[list[str]]) -> list[Change]:
     (folder / "list").write_text(LIST)
     weights = {"L": (0.5,), "T": (-1.0, 1.0), "s_x": (0.25,)}
     source = ["s0", "s1", "s2", "s3"]
-    return find_changes(str(folder / "list"), weights, source, references, BEFORE, AFTER, Filters(""))
+    return find_changes(
+        str(folder / "list"), weights, source, references, BEFORE, AFTER, Filters(""), {0: Estimate(41.25, 0.75)}
+    )
 
 
 @pytest.fixture
@@ -62,6 +65,9 @@ def test_text(changes: list[Change]) -> None:
     assert "  before     a b x" in lines
     assert "  after      a b c" in lines
     assert "  why        T -2.00, L +0.50, sparse -0.25" in lines
+    assert lines[lines.index("  why        T -2.00, L +0.50, sparse -0.25") + 1] == (
+        "  expected   score 41.2, helped with p 0.75"
+    )
     assert len([line for line in side_by_side(changes, 2) if line.startswith("sentence")]) == 2
 
 
@@ -74,11 +80,12 @@ def test_without_references_the_clearest_decision_is_first(unscored: list[Change
     lines = side_by_side(unscored)
     heads = [line for line in lines if line.startswith("sentence")]
     assert heads == ["sentence 1, model score +0", "sentence 3", "sentence 0, model score -1.75"]
-    assert lines[-4:] == [
+    assert lines[-5:] == [
         "  source     s0",
         "  before     a b x",
         "  after      a b c",
         "  why        T -2.00, L +0.50, sparse -0.25",
+        "  expected   score 41.2, helped with p 0.75",
     ]
     assert len([line for line in side_by_side(unscored, 2) if line.startswith("sentence")]) == 2
 
@@ -93,7 +100,7 @@ def test_page_without_references(unscored: list[Change], tmp_path: Path) -> None
     assert "<table></table>" in text and "<dt>reference</dt>" not in text and "BLEU" not in text
     assert "reranked: 4 of 4 lines are in the list, 2 first in it, place 1.5 in the mean" in text
     assert "3 of 4 sentences changed. Clearest decision" in text
-    assert text.count("<section>") == 3
+    assert text.count("<section") == 3
 
 
 def test_page(changes: list[Change]) -> None:
@@ -101,8 +108,12 @@ def test_page(changes: list[Change]) -> None:
     text = page(evaluation, changes, 4)
     assert "<dd>a b <del>x</del></dd><dt>after</dt><dd>a b <ins>c</ins></dd>" in text
     assert "<dd>d</dd><dt>after</dt><dd>d <ins>&lt;e&gt;</ins></dd>" in text
-    assert text.count("<section>") == 3
+    assert text.count("<section") == 3
     assert 'class="against" style="width: 100%"' in text
+    assert '<section style="--expected: 4125; --helped: 7500"><h2>sentence 0, ' in text
+    assert "<dt>expected</dt><dd>score 41.2, helped with p 0.75</dd>" in text
+    assert "lowest expected score first" in text
+    assert "lowest expected score first" not in page(evaluation, changes[:1], 4)
 
 
 def test_no_text_steers_what_reads_the_page() -> None:

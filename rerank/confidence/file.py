@@ -1,0 +1,130 @@
+"""The file of confidence: numbers in JSON, nothing that runs code."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moses_io.errors import InputError, shown
+from moses_io.json_files import read_json
+from moses_io.streams import open_output
+from moses_io.text import LARGEST
+from rerank.confidence.confidence import Confidence, Kept
+from rerank.confidence.fit import Fit, Part
+from rerank.confidence.predictors import FeatureUnits
+from rerank.confidence.regression import SIGNATURE, Regression
+
+FORMAT = 1
+CONFIDENCE = "confidence.json"
+
+_FIELDS = ("mean", "deviation", "coefficient")
+
+
+def write_confidence(path: str, confidence: Confidence) -> None:
+    """Write what was fitted."""
+    values = {
+        "format": FORMAT,
+        "signature": SIGNATURE,
+        "metric": confidence.metric,
+        "weights": confidence.weights,
+        "features": dict(confidence.units.dense),
+        "deviations": confidence.units.spread.tolist(),
+        "spread": confidence.spread,
+        "quality": _written(confidence.quality),
+        "helped": _written(confidence.helped),
+        "alone": confidence.alone,
+        "dev": asdict(confidence.dev),
+        "kept": asdict(confidence.kept),
+    }
+    with open_output(path) as stream:
+        stream.write(json.dumps(values, indent=1).encode() + b"\n")
+
+
+def _written(regression: Regression) -> dict[str, Any]:
+    """Name the predictors, those that count most first."""
+    columns = (regression.means, regression.deviations, regression.coefficients)
+    rows = zip(regression.names, *(column.tolist() for column in columns), strict=True)
+    named = {name: dict(zip(_FIELDS, row, strict=True)) for name, *row in rows}
+    by_size = sorted(named.items(), key=lambda item: -abs(item[1]["coefficient"]))
+    return {"intercept": regression.intercept, "predictors": dict(by_size)}
+
+
+def read_confidence(path: str) -> Confidence:
+    """Read what `write_confidence` wrote.
+
+    Raises:
+        InputError: it is another file, of another format, or was damaged.
+    """
+    values = read_json(Path(path))
+    if not isinstance(values, dict) or "format" not in values:
+        raise InputError(f"{path}: no file of confidence, such as `moses-rerank run` writes")
+    if values["format"] != FORMAT:
+        raise InputError(f"{path}: format {shown(values['format'])}, this version reads format {FORMAT}")
+    try:
+        dense = tuple((name, _whole(count)) for name, count in values["features"].items())
+        units = FeatureUnits(dense, np.array([_number(value) for value in values["deviations"]]))
+        if len(units.spread) != len(units.names):
+            raise ValueError(f"{len(units.spread)} deviations of {len(units.names)} values")
+        if values["alone"] not in values["quality"]["predictors"]:
+            raise ValueError(f"{shown(values['alone'])} is no predictor of the expected score")
+        return Confidence(
+            metric=str(values["metric"]),
+            weights=str(values["weights"]),
+            units=units,
+            spread=_above_0(values["spread"]),
+            quality=_read(values["quality"]),
+            helped=_read(values["helped"]),
+            alone=str(values["alone"]),
+            dev=_read_fit(values["dev"]),
+            kept=Kept(**{name: _number(value) for name, value in values["kept"].items()}),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        fault = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{path}: not as `moses-rerank run` wrote it ({fault})") from None
+
+
+def _read(values: Mapping[str, Any]) -> Regression:
+    rows = values["predictors"].values()
+    means, _, coefficients = (np.array([_number(row[field]) for row in rows]) for field in _FIELDS)  # (P,)
+    return Regression(
+        names=tuple(values["predictors"]),
+        means=means,
+        deviations=np.array([_above_0(row["deviation"]) for row in rows]),
+        coefficients=coefficients,
+        intercept=_number(values["intercept"]),
+    )
+
+
+def _read_fit(values: Mapping[str, Any]) -> Fit:
+    quarters, changes = (
+        tuple(
+            Part(_whole(part["count"]), estimated=_number(part["estimated"]), reached=_number(part["reached"]))
+            for part in values[name]
+        )
+        for name in ("quarters", "changes")
+    )
+    return Fit(_number(values["correlation"]), _number(values["alone"]), quarters=quarters, changes=changes)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"expected a number, found {shown(value)}")
+    if not math.isfinite(value) or abs(value) > LARGEST:
+        raise ValueError(f"expected a number up to {LARGEST:.2g}, found {shown(value)}")
+    return float(value)
+
+
+def _above_0(value: Any) -> float:
+    if _number(value) <= 0:
+        raise ValueError(f"expected a number above 0, found {shown(value)}")
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    if not float.is_integer(_number(value)) or value < 1:
+        raise ValueError(f"expected a whole number from 1, found {shown(value)}")
+    return int(value)

@@ -1,0 +1,169 @@
+"""Confidence is fitted on dev, on choices by weights that were tuned on other sentences."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from features.arrays import Array, Integers
+from features.progress import note, progress_bar
+from moses_io.nbest import pool
+from moses_io.weights import read_weights
+from rerank.candidates import Candidates
+from rerank.confidence.confidence import Confidence, Kept
+from rerank.confidence.file import write_confidence
+from rerank.confidence.fit import Outcome, correlation
+from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
+from rerank.confidence.regression import Regression, fit_logistic, fit_ridge, probabilities
+from rerank.tuners.problem import Problem
+from rerank.tuners.table import Tuning
+from rerank.tuning.folds import fold_weights, partition
+from rerank.tuning.tune import FOLDS, read_problem
+from rerank.tuning.tuning_set import Lists
+from rerank.weights import fingerprint, kept_start
+
+
+@dataclass(frozen=True)
+class DevFiles:
+    """The scored lists and references of dev, the weights that tuning started from, and those that it found."""
+
+    lists: Lists
+    start: str
+    weights: str
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """The choices on n sentences of dev.
+
+    Attributes:
+        names: of the predictors of the choice, and of those of the change.
+        choice: (n, P) predictors of the choice.
+        change: (n, Q) those of the change, 0 where nothing changed.
+        changed: (n,) whether the choice differs from that of Moses.
+        statistics: (n, size) of the choices.
+        before: (n, size) of Moses' choices.
+        reached: (n,) scores of the choices, 0 … 100.
+        gains: (n,) the same minus those of Moses' choices.
+    """
+
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    choice: Array
+    change: Array
+    changed: Array
+    statistics: Array
+    before: Array
+    reached: Array
+    gains: Array
+
+    def fit(self, sentences: Integers) -> tuple[Regression, Regression]:
+        """Fit the expected score, and whether changes helped, on some of the sentences."""
+        told = sentences[self.changed[sentences] & (self.gains[sentences] != 0)]  # (told,)
+        quality = fit_ridge(self.names[0], self.choice[sentences], self.reached[sentences])
+        return quality, fit_logistic(self.names[1], self.change[told], (self.gains[told] > 0).astype(float))
+
+
+def fit_confidence(files: DevFiles, tuning: Tuning, folds: int, output: str) -> None:
+    """Fit confidence on folds of dev, `FOLDS` where `folds` is 0, and write it as JSON.
+
+    Sentences of a fold are chosen for by weights tuned, in one run, on the other folds; where the start weights were
+    kept, these choose.
+    """
+    problem, _ = read_problem(files.lists, files.start, tuning)
+    weights = read_weights(files.weights)
+    sentences = len(problem.candidates.sentences)
+    folds = min(folds or FOLDS, sentences)
+    units = FeatureUnits(problem.candidates.space.dense, problem.spread())
+    final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)
+    spread = _spread(problem.candidates, final)
+    totals = final / spread if kept_start(files.weights) else _out_of_fold(problem, tuning, folds)  # (N,)
+    choices = _choices(problem, files.lists, totals, units)
+    quality, helped = choices.fit(np.arange(sentences))
+    outcome, alone = _cross_fitted(choices, partition(sentences, folds))
+    confidence = Confidence(
+        metric=tuning.metric,
+        weights=fingerprint(weights),
+        units=units,
+        spread=spread,
+        quality=quality,
+        helped=helped,
+        alone=alone,
+        dev=outcome.fit(),
+        kept=_kept(problem, choices, outcome),
+    )
+    note(f"expected {problem.formula.name} of dev's sentences, out of fold: r {confidence.dev.correlation:.3f}")
+    write_confidence(output, confidence)
+
+
+def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
+    """(N,) scores by weights tuned on the other folds, in units of their spread."""
+    totals = np.zeros(len(problem.statistics))
+    with progress_bar("confidence", folds) as bar:
+        for held, weights in fold_weights(problem, replace(tuning, runs=1), folds):
+            scores = problem.candidates.scores(weights)  # (N,)
+            rows = problem.candidates.rows_of(held)
+            totals[rows] = scores[rows] / _spread(problem.candidates, scores)  # (rows,)
+            bar.advance(1, "")
+    return totals
+
+
+def _spread(candidates: Candidates, scores: Array) -> float:
+    """Return the standard deviation of scores (N,) within sentences; 1 where they do not vary."""
+    counts, starts = np.diff(candidates.offsets), candidates.offsets[:-1]  # (n,), (n,)
+    if (np.maximum.reduceat(scores, starts) == np.minimum.reduceat(scores, starts)).all():
+        return 1.0
+    means = np.add.reduceat(scores, starts) / counts  # (n,)
+    return float(np.sqrt(((scores - np.repeat(means, counts)) ** 2).mean()))  # ()
+
+
+def _choices(problem: Problem, lists: Lists, totals: Array, units: FeatureUnits) -> _Choices:
+    """Read the lists again, for their texts, and see what totals (N,) choose."""
+    candidates = problem.candidates
+    places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
+    found: list[Predictors] = [Predictors({}, {})] * len(places)
+    decoded = np.zeros(len(places), dtype=np.int64)
+    with progress_bar("see choices", len(places)) as bar:
+        for sentence_list in pool(lists.nbest):
+            place = places[sentence_list.sentence]
+            start, end = candidates.offsets[place : place + 2]
+            found[place] = predictors(sentence_list, totals[start:end], units)
+            decoded[place] = start + sentence_list.decoded
+            bar.advance(1, "")
+    of_choice = tuple(found[0].choice)
+    of_change = tuple(next((each.change for each in found if each.change), {}))
+    change = np.array([[each.change.get(name, 0) for name in of_change] for each in found])  # (n, Q)
+    statistics, before = problem.statistics[candidates.best(totals)], problem.statistics[decoded]  # (n, size)
+    reached = 100 * problem.formula.smoothed(statistics)  # (n,)
+    return _Choices(
+        names=(of_choice, of_change),
+        choice=np.array([list(each.choice.values()) for each in found]),  # (n, P)
+        change=change,
+        changed=np.array([bool(each.change) for each in found]),
+        statistics=statistics,
+        before=before,
+        reached=reached,
+        gains=reached - 100 * problem.formula.smoothed(before),
+    )
+
+
+def _cross_fitted(choices: _Choices, folds: list[Integers]) -> tuple[Outcome, str]:
+    """Estimate each fold by what was fitted on the others; return the best single predictor of all dev, too."""
+    sentences = len(choices.reached)
+    expected, helped = np.zeros(sentences), np.full(sentences, np.nan)
+    for held in folds:
+        quality, change = choices.fit(np.setdiff1d(np.arange(sentences), held))
+        expected[held] = np.clip(quality.values(choices.choice[held]), 0, 100)
+        changed = held[choices.changed[held]]
+        helped[changed] = probabilities(change.values(choices.change[changed]))  # (changed,)
+    says = [abs(correlation(column, choices.reached)) for column in choices.choice.T]  # (P,)
+    best = int(np.argmax(says))
+    alone = choices.choice[:, best]  # (n,)
+    outcome = Outcome(expected, helped, alone, reached=choices.reached, gains=choices.gains)
+    return outcome, choices.names[0][best]
+
+
+def _kept(problem: Problem, choices: _Choices, outcome: Outcome) -> Kept:
+    """Return the metric of all choices, and with those of Moses where the change is estimated to harm."""
+    harms = np.nan_to_num(outcome.helped, nan=1) < 0.5  # (n,)
+    kept = np.where(harms[:, None], choices.before, choices.statistics)  # (n, size)
+    every, rest = (100 * float(problem.formula.score(rows.sum(axis=0))) for rows in (choices.statistics, kept))
+    return Kept(all=every, kept=rest)

@@ -1,0 +1,67 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from rerank.confidence.fitting import DevFiles, fit_confidence
+from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
+from rerank.tuning.settings import settle
+from rerank.tuning.tune import Caution, tune
+from rerank.tuning.tuning_set import Lists
+
+SENTENCES, CANDIDATES = 80, 5
+
+
+class Fitted(NamedTuple):
+    """A scored list with its references and the weights of both rounds, and what was fitted on it."""
+
+    nbest: Path
+    reference: Path
+    weights: Path
+    confidence: Path
+
+    def values(self) -> Any:
+        return json.loads(self.confidence.read_text())
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
+    """Half of the words are wrong, more or less: `Known` is about the score times the length, `Noise` says nothing."""
+    folder, rng = tmp_path_factory.mktemp("confidence"), np.random.default_rng(1)
+    lines, references, metric = [], [], Metric("bleu")
+    for sentence in range(SENTENCES):
+        words = [f"w{number}" for number in rng.integers(10, 40, rng.integers(5, 12))]
+        references.append(" ".join(words))
+        count, skill = metric.counter([references[-1]]), rng.random()
+        for place in range(CANDIDATES):
+            text = " ".join(word if rng.random() < skill else "bad" for word in words)
+            score = float(metric.formula.smoothed(np.array([count(text)]))[0])
+            features = (
+                f"Known= {(score + rng.normal(0, 0.2)) * len(words):.6f} Noise= {rng.normal():.6f} {rng.normal():.6f}"
+            )
+            lines.append(f"{sentence} ||| {text} ||| {features} ||| {-place}\n")
+    paths = [folder / name for name in ("list", "reference", "weights.ini", "confidence.json")]
+    paths[0].write_text("".join(lines))
+    paths[1].write_text("\n".join(references) + "\n")
+    start = folder / "start.ini"
+    start.write_text("Noise= 0.1 0.1\n")
+    lists = Lists([str(paths[0])], [str(paths[1])], Filters(""))
+    tuning = settle({"tuner": "expected"})
+    tune(lists, str(start), tuning, str(paths[2]), Caution())
+    fit_confidence(DevFiles(lists, str(start), str(paths[2])), tuning, 4, str(paths[3]))
+    return Fitted(*paths)
+
+
+@pytest.fixture
+def altered(fitted: Fitted, tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
+    """Write the file of confidence with other values."""
+
+    def write(changes: dict[str, Any]) -> Path:
+        (tmp_path / "altered.json").write_text(json.dumps(fitted.values() | changes))
+        return tmp_path / "altered.json"
+
+    return write

@@ -1,0 +1,190 @@
+"""Confidence is fitted on a list, written, read and applied."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.nbest import read_nbest
+from moses_io.weights import read_weights
+from rerank.confidence.file import read_confidence, write_confidence
+from rerank.confidence.fitting import DevFiles, fit_confidence
+from rerank.confidence.judging import ConfidentJudge, read_judge
+from rerank.confidence.measured import measure
+from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
+from rerank.selection import LinearModel, Ranking
+from rerank.tuning.settings import settle
+from rerank.tuning.tuning_set import Lists
+
+Command = Callable[..., tuple[int, bytes, str]]
+Altered = Callable[[dict[str, Any]], Path]
+
+
+def rankings(fitted: Any) -> list[Ranking]:
+    model = LinearModel(read_weights(str(fitted.weights)), "weights")
+    return [Ranking(each, model.scores(each)) for each in read_nbest(str(fitted.nbest))]
+
+
+def test_a_predictor_that_knows_the_score_is_found(fitted: Any) -> None:
+    values = fitted.values()
+    assert values["alone"] == next(iter(values["quality"]["predictors"])) == "Known per word"
+    assert values["dev"]["alone"] > 0.7 and values["dev"]["correlation"] > 0.7
+    reached = [quarter["reached"] for quarter in values["dev"]["quarters"]]
+    assert reached == sorted(reached) and reached[3] - reached[0] > 30
+
+
+def test_what_is_read_estimates_as_what_was_written(fitted: Any, tmp_path: Path) -> None:
+    confidence = read_confidence(str(fitted.confidence))
+    write_confidence(str(tmp_path / "again"), confidence)
+    assert (tmp_path / "again").read_bytes() == fitted.confidence.read_bytes()
+
+
+def refit(fitted: Any, nbest: Path, weights: Path, folder: Path) -> Path:
+    lists = Lists([str(nbest)], [str(fitted.reference)], Filters(""))
+    files = DevFiles(lists, str(fitted.weights.with_name("start.ini")), str(weights))
+    fit_confidence(files, settle({"tuner": "expected"}), 4, str(folder / "again"))
+    return folder / "again"
+
+
+def test_the_order_of_sentences_makes_no_difference(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
+    lines = fitted.nbest.read_text().splitlines(keepends=True)
+    turned = write("turned", "".join(sorted(lines, key=lambda line: -int(line.split(" ")[0]))))
+    assert refit(fitted, turned, fitted.weights, tmp_path).read_bytes() == fitted.confidence.read_bytes()
+
+
+def test_few_sentences_and_weights_that_were_kept(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
+    """The mean is all that is told, and it is that of what the kept weights choose: the first of equals."""
+    few = write("few", "".join(fitted.nbest.read_text().splitlines(keepends=True)[:30]))
+    kept = write("kept.ini", "# the start weights are kept: nothing helps\n[weight]\nKnown= 0\nNoise= 0 0\n")
+    confidence = read_confidence(str(refit(fitted, few, kept, tmp_path)))
+    model, count = LinearModel(read_weights(str(kept)), "kept"), Metric("bleu")
+    references = fitted.reference.read_text().splitlines()
+    chosen = [Ranking(each, model.scores(each)).best.text for each in read_nbest(str(few))]
+    statistics = [count.counter([one])(text) for one, text in zip(references, chosen, strict=False)]
+    assert confidence.quality.intercept == pytest.approx(100 * count.formula.smoothed(np.array(statistics)).mean())
+    assert not confidence.quality.coefficients.any()
+    assert confidence.spread == 1
+
+
+def test_measured_on_the_same_sentences(fitted: Any) -> None:
+    confidence, weights = read_confidence(str(fitted.confidence)), read_weights(str(fitted.weights))
+    references = [fitted.reference.read_text().splitlines()]
+    measured = measure(confidence, str(fitted.nbest), weights, references, Filters(""))
+    assert measured.fit and measured.fit.correlation > confidence.dev.correlation - 0.01
+    assert sum(part.count for part in measured.fit.quarters) == len(measured.estimates) == 80
+    unjudged = measure(confidence, str(fitted.nbest), weights, [], Filters(""))
+    assert (unjudged.estimates, unjudged.fit) == (measured.estimates, None)
+
+
+def test_estimates_of_a_sentence_need_no_other(fitted: Any) -> None:
+    judge = read_judge(str(fitted.confidence), str(fitted.weights), None)
+    ranked = rankings(fitted)
+    estimates = {each.candidates.sentence: judge(each).estimate for each in ranked}
+    for number in np.random.default_rng(0).permutation(len(ranked)).tolist():
+        assert judge(ranked[number]).estimate == estimates[ranked[number].candidates.sentence]
+
+
+def test_a_line_a_sentence(command: Command, fitted: Any, tmp_path: Path) -> None:
+    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--sentences", 82, "--on-missing", "blank"]
+    plain = command(*rerank)[1]
+    status, out, _ = command(*rerank, "--estimator", fitted.confidence, "--confidence", tmp_path / "out")
+    assert (status, out) == (0, plain)
+    lines = (tmp_path / "out").read_text().split("\n")
+    judge = read_judge(str(fitted.confidence), str(fitted.weights), None)
+    expected = [judge(each).estimate for each in rankings(fitted)]
+    assert lines == [
+        *(f"{each.expected:.2f}\t{'' if each.helped is None else f'{each.helped:.4f}'}" for each in expected if each),
+        "\t", "\t", "",
+    ]  # fmt: skip
+    assert {each.helped is None for each in expected if each} == {True, False}
+
+
+def test_moses_choice_is_kept(command: Command, fitted: Any) -> None:
+    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights]
+    keep = [*rerank, "--estimator", fitted.confidence, "--keep-unless"]
+    chosen = command(*rerank)[1].split(b"\n")
+    assert command(*keep, 0)[1].split(b"\n") == chosen
+    moses = [each.candidates.hypotheses[each.candidates.decoded].text.encode() for each in rankings(fitted)]
+    assert command(*keep, 1)[1].split(b"\n") == [*moses, b""]
+    judge = read_judge(str(fitted.confidence), str(fitted.weights), None)
+    helped = [estimate.helped for each in rankings(fitted) if (estimate := judge(each).estimate)]
+    middle = sorted(each for each in helped if each is not None)[5]
+    kept = command(*keep, repr(middle))[1].split(b"\n")
+    wanted = [old if p is not None and p < middle else new for old, new, p in zip(moses, chosen, helped, strict=False)]
+    assert kept == [*wanted, b""]
+    assert kept not in (chosen, [*moses, b""])
+
+
+def test_arguments_that_do_not_go_together(command: Command, fitted: Any, tmp_path: Path) -> None:
+    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--output", tmp_path / "o"]
+    both = "--confidence and --keep-unless need --estimator, and --estimator one of them"
+    for arguments, message in (
+        (["--confidence", tmp_path / "c"], both),
+        (["--keep-unless", 0.5], both),
+        (["--estimator", fitted.confidence], both),
+        (["--estimator", fitted.confidence, "--keep-unless", 0.5, "--nbest", tmp_path / "n"], "cannot go with --nbest"),
+        (["--estimator", fitted.confidence, "--confidence", tmp_path / "o"], "--output and --confidence name the same"),
+        (["--estimator", tmp_path / "none", "--confidence", tmp_path / "c"], "none: No such file"),
+    ):
+        status, out, err = command(*rerank, *arguments)
+        assert (status, out, err.count("\n"), message in err) == (2, b"", 1, True), err
+    with pytest.raises(SystemExit):
+        command(*rerank, "--keep-unless", "1.5")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_list_and_other_weights_are_refused(
+    command: Command, fitted: Any, tmp_path: Path, write: Callable[..., Path]
+) -> None:
+    estimator = ["--estimator", fitted.confidence, "--confidence", tmp_path / "c"]
+    ini = fitted.weights.read_text()
+    other = write("other.ini", ini.replace("Known= ", "Known= 1"))
+    status, _, err = command("rerank", fitted.nbest, "--weights", other, *estimator)
+    assert (status, f"confidence.json: fitted for other weights than those of {other}" in err) == (2, True)
+    confidence = read_confidence(str(fitted.confidence))
+    for line, message in (
+        ("0 ||| a ||| Known= 1", "list:1: feature 'Noise' has none, confidence was fitted with 2 values"),
+        ("0 ||| a ||| Known= 1 Noise= 1", "list:1: feature 'Noise' has 1 value, confidence was fitted with 2 values"),
+        ("0 ||| a ||| Known= 1 Noise= 1 2 X= 1", "list:1: feature 'X' has 1 value, confidence was fitted with none"),
+    ):
+        (candidates,) = read_nbest(str(write("list", line + "\n")))
+        with pytest.raises(InputError, match=message):
+            confidence.check(candidates)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": 2}, "format 2, this version reads format 1"),
+        ({"spread": 0}, "expected a number above 0, found 0"),
+        ({"spread": 1e999}, "expected a number up to 3.4e+38, found inf"),
+        ({"deviations": [1, 1]}, "2 deviations of 3 values"),
+        ({"features": []}, "no attribute"),
+        ({"helped": {"intercept": 1, "predictors": {"x": {"mean": 1}}}}, "no 'deviation'"),
+        ({"helped": {"intercept": True, "predictors": {}}}, "expected a number, found True"),
+        ({"alone": "luck"}, "'luck' is no predictor of the expected score"),
+    ],
+)
+def test_a_damaged_file(altered: Altered, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_confidence(str(altered(changes)))
+    assert "altered.json: " in str(caught.value) and message in str(caught.value)
+
+
+def test_a_predictor_of_another_version(fitted: Any, altered: Altered) -> None:
+    content = fitted.values()["helped"]
+    content["predictors"]["luck"] = {"mean": 0, "deviation": 1, "coefficient": 1}
+    judge = ConfidentJudge(read_confidence(str(altered({"helped": content}))))
+    with pytest.raises(InputError, match="fitted with 'luck', which is no predictor of this version"):
+        for ranking in rankings(fitted):
+            judge(ranking)
+
+
+def test_other_files(write: Callable[..., Path]) -> None:
+    for content, message in (("[]", "no file of confidence"), ("{}", "no file of confidence"), ("x", "not JSON")):
+        with pytest.raises(InputError, match=message):
+            read_confidence(str(write("file", content)))

@@ -1,0 +1,68 @@
+import math
+
+import numpy as np
+import pytest
+
+from moses_io.hypothesis import parse_line
+from moses_io.nbest import SentenceList
+from rerank.confidence.predictors import FeatureUnits, predictors
+
+UNITS = FeatureUnits((("L", 1), ("T", 2)), np.array([2.0, 1.0, 0.0]))
+LINES = [
+    "0 ||| a b c d ||| L= -4 T= 1 2 ||| -1",
+    "0 ||| a b x d ||| L= -2 T= 3 1 ||| -2",
+    "0 ||| a b x d ||| L= -3 T= 0 0 ||| -4",
+    "0 ||| e ||| L= -9 T= 0 0 ||| -3",
+]
+TOTALS = np.array([1.0, 3.0, 0.5, 0.0])
+
+
+def listed(lines: list[str]) -> SentenceList:
+    return SentenceList(0, tuple(parse_line(line.encode(), number) for number, line in enumerate(lines, 1)), "list")
+
+
+def test_by_hand() -> None:
+    choice, change = predictors(listed(LINES), TOTALS, UNITS)
+    shares = np.exp(TOTALS) / np.exp(TOTALS).sum()
+    probability = shares[1] + shares[2]
+    texts = np.array([shares[0], probability, shares[3]])
+    expected = {
+        "lead": math.log1p(2.0), "above the mean": 3 - 4.5 / 4, "place by Moses": math.log(2), "texts": math.log(3),
+        "length": math.log1p(4), "shortness": 0.25, "total per word": 0.75, "letters per word": 1,
+        "Moses' total": -2, "Moses' total per word": -0.5,
+        "probability, scale 1": probability,
+        "entropy, scale 1": -(texts * np.log(texts)).sum(), "L per word": -0.5, "T:1 per word": 0.75,
+        "L is the best": 1.0, "T:2 is the best": 0.0,
+        "posterior of 1-grams, scale 1": (3 * (shares[0] + probability) + probability) / 4,
+        "posterior of 4-grams, scale 1": probability,
+    }  # fmt: skip
+    assert {name: choice[name] for name in expected} == pytest.approx(expected)
+    assert change["L over Moses' choice"] == 1.0  # 2, in units of 2
+    assert change["T:2 over Moses' choice"] == -1.0  # constant on dev: as it is
+    assert change["total over Moses' choice"] == 2.0
+    assert change["likeness to the list over Moses' choice, scale 1"] > 0
+
+
+def test_a_list_of_one_mind_is_like_itself() -> None:
+    choice, change = predictors(listed(LINES[1:3]), TOTALS[1:3], UNITS)
+    assert (choice["likeness to the list, scale 1"], choice["probability, scale 4"]) == pytest.approx((1, 1))
+    assert (choice["lead"], choice["entropy, scale 1"], change) == (0, pytest.approx(0), {})
+
+
+@pytest.mark.parametrize("order", [(3, 2, 1, 0), (1, 0, 3, 2), (2, 3, 0, 1)])
+def test_the_order_of_candidates_makes_no_difference(order: tuple[int, ...]) -> None:
+    one, other = (
+        predictors(listed(LINES), TOTALS, UNITS),
+        predictors(listed([LINES[place] for place in order]), TOTALS[list(order)], UNITS),
+    )
+    assert one.choice == pytest.approx(other.choice)
+    assert one.change == pytest.approx(other.change)
+
+
+def test_nothing_in_the_list_breaks_them() -> None:
+    """An empty text, no totals, scores that are far apart, and one candidate."""
+    lines = ["0 |||  ||| L= 3e38 T= 0 0", "0 ||| a ||| L= -3e38 T= 0 0"]
+    for number in (1, 2):
+        choice, _ = predictors(listed(lines[:number]), np.array([1e6, -1e6])[:number], UNITS)
+        assert all(math.isfinite(value) for value in choice.values())
+        assert (choice["likeness to the list, scale 1"], choice["place by Moses"]) == (0, 0)

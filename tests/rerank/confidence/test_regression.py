@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from features.arrays import Array
+from rerank.confidence.fit import Outcome, correlation, parts
+from rerank.confidence.regression import FEWEST, PENALTIES, STRENGTH, fit_logistic, fit_ridge, probabilities
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def rows() -> Array:
+    rows = np.random.default_rng(3).normal([5, -100, 7], [1, 30, 0], (60, 3))  # (60, 3), the last one constant
+    rows[0, 0] = 1000
+    return rows
+
+
+def clipped(rows: Array) -> Array:
+    return np.clip(rows, -3, 3)
+
+
+def test_values_are_those_of_scikit_learn(rows: Array) -> None:
+    reached = rows @ [0.1, 0.5, 0] + np.random.default_rng(4).normal(0, 5, 60)
+    oracle = make_pipeline(StandardScaler(), FunctionTransformer(clipped), RidgeCV(PENALTIES)).fit(rows, reached)
+    assert fit_ridge(NAMES, rows, reached).values(rows) == pytest.approx(oracle.predict(rows))
+    helped = (reached > np.median(reached)).astype(float)
+    classifier = LogisticRegression(C=STRENGTH, max_iter=1000)
+    oracle = make_pipeline(StandardScaler(), FunctionTransformer(clipped), classifier).fit(rows, helped)
+    mine = probabilities(fit_logistic(NAMES, rows, helped).values(rows))
+    assert mine == pytest.approx(oracle.predict_proba(rows)[:, 1])
+
+
+def test_of_few_sentences_the_mean_is_told(rows: Array) -> None:
+    few = rows[: FEWEST - 1]
+    assert fit_ridge(NAMES, few, np.arange(len(few), dtype=float)).values(rows) == pytest.approx(4.0)
+    helped = np.zeros(60)
+    helped[: FEWEST - 1] = 1
+    assert probabilities(fit_logistic(NAMES, rows, helped).values(rows)) == pytest.approx(10 / 62)
+    assert probabilities(fit_logistic((), np.zeros((0, 0)), np.zeros(0)).values(np.zeros((2, 0)))) == pytest.approx(0.5)
+
+
+def test_fit_by_hand() -> None:
+    expected, nan = np.array([10.0, 40, 20, 30, 50]), np.nan
+    helped = np.array([nan, 0.25, 0.5, 0.75, 0.5])
+    gains = np.array([0, -1.0, 0, 3, 2])
+    fit = Outcome(expected, helped, alone=-expected, reached=2 * expected, gains=gains).fit()
+    assert (fit.correlation, fit.alone) == pytest.approx((1, 1))
+    assert [(part.count, part.estimated, part.reached) for part in fit.quarters] == [
+        (2, 15, 30), (1, 30, 60), (1, 40, 80), (1, 50, 100),
+    ]  # fmt: skip
+    assert [(part.estimated, part.reached) for part in fit.changes] == [(0.25, 0), (0.5, 1), (0.75, 1)]
+    assert correlation(expected, np.ones(5)) == correlation(np.ones(1), np.ones(1)) == 0
+    assert parts(np.zeros(0), np.zeros(0)) == ()
