@@ -8,8 +8,9 @@ from pathlib import Path
 from features.feature import Resources
 from features.kinds.language_model import require_kenlm
 from features.models.training.request import TrainingFiles, train_model
+from features.progress import warn
 from features.request import FeatureRequest, together
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.locks import locked
 from moses_io.nbest import read_nbest
 from moses_io.streams import check_plain, open_output
@@ -61,6 +62,11 @@ def check_inputs(experiment: Experiment) -> None:
         check_labels(next(read_nbest(files.nbest)), list(experiment.features))
     if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
         require_kenlm()
+    parts = [part for request in experiment.features.values() for part in request.parts]
+    used = {part.partition("/")[0] for part in (*parts, *(entry.start for entry in experiment.models.values()))}
+    for name in experiment.models:
+        if name not in used:
+            warn(f"no feature uses the model {shown(name)}")
 
 
 def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:

@@ -51,7 +51,8 @@ def _train(task: Task, start: Path | None, resume: bool) -> None:
         return
     if interrupted:
         run = resume_run(task, checkpoint)
-        note(f"{folder.name}: going on after epoch {run.progress.epoch}")
+        epoch = run.progress.epoch
+        note(f"{folder.name}: {f'going on after epoch {epoch}' if epoch else 'beginning again'}")
     else:
         run = begin_run(task, start, resume)
         save(run, checkpoint)

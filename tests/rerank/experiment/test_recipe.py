@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from moses_io.errors import InputError
+from rerank.experiment.chain import check_inputs
 from rerank.experiment.corpus import Corpus, Side
 from rerank.experiment.file import Experiment, read_experiment
 from rerank.experiment.recipe import BUDGET, EPOCHS, FEWEST_UPDATES, PIECES, find_recipe
@@ -98,3 +99,12 @@ def test_a_corpus_that_cannot_be_looked_at(folder: Path) -> None:
     (folder / "train.en").write_text("one line\n")
     with pytest.raises(InputError, match=r"e\.toml: .*train\.en has 1 lines, .*train\.de has 6000"):
         read_experiment(str(folder / "e.toml"))
+
+
+def test_a_model_that_no_feature_uses_is_told(folder: Path) -> None:
+    models = (
+        '\n[models]\none = { preset = "rnnsearch" }\ntwo = { preset = "rnnsearch" }\n[features]\nTwo = "neural:two"\n'
+    )
+    (folder / "e.toml").write_text((folder / "e.toml").read_text() + models)
+    with pytest.warns(UserWarning, match="^no feature uses the model 'one'$"):
+        check_inputs(read_experiment(str(folder / "e.toml")))
