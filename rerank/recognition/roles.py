@@ -11,7 +11,7 @@ from moses_io.weights import read_weights
 from rerank.candidates import FeatureSpace
 from rerank.experiment.groups import LONGEST
 from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
-from rerank.recognition.contents import ListContent, Text, read_unigrams
+from rerank.recognition.contents import ListContent, Text, is_translation, read_unigrams
 from rerank.recognition.matching import (
     Languages,
     Sides,
@@ -19,6 +19,7 @@ from rerank.recognition.matching import (
     parallel_groups,
     split_by_candidates,
     texts_of,
+    without_unlike,
 )
 from rerank.recognition.sorting import SortedFiles
 
@@ -39,7 +40,8 @@ class Roles:
     """What files are for.
 
     Attributes:
-        kinds: what each file is, by its path; of one that might have been used also why it is not.
+        kinds: what each file is, by its path.
+        reasons: why files are not used that might have been.
         uses: what the files that are used are for.
         missing: what an experiment needs and is not there, or cannot be told; if it is empty, all else is there.
         dev, tests, train, start: as of an `Experiment`.
@@ -48,6 +50,7 @@ class Roles:
     """
 
     kinds: dict[str, str]
+    reasons: dict[str, str] = field(default_factory=dict)
     uses: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     dev: NbestFiles | None = None
@@ -61,32 +64,55 @@ class Roles:
         """Note what a file is for; the source of two lists is for both."""
         self.uses[path] = f"{self.uses[path]}, {use}" if path in self.uses else use
 
-    def spare(self, path: str, reason: str) -> None:
-        """Note why a file is not used."""
-        self.kinds[path] += f"; {reason}"
-
     def lines(self) -> list[str]:
         """Return a line for each file."""
-        return [f"{path}: {self.uses.get(path, 'not used')} ({kind})" for path, kind in self.kinds.items()]
+        reasons = {path: f"; {reason}" for path, reason in self.reasons.items() if path not in self.uses}
+        return [
+            f"{path}: {self.uses.get(path, 'not used')} ({kind}{reasons.get(path, '')})"
+            for path, kind in self.kinds.items()
+        ]
 
 
 def find_roles(files: SortedFiles) -> Roles:
     """Tell what each file is for; names count only where dev and test sets are told apart."""
     roles = Roles(dict(files.kinds))
     texts = {each.path: texts_of(each, files.texts) for each in files.lists}
-    sides = {each.path: split_by_candidates(each, texts[each.path]) for each in files.lists}
+    _leave_out_translations(files.lists, texts, roles)
+    sides = {each.path: without_unlike(each, split_by_candidates(each, texts[each.path])) for each in files.lists}
     dev = _find_dev(files.lists, sides, roles)
     if dev is not None:
         roles.space = dev.space
         roles.dev = _use_set("dev", dev.path, sides[dev.path], roles)
         languages = Languages.of(sides[dev.path])
-        _find_tests({path: languages.split(texts[path]) for path in texts if path != dev.path}, roles.dev, roles)
-        _find_corpus([text for text in files.texts if text.path not in roles.uses], languages, roles)
+        others = [each for each in files.lists if each is not dev]
+        split = {each.path: without_unlike(each, languages.split(texts[each.path])) for each in others}
+        _find_tests(split, roles.dev, roles)
+        _note_unlike({dev.path: sides[dev.path], **split}, texts, roles)
+        free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
+        _find_corpus(free, languages, roles)
         _find_ngrams(files.ngrams, languages, roles)
     elif not parallel_groups(files.texts):
         roles.missing.append(NO_CORPUS)
     _find_start(files.weights, dev, roles)
     return roles
+
+
+def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[Text]], roles: Roles) -> None:
+    """Take translations that were chosen from a list out of the texts of all lists: they are no references."""
+    for content in lists:
+        for text in texts[content.path]:
+            if is_translation(content, text):
+                roles.reasons[text.path] = f"a translation of {content.path}"
+    for path, each in texts.items():
+        texts[path] = [text for text in each if text.path not in roles.reasons]
+
+
+def _note_unlike(lists: Mapping[str, Sides], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
+    """Tell of texts of lists that are neither source nor reference."""
+    for path, sides in lists.items():
+        for text in texts[path]:
+            if text not in (*sides.sources, *sides.references):
+                roles.reasons[text.path] = f"too few words of the candidates of {path}"
 
 
 def _find_dev(lists: Sequence[ListContent], sides: Mapping[str, Sides], roles: Roles) -> ListContent | None:
@@ -114,7 +140,7 @@ def _find_tests(lists: Mapping[str, Sides], dev: NbestFiles, roles: Roles) -> No
         if not fault and sides.sources[0].path == dev.source:
             fault = "another list of dev"
         if fault:
-            roles.spare(path, fault)
+            roles.reasons[path] = fault
         else:
             tests.append(path)
     for path in tests:
@@ -162,7 +188,7 @@ def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles)
     """Take n-gram models but for those whose words can be read and are of the source language."""
     for path, compiled in models.items():
         if not compiled and languages.is_source(read_unigrams(path)):
-            roles.spare(path, "of the source language")
+            roles.reasons[path] = "of the source language"
         else:
             roles.ngrams.append(path)
             roles.use(path, "for a feature")

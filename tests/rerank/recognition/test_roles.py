@@ -1,5 +1,6 @@
 import gzip
 import random
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def test_the_files_of_the_sample(sample: Path) -> None:
     assert told["dev.nbest.gz"] == "list of dev (n-best list, 400 sentences)"
     assert told["train.de"] == "source of the training corpus (text, 6,000 lines)"
     assert told["lm.5gram.arpa.gz"] == "for a feature (n-gram model)"
-    assert told["experiment.toml"] == "not used (text, 14 lines)"
+    assert told["experiment.toml"].startswith("not used (text, ")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -86,7 +87,8 @@ def test_the_other_direction(roles_of: RolesOf, files: Files) -> None:
         files
         | {
             f"{name}.nbest": b"".join(
-                b"%d ||| %s ||| LM0= 1 ||| 0\n" % row for row in enumerate(files[f"{name}.de"].splitlines())
+                b"%d ||| %s ||| LM0= 1 ||| 0\n" % row
+                for row in enumerate(marked(files[f"{name}.de"], b"doch").splitlines())
             )
             for name in ("dev", "test")
         }
@@ -94,7 +96,7 @@ def test_the_other_direction(roles_of: RolesOf, files: Files) -> None:
     assert roles.dev == NbestFiles(source="dev.en", reference=("dev.de",), nbest="dev.nbest")
     assert roles.train == ParallelFiles(source="train.en", target="train.de")
     assert roles.ngrams == []
-    assert roles.kinds["lm.arpa"] == "n-gram model; of the source language"
+    assert "lm.arpa: not used (n-gram model; of the source language)" in roles.lines()
 
 
 def test_a_large_model_knows_words_of_the_other_language(
@@ -144,8 +146,38 @@ def test_lists_that_are_no_test_set(roles_of: RolesOf, files: Files) -> None:
     other = shifted(files["test.nbest"], 1000)
     roles = roles_of(files | {"other": other, "again": files["dev.nbest"]})
     assert list(roles.tests) == ["test"]
-    assert roles.kinds["other"] == "n-best list, 120 sentences; no source"
-    assert roles.kinds["again"] == "n-best list, 120 sentences; another list of dev"
+    assert roles.reasons == {"other": "no source", "again": "another list of dev"}
+
+
+def best(nbest: bytes) -> bytes:
+    """The first candidate of each sentence."""
+    firsts = {line.split(b" ", 1)[0]: line.split(b" ||| ")[1] for line in reversed(nbest.splitlines())}
+    return b"".join(firsts[key] + b" \n" for key in sorted(firsts, key=int))
+
+
+def test_what_was_chosen_from_a_list_is_no_reference(roles_of: RolesOf, files: Files) -> None:
+    """Neither of that list nor of another one of the same source; blank where there are no candidates."""
+    late = b"".join(files["test.nbest"].splitlines(True)[9:-9])
+    outputs = {"dev.out": best(files["dev.nbest"]), "test.moses": b"\n\n\n" + best(late) + b"\n\n\n"}
+    roles = roles_of(files | outputs | {"test.nbest": late, "again.nbest": files["test.nbest"]})
+    assert roles.dev == DEV
+    assert {each.reference for each in roles.tests.values()} == {("test.en",)}
+    assert "dev.out: not used (text, 120 lines; a translation of dev.nbest)" in roles.lines()
+    assert roles.reasons["test.moses"].startswith("a translation of ")
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_references_are_written_as_the_candidates(roles_of: RolesOf, files: Files, name: str) -> None:
+    lines = files[f"{name}.en"].splitlines(True)
+    others = {
+        "raw": re.sub(rb" ([.,?!])", rb"\1", files[f"{name}.en"]),
+        "sgm": b"".join(b'<seg id="%d"> %s </seg>\n' % (row, line.strip()) for row, line in enumerate(lines)),
+    }
+    if name == "test":  # of dev it could be the source
+        others["tags"] = re.sub(rb"\S+", b"NN", files["test.en"])
+    roles = roles_of(files | others)
+    assert (roles.dev, roles.tests) == (DEV, {"test": TEST})
+    assert roles.reasons == dict.fromkeys(others, f"too few words of the candidates of {name}.nbest")
 
 
 def test_of_several_texts_the_corpus_is_that_with_the_words_of_dev(roles_of: RolesOf, files: Files) -> None:
