@@ -26,6 +26,9 @@ from rerank.recognition.sorting import SortedFiles
 DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
 """Parts of a file name that say that a list is that of dev."""
 
+TEST = ("test", "eval", "heldout")
+"""Parts of a file name that say that a list is not that of dev."""
+
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
 MOST = 3
@@ -116,8 +119,13 @@ def _note_unlike(lists: Mapping[str, Sides], texts: Mapping[str, Sequence[Text]]
 
 
 def _find_dev(lists: Sequence[ListContent], sides: Mapping[str, Sides], roles: Roles) -> ListContent | None:
-    named = [each for each in lists if _says_dev(each.path)]
-    possible = named or [each for each in lists if sides[each.path].sources and sides[each.path].references]
+    named = [each for each in lists if _says(DEV, each.path)]
+    complete = [each for each in lists if sides[each.path].sources and sides[each.path].references]
+    possible = named or [each for each in complete if not _says(TEST, each.path)]
+    if not possible and complete:
+        say = f"{_listed([each.path for each in complete])} {'says' if len(complete) == 1 else 'say'} test"
+        roles.missing.append(f"no list of dev: {say}; put 'dev' into the name of the list to tune on")
+        return None
     if not possible:
         roles.missing.append("no n-best list with its source and a reference")
         return None
@@ -216,9 +224,10 @@ def _has_all(path: str, dev: ListContent) -> bool:
     return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)
 
 
-def _says_dev(path: str) -> bool:
+def _says(use: Sequence[str], path: str) -> bool:
+    """Tell whether a part of a file name is one of those of a use, or ends with the first, as in newsdev2016."""
     parts = re.split("[^a-z]+", Path(path).name.lower())
-    return any(part in DEV or part.endswith("dev") for part in parts)
+    return any(part in use or part.endswith(use[0]) for part in parts)
 
 
 def _name(path: str, taken: Collection[str]) -> str:

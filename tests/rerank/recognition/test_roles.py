@@ -116,9 +116,21 @@ def test_dev_is_the_only_list_with_references(roles_of: RolesOf, files: Files) -
     )
 
 
+def test_a_list_that_says_test_leaves_dev_to_another(roles_of: RolesOf, files: Files) -> None:
+    roles = roles_of({"a" if name == "dev.nbest" else name: content for name, content in files.items()})
+    assert roles.dev is not None and (roles.dev.nbest, roles.tests) == ("a", {"test": TEST})
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("newsdev2016.gz", True), ("a_val.nbest", True), ("run7.mert", True), ("DEV", True), ("devtest", False)],
+    [
+        ("newsdev2016.gz", True),
+        ("a_val.nbest", True),
+        ("run7.mert", True),
+        ("dev.eval", True),
+        ("DEV", True),
+        ("devtest", False),
+    ],
 )
 def test_names_that_say_dev(roles_of: RolesOf, files: Files, name: str, says: bool) -> None:
     roles = roles_of({name if old == "dev.nbest" else old: content for old, content in files.items()})
@@ -202,6 +214,7 @@ def test_weights_of_another_system(roles_of: RolesOf, files: Files) -> None:
     assert roles.lines()[0] == "a.ini: not used (weights)"
 
 
+PUT = "put 'dev' into the name of the list to tune on"
 EXPECTED = "expected its source and a reference, found"
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
@@ -219,8 +232,13 @@ NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the la
         ),
         ({"val": "dev.nbest"}, ["dev.nbest and val could each be the list of dev (give only one of them)"]),
         (
-            {"dev.nbest": None, "a": "dev.nbest"},
-            ["a and test.nbest could each be the list of dev (put 'dev' into the name of one)"],
+            {"dev.nbest": None, "test.nbest": None, "a": "dev.nbest", "b": "test.nbest"},
+            ["a and b could each be the list of dev (put 'dev' into the name of one)"],
+        ),
+        ({"dev.nbest": None}, [f"no list of dev: test.nbest says test; {PUT}"]),
+        (
+            {"dev.nbest": None, "test.nbest": None, "newstest2016": "dev.nbest", "run_eval": "test.nbest"},
+            [f"no list of dev: newstest2016 and run_eval say test; {PUT}"],
         ),
         ({"train.de": None}, [NO_CORPUS]),
         (
