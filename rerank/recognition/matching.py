@@ -18,6 +18,9 @@ NEARLY = 0.85
 It is 0.78 to 0.82 for references that are not tokenized and about 0.9 for those with another case at the beginning.
 """
 
+MARGIN = 0.05
+"""Share of the words of dev that a corpus may lack beside another one, and be taken because it is longer."""
+
 KNOWN = 1 / 3
 """Least share of the words of dev that a training text has in the same language."""
 
@@ -53,6 +56,15 @@ class Languages:
         """Tell the language of texts."""
         sources = tuple(text for text in texts if self.is_source(count_words(text.path).keys()))
         return Sides(sources, tuple(text for text in texts if text not in sources))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A text and its translation; `known` is the share of the words of dev that they have, the mean of both."""
+
+    source: Text
+    target: Text
+    known: float
 
 
 def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:
@@ -99,7 +111,18 @@ def parallel_groups(texts: Sequence[Text]) -> list[list[Text]]:
     return [group for group in groups if len(group) > 1]
 
 
-def closest(words: Words, texts: Sequence[Text]) -> Text | None:
-    """Return the text that has most of the words, if one has enough; of equals the first."""
+def closest_pair(languages: Languages, group: Sequence[Text]) -> Pair | None:
+    """Return the texts of a group that have most of the words of dev, if those have enough; of equals the first."""
+    sides = languages.split(group)
+    source, known_source = _closest(languages.source, sides.sources)
+    target, known_target = _closest(languages.target, sides.references)
+    if source is None or target is None or min(known_source, known_target) <= KNOWN:
+        return None
+    return Pair(source=source, target=target, known=(known_source + known_target) / 2)
+
+
+def _closest(words: Words, texts: Sequence[Text]) -> tuple[Text | None, float]:
+    """Return the text that has most of the words, and which share of them."""
     shares = [share(words, count_words(text.path).keys()) for text in texts]
-    return texts[shares.index(max(shares))] if max(shares, default=0.0) > KNOWN else None
+    known = max(shares, default=0.0)
+    return (texts[shares.index(known)] if shares else None), known

@@ -13,9 +13,10 @@ from rerank.experiment.groups import LONGEST
 from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
 from rerank.recognition.contents import ListContent, Text, is_translation, read_unigrams
 from rerank.recognition.matching import (
+    MARGIN,
     Languages,
     Sides,
-    closest,
+    closest_pair,
     parallel_groups,
     split_by_candidates,
     texts_of,
@@ -180,16 +181,20 @@ def _use_set(name: str, path: str, sides: Sides, roles: Roles) -> NbestFiles:
 
 
 def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
-    """Take the longest pair of texts in the languages of dev, of several those with most of its words."""
-    for group in parallel_groups(texts):
-        sides = languages.split(group)
-        source, target = closest(languages.source, sides.sources), closest(languages.target, sides.references)
-        if source and target:
-            roles.train = ParallelFiles(source=source.path, target=target.path)
-            roles.use(source.path, "source of the training corpus")
-            roles.use(target.path, "target of the training corpus")
-            return
-    roles.missing.append(NO_CORPUS)
+    """Take the pair of texts that has most of the words of dev, and the longest of those that have nearly as many."""
+    found = [(pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
+    if not found:
+        roles.missing.append(NO_CORPUS)
+        return
+    least = max(pair.known for pair, _ in found) - MARGIN
+    best = next(pair for pair, _ in found if pair.known >= least)
+    for pair, group in found:
+        shorter = pair is not best and pair.known >= least
+        reason = "shorter than the training corpus" if shorter else "fewer words of dev than the training corpus"
+        roles.reasons |= {text.path: reason for text in group if text not in (best.source, best.target)}
+    roles.train = ParallelFiles(source=best.source.path, target=best.target.path)
+    roles.use(best.source.path, "source of the training corpus")
+    roles.use(best.target.path, "target of the training corpus")
 
 
 def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles) -> None:

@@ -8,7 +8,8 @@ EXAMPLES = """\
   moses-rerank init dev.nbest.gz dev.de dev.en test.nbest.gz test.de train.de train.en moses.ini lm.arpa.gz
 
 It looks at what the files hold and tells what it takes each for. Names count only for the list of dev: where several
-could be it, its name has `dev`, `tune` or `val` in it; one with `test` or `eval` in its name alone is not it. Then `moses-rerank run experiment.toml` does all that the file says."""
+could be it, its name has `dev`, `tune` or `val` in it; one with `test` or `eval` in its name alone is not it. Then
+`moses-rerank run experiment.toml` does all that the file says."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

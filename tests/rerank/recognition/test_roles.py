@@ -42,6 +42,11 @@ def shifted(nbest: bytes, by: int) -> bytes:
     return b"".join(b"%d %s" % (int(identifier) + by, rest) for identifier, rest in lines)
 
 
+def untokenized(text: bytes) -> bytes:
+    """A text with its punctuation at the words."""
+    return re.sub(rb" ([.,?!])", rb"\1", text)
+
+
 def marked(text: bytes, mark: bytes) -> bytes:
     """Another wording of each line, as long."""
     return b"".join(b" ".join([mark, *line.split()[1:]]) + b"\n" for line in text.splitlines())
@@ -182,7 +187,7 @@ def test_what_was_chosen_from_a_list_is_no_reference(roles_of: RolesOf, files: F
 def test_references_are_written_as_the_candidates(roles_of: RolesOf, files: Files, name: str) -> None:
     lines = files[f"{name}.en"].splitlines(True)
     others = {
-        "raw": re.sub(rb" ([.,?!])", rb"\1", files[f"{name}.en"]),
+        "raw": untokenized(files[f"{name}.en"]),
         "sgm": b"".join(b'<seg id="%d"> %s </seg>\n' % (row, line.strip()) for row, line in enumerate(lines)),
     }
     if name == "test":  # of dev it could be the source
@@ -205,6 +210,23 @@ def test_of_several_texts_the_corpus_is_that_with_the_words_of_dev(roles_of: Rol
     roles = roles_of(files | strange)
     assert roles.train == TRAIN
     assert not set(strange) & set(roles.uses)
+    assert roles.reasons["another.de"] == "fewer words of dev than the training corpus"
+    assert "log1" not in roles.reasons
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda text: untokenized(text) * 3, "fewer words of dev than the training corpus"),
+        (lambda text: b"".join(text.splitlines(True)[:-20]), "shorter than the training corpus"),
+    ],
+)
+def test_the_longest_corpus_of_those_that_are_written_as_dev(
+    roles_of: RolesOf, files: Files, change: Callable[[bytes], bytes], reason: str
+) -> None:
+    roles = roles_of(files | {f"all.{side}": change(files[f"train.{side}"]) for side in ("de", "en")})
+    assert roles.train == TRAIN
+    assert roles.reasons == {"all.de": reason, "all.en": reason}
 
 
 def test_weights_of_another_system(roles_of: RolesOf, files: Files) -> None:
