@@ -38,6 +38,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = arguments.output
     if output != STANDARD and os.path.lexists(output):
         raise InputError(f"{output}: this is there already; name another --output")
+    if output != STANDARD and not os.path.isdir(folder := os.path.dirname(output) or "."):
+        raise InputError(f"{folder}: no such folder")
     roles = find_roles(sort_files(files_in(arguments.files)))
     for line in roles.lines():
         note(line)

@@ -120,6 +120,14 @@ def test_a_file_that_is_there_stays(folder: Path, command: Command) -> None:
     assert (folder / "old.toml").read_text() == "old" and not (folder / "nowhere").exists()
 
 
+def test_a_folder_that_is_not_there_is_told_at_once(folder: Path, command: Command) -> None:
+    Path("data/dev.nbest").write_bytes(b"0 ||| fault\n")
+    assert command("init", "data", "--output", "d2/x/experiment.toml") == (
+        2, b"", "moses-rerank init: d2/x: no such folder\n"
+    )  # fmt: skip
+    assert not (folder / "d2").exists()
+
+
 @pytest.mark.parametrize(
     ("path", "content", "fault"),
     [
