@@ -1,5 +1,6 @@
 """What files are for: the dev set, test sets, the training corpus, start weights and n-gram models."""
 
+import filecmp
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -198,9 +199,11 @@ def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> N
 
 
 def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles) -> None:
-    """Take n-gram models but for those whose words can be read and are of the source language."""
+    """Take each n-gram model once, but for those whose words can be read and are of the source language."""
     for path, compiled in models.items():
-        if not compiled and languages.is_source(read_unigrams(path)):
+        if same := next((other for other in roles.ngrams if filecmp.cmp(path, other, shallow=False)), None):
+            roles.reasons[path] = f"the same as {same}"
+        elif not compiled and languages.is_source(read_unigrams(path)):
             roles.reasons[path] = "of the source language"
         else:
             roles.ngrams.append(path)
@@ -212,6 +215,8 @@ def _find_start(weights: Sequence[str], dev: ListContent | None, roles: Roles) -
     possible = list(weights)
     if len(possible) > 1 and dev is not None:
         possible = [path for path in weights if _has_all(path, dev)]
+        reason = f"no weight for every feature of {dev.path}"
+        roles.reasons |= {path: reason for path in weights if path not in possible}
     if len(possible) == 1:
         roles.start = possible[0]
         roles.use(roles.start, "start weights")

@@ -87,7 +87,7 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
 
 def test_several_models_and_test_sets(folder: Path, command: Command) -> None:
     """Labels that the list of dev has are left out, as are models of the source language."""
-    (folder / "data" / "lm2.arpa").write_bytes(Path("data/lm.arpa").read_bytes())
+    (folder / "data" / "lm2.arpa").write_bytes(Path("data/lm.arpa").read_bytes() + b"\n")
     (folder / "data" / "lm3").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
     (folder / "data" / "news.nbest").write_bytes(Path("data/test.nbest").read_bytes())
     for path in ("data/dev.nbest", "data/moses.ini"):

@@ -233,7 +233,15 @@ def test_weights_of_another_system(roles_of: RolesOf, files: Files) -> None:
     other = files["moses.ini"].replace(b"LM0=", b"KENLM0=")
     roles = roles_of(files | {"a.ini": other, "z.ini": files["moses.ini"].replace(b"LM0= 0.14", b"LM0= 0.1 0.4")})
     assert roles.start == "moses.ini"
-    assert roles.lines()[0] == "a.ini: not used (weights)"
+    told = roles.lines()
+    assert told[0] == "a.ini: not used (weights; no weight for every feature of dev.nbest)"
+    assert told[-1] == "z.ini: not used (weights; no weight for every feature of dev.nbest)"
+
+
+def test_a_copy_of_a_model_is_left_out(roles_of: RolesOf, files: Files) -> None:
+    roles = roles_of(files | {"copy.arpa": files["lm.arpa"], "lm2.arpa": files["lm.arpa"].replace(b"-0.1", b"-0.2")})
+    assert roles.ngrams == ["copy.arpa", "lm2.arpa"]
+    assert roles.reasons == {"lm.arpa": "the same as copy.arpa"}
 
 
 PUT = "put 'dev' into the name of the list to tune on"
