@@ -26,8 +26,8 @@ KNOWN = 1 / 3
 
 
 @dataclass(frozen=True)
-class Sides:
-    """Texts that belong to a list, by language."""
+class TextsByLanguage:
+    """Texts of as many lines that belong together, such as those of a list."""
 
     sources: tuple[Text, ...]
     references: tuple[Text, ...]
@@ -41,10 +41,10 @@ class Languages:
     target: Words
 
     @classmethod
-    def of(cls, sides: Sides) -> "Languages":
+    def of(cls, split: TextsByLanguage) -> "Languages":
         """Count the words of the texts of dev."""
         source, target = (
-            sum((count_words(text.path) for text in texts), Words()) for texts in (sides.sources, sides.references)
+            sum((count_words(text.path) for text in texts), Words()) for texts in (split.sources, split.references)
         )
         return cls(source=source, target=target)
 
@@ -52,10 +52,10 @@ class Languages:
         """Tell whether a vocabulary is of the source language, by the words of dev that are in it."""
         return share(self.source, known) > share(self.target, known)
 
-    def split(self, texts: Sequence[Text]) -> Sides:
+    def split(self, texts: Sequence[Text]) -> TextsByLanguage:
         """Tell the language of texts."""
         sources = tuple(text for text in texts if self.is_source(count_words(text.path).keys()))
-        return Sides(sources, tuple(text for text in texts if text not in sources))
+        return TextsByLanguage(sources, tuple(text for text in texts if text not in sources))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:
     return []
 
 
-def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> Sides:
+def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> TextsByLanguage:
     """Tell the language of texts of a list by the words that they share with its candidates.
 
     The references share most; where no text shares clearly less, or there is but one, all are references.
@@ -88,20 +88,20 @@ def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> Sides:
     low, high = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
     middle = (low + high) / 2 if low < FOREIGN * high else 0.0
     sources = tuple(text for text in texts if shares[text] < middle)
-    return Sides(sources, tuple(text for text in texts if text not in sources))
+    return TextsByLanguage(sources, tuple(text for text in texts if text not in sources))
 
 
-def without_unlike(content: ListContent, texts: Sides) -> Sides:
+def without_unlike(content: ListContent, split: TextsByLanguage) -> TextsByLanguage:
     """Leave out references that agree clearly less with the candidates than the best text does: not tokenized, or tags.
 
     Words agree as far as those of the candidates are in the text, times as far as those of the text are in them.
     """
-    counts = {text: count_words(text.path) for text in (*texts.sources, *texts.references)}
+    counts = {text: count_words(text.path) for text in (*split.sources, *split.references)}
     agreement = {
         text: share(content.words, words.keys()) * share(words, content.words.keys()) for text, words in counts.items()
     }
     least = NEARLY * max(agreement.values(), default=0.0)
-    return replace(texts, references=tuple(text for text in texts.references if agreement[text] >= least))
+    return replace(split, references=tuple(text for text in split.references if agreement[text] >= least))
 
 
 def parallel_groups(texts: Sequence[Text]) -> list[list[Text]]:
@@ -113,9 +113,9 @@ def parallel_groups(texts: Sequence[Text]) -> list[list[Text]]:
 
 def closest_pair(languages: Languages, group: Sequence[Text]) -> Pair | None:
     """Return the texts of a group that have most of the words of dev, if those have enough; of equals the first."""
-    sides = languages.split(group)
-    source, known_source = _closest(languages.source, sides.sources)
-    target, known_target = _closest(languages.target, sides.references)
+    split = languages.split(group)
+    source, known_source = _closest(languages.source, split.sources)
+    target, known_target = _closest(languages.target, split.references)
     if source is None or target is None or min(known_source, known_target) <= KNOWN:
         return None
     return Pair(source=source, target=target, known=(known_source + known_target) / 2)

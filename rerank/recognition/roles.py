@@ -16,7 +16,7 @@ from rerank.recognition.contents import ListContent, Text, is_translation, read_
 from rerank.recognition.matching import (
     MARGIN,
     Languages,
-    Sides,
+    TextsByLanguage,
     closest_pair,
     parallel_groups,
     split_by_candidates,
@@ -83,16 +83,18 @@ def find_roles(files: SortedFiles) -> Roles:
     roles = Roles(dict(files.kinds))
     texts = {each.path: texts_of(each, files.texts) for each in files.lists}
     _leave_out_translations(files.lists, texts, roles)
-    sides = {each.path: without_unlike(each, split_by_candidates(each, texts[each.path])) for each in files.lists}
-    dev = _find_dev(files.lists, sides, roles)
+    by_candidates = {
+        each.path: without_unlike(each, split_by_candidates(each, texts[each.path])) for each in files.lists
+    }
+    dev = _find_dev(files.lists, by_candidates, roles)
     if dev is not None:
         roles.space = dev.space
-        roles.dev = _use_set("dev", dev.path, sides[dev.path], roles)
-        languages = Languages.of(sides[dev.path])
+        roles.dev = _use_set("dev", dev.path, by_candidates[dev.path], roles)
+        languages = Languages.of(by_candidates[dev.path])
         others = [each for each in files.lists if each is not dev]
-        split = {each.path: without_unlike(each, languages.split(texts[each.path])) for each in others}
-        _find_tests(split, roles.dev, roles)
-        _note_unlike({dev.path: sides[dev.path], **split}, texts, roles)
+        by_words = {each.path: without_unlike(each, languages.split(texts[each.path])) for each in others}
+        _find_tests(by_words, roles.dev, roles)
+        _note_unlike({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
         free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
         _find_corpus(free, languages, roles)
         _find_ngrams(files.ngrams, languages, roles)
@@ -112,17 +114,19 @@ def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[
         texts[path] = [text for text in each if text.path not in roles.reasons]
 
 
-def _note_unlike(lists: Mapping[str, Sides], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
+def _note_unlike(lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
     """Tell of texts of lists that are neither source nor reference."""
-    for path, sides in lists.items():
+    for path, split in lists.items():
         for text in texts[path]:
-            if text not in (*sides.sources, *sides.references):
+            if text not in (*split.sources, *split.references):
                 roles.reasons[text.path] = f"too few words of the candidates of {path}"
 
 
-def _find_dev(lists: Sequence[ListContent], sides: Mapping[str, Sides], roles: Roles) -> ListContent | None:
+def _find_dev(
+    lists: Sequence[ListContent], by_candidates: Mapping[str, TextsByLanguage], roles: Roles
+) -> ListContent | None:
     named = [each for each in lists if _says(DEV, each.path)]
-    complete = [each for each in lists if sides[each.path].sources and sides[each.path].references]
+    complete = [each for each in lists if by_candidates[each.path].sources and by_candidates[each.path].references]
     possible = named or [each for each in complete if not _says(TEST, each.path)]
     if not possible and complete:
         say = f"{_listed([each.path for each in complete])} {'says' if len(complete) == 1 else 'say'} test"
@@ -136,18 +140,18 @@ def _find_dev(lists: Sequence[ListContent], sides: Mapping[str, Sides], roles: R
         roles.missing.append(f"{_listed([each.path for each in possible])} could each be the list of dev ({advice})")
         return None
     dev = possible[0]
-    if fault := _fault_of_dev(sides[dev.path]):
+    if fault := _fault_of_dev(by_candidates[dev.path]):
         roles.missing.append(f"{dev.path}: {fault}")
         return None
     return dev
 
 
-def _find_tests(lists: Mapping[str, Sides], dev: NbestFiles, roles: Roles) -> None:
+def _find_tests(lists: Mapping[str, TextsByLanguage], dev: NbestFiles, roles: Roles) -> None:
     """Take lists that have a source for test sets."""
     tests = []
-    for path, sides in lists.items():
-        fault = _fault(sides)
-        if not fault and sides.sources[0].path == dev.source:
+    for path, split in lists.items():
+        fault = _fault(split)
+        if not fault and split.sources[0].path == dev.source:
             fault = "another list of dev"
         if fault:
             roles.reasons[path] = fault
@@ -158,24 +162,24 @@ def _find_tests(lists: Mapping[str, Sides], dev: NbestFiles, roles: Roles) -> No
         roles.tests[name] = _use_set(name, path, lists[path], roles)
 
 
-def _fault_of_dev(sides: Sides) -> str:
+def _fault_of_dev(split: TextsByLanguage) -> str:
     """Say why a list with these texts cannot be that of dev, nothing if it can."""
-    if sides.sources and sides.references:
-        return _fault(sides)
-    found = _listed([text.path for text in (*sides.sources, *sides.references)])
+    if split.sources and split.references:
+        return _fault(split)
+    found = _listed([text.path for text in (*split.sources, *split.references)])
     return f"expected its source and a reference, found {found}"
 
 
-def _fault(sides: Sides) -> str:
+def _fault(split: TextsByLanguage) -> str:
     """Say why a list with these texts cannot be used at all, nothing if it can."""
-    if len(sides.sources) > 1:
-        return f"{_listed([text.path for text in sides.sources])} could each be its source (give only one of them)"
-    return "" if sides.sources else "no source"
+    if len(split.sources) > 1:
+        return f"{_listed([text.path for text in split.sources])} could each be its source (give only one of them)"
+    return "" if split.sources else "no source"
 
 
-def _use_set(name: str, path: str, sides: Sides, roles: Roles) -> NbestFiles:
+def _use_set(name: str, path: str, split: TextsByLanguage, roles: Roles) -> NbestFiles:
     """Note what the files of a set are for, and return them."""
-    source, references = sides.sources[0].path, tuple(text.path for text in sides.references)
+    source, references = split.sources[0].path, tuple(text.path for text in split.references)
     for each, use in ((path, "list"), (source, "source"), *((reference, "reference") for reference in references)):
         roles.use(each, f"{use} of {name}")
     return NbestFiles(source=source, reference=references, nbest=path)
