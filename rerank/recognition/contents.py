@@ -1,8 +1,9 @@
 """What is read of lists and texts to see which of them go together."""
 
 import heapq
+from array import array
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 
@@ -38,6 +39,7 @@ class ListContent:
         sentences: (n,) ids.
         lengths: (n,) words of a candidate, in the mean.
         words: of the first candidate of each sentence.
+        candidates: (m,) a hash of each candidate's tokens with its sentence.
         space: dense features, those of the first line.
     """
 
@@ -45,6 +47,7 @@ class ListContent:
     sentences: Integers
     lengths: Array
     words: Words
+    candidates: Integers
     space: FeatureSpace
 
     @property
@@ -55,7 +58,7 @@ class ListContent:
 
 def read_list(path: str) -> ListContent:
     """Read a list to its end; errors are those of `read_nbest` and `without_marks`."""
-    sentences, lengths, words = [], [], Words()
+    sentences, lengths, words, candidates = [], [], Words(), array("q")
     dense: tuple[tuple[str, int], ...] = ()
     for sentence_list in without_marks(read_nbest(path)):
         first = sentence_list.hypotheses[0]
@@ -63,12 +66,14 @@ def read_list(path: str) -> ListContent:
         sentences.append(sentence_list.sentence)
         lengths.append(sum(map(len, texts)) / len(texts))
         words.update(texts[0])
+        candidates.extend(_hash(sentence_list.sentence, text) for text in texts)
         dense = tuple((name, len(values)) for name, values in first.dense)  # the same in each line
     return ListContent(
         path=path,
         sentences=np.array(sentences),
         lengths=np.array(lengths),
         words=words,
+        candidates=np.array(candidates, dtype=np.int64),
         space=FeatureSpace(dense),
     )
 
@@ -83,6 +88,13 @@ def likeness(content: ListContent, text: Text) -> float:
     rows = [len(row) for row in _rows(text.path, content.lines)]
     pair = np.array([content.lengths, np.array(rows)[content.sentences]])  # (2, n)
     return float(np.corrcoef(pair)[0, 1]) if pair.std(axis=1).all() else 0.0
+
+
+def is_translation(content: ListContent, text: Text) -> bool:
+    """Tell whether each line of a text is a candidate of its sentence; lines of others make no difference."""
+    rows = _rows(text.path, content.lines)
+    hashes = [_hash(sentence, rows[sentence]) for sentence in content.sentences.tolist()]
+    return bool(np.isin(hashes, content.candidates).all())
 
 
 def count_words(path: str) -> Words:
@@ -108,6 +120,11 @@ def read_unigrams(path: str) -> set[str]:
 def share(words: Words, known: Set[str]) -> float:
     """Return which part of the running words is known, 0 … 1."""
     return sum(count for word, count in words.items() if word in known) / max(1, words.total())
+
+
+def _hash(sentence: int, text: Sequence[str]) -> int:
+    """Stand for a candidate: lists are too large to keep their texts."""
+    return hash((sentence, *text))
 
 
 def _rows(path: str, most: int) -> list[list[str]]:

@@ -79,7 +79,7 @@ def propose(roles: Roles, output: str) -> bytes:
     remarks = {
         **REMARKS,
         "": HEAD,
-        "dev": REMARKS["dev"] if roles.tests else REMARKS["dev"] + NO_TEST,
+        "test": REMARKS["test"] if roles.tests else NO_TEST,
         "models": REMARKS["models"] + recipe.remarks,
         f"features.{next(iter(recipe.features))}": MORE_FEATURES + left_out,
     }

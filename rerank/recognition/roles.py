@@ -1,5 +1,6 @@
 """What files are for: the dev set, test sets, the training corpus, start weights and n-gram models."""
 
+import filecmp
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,19 +12,24 @@ from moses_io.weights import read_weights
 from rerank.candidates import FeatureSpace
 from rerank.experiment.groups import LONGEST
 from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
-from rerank.recognition.contents import ListContent, Text, read_unigrams
+from rerank.recognition.contents import ListContent, Text, is_translation, read_unigrams
 from rerank.recognition.matching import (
+    MARGIN,
     Languages,
-    Sides,
-    closest,
+    TextsByLanguage,
+    closest_pair,
     parallel_groups,
     split_by_candidates,
     texts_of,
+    without_unlike,
 )
 from rerank.recognition.sorting import SortedFiles
 
 DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
 """Parts of a file name that say that a list is that of dev."""
+
+TEST = ("test", "eval", "heldout")
+"""Parts of a file name that say that a list is not that of dev."""
 
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
@@ -39,7 +45,8 @@ class Roles:
     """What files are for.
 
     Attributes:
-        kinds: what each file is, by its path; of one that might have been used also why it is not.
+        kinds: what each file is, by its path.
+        reasons: why files are not used that might have been.
         uses: what the files that are used are for.
         missing: what an experiment needs and is not there, or cannot be told; if it is empty, all else is there.
         dev, tests, train, start: as of an `Experiment`.
@@ -48,6 +55,7 @@ class Roles:
     """
 
     kinds: dict[str, str]
+    reasons: dict[str, str] = field(default_factory=dict)
     uses: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     dev: NbestFiles | None = None
@@ -61,27 +69,34 @@ class Roles:
         """Note what a file is for; the source of two lists is for both."""
         self.uses[path] = f"{self.uses[path]}, {use}" if path in self.uses else use
 
-    def spare(self, path: str, reason: str) -> None:
-        """Note why a file is not used."""
-        self.kinds[path] += f"; {reason}"
-
     def lines(self) -> list[str]:
         """Return a line for each file."""
-        return [f"{path}: {self.uses.get(path, 'not used')} ({kind})" for path, kind in self.kinds.items()]
+        reasons = {path: f"; {reason}" for path, reason in self.reasons.items() if path not in self.uses}
+        return [
+            f"{path}: {self.uses.get(path, 'not used')} ({kind}{reasons.get(path, '')})"
+            for path, kind in self.kinds.items()
+        ]
 
 
 def find_roles(files: SortedFiles) -> Roles:
     """Tell what each file is for; names count only where dev and test sets are told apart."""
     roles = Roles(dict(files.kinds))
     texts = {each.path: texts_of(each, files.texts) for each in files.lists}
-    sides = {each.path: split_by_candidates(each, texts[each.path]) for each in files.lists}
-    dev = _find_dev(files.lists, sides, roles)
+    _leave_out_translations(files.lists, texts, roles)
+    by_candidates = {
+        each.path: without_unlike(each, split_by_candidates(each, texts[each.path])) for each in files.lists
+    }
+    dev = _find_dev(files.lists, by_candidates, roles)
     if dev is not None:
         roles.space = dev.space
-        roles.dev = _use_set("dev", dev.path, sides[dev.path], roles)
-        languages = Languages.of(sides[dev.path])
-        _find_tests({path: languages.split(texts[path]) for path in texts if path != dev.path}, roles.dev, roles)
-        _find_corpus([text for text in files.texts if text.path not in roles.uses], languages, roles)
+        roles.dev = _use_set("dev", dev.path, by_candidates[dev.path], roles)
+        languages = Languages.of(by_candidates[dev.path])
+        others = [each for each in files.lists if each is not dev]
+        by_words = {each.path: without_unlike(each, languages.split(texts[each.path])) for each in others}
+        _find_tests(by_words, roles.dev, roles)
+        _note_unlike({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
+        free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
+        _find_corpus(free, languages, roles)
         _find_ngrams(files.ngrams, languages, roles)
     elif not parallel_groups(files.texts):
         roles.missing.append(NO_CORPUS)
@@ -89,9 +104,34 @@ def find_roles(files: SortedFiles) -> Roles:
     return roles
 
 
-def _find_dev(lists: Sequence[ListContent], sides: Mapping[str, Sides], roles: Roles) -> ListContent | None:
-    named = [each for each in lists if _says_dev(each.path)]
-    possible = named or [each for each in lists if sides[each.path].sources and sides[each.path].references]
+def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[Text]], roles: Roles) -> None:
+    """Take translations that were chosen from a list out of the texts of all lists: they are no references."""
+    for content in lists:
+        for text in texts[content.path]:
+            if is_translation(content, text):
+                roles.reasons[text.path] = f"a translation of {content.path}"
+    for path, each in texts.items():
+        texts[path] = [text for text in each if text.path not in roles.reasons]
+
+
+def _note_unlike(lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
+    """Tell of texts of lists that are neither source nor reference."""
+    for path, split in lists.items():
+        for text in texts[path]:
+            if text not in (*split.sources, *split.references):
+                roles.reasons[text.path] = f"too few words of the candidates of {path}"
+
+
+def _find_dev(
+    lists: Sequence[ListContent], by_candidates: Mapping[str, TextsByLanguage], roles: Roles
+) -> ListContent | None:
+    named = [each for each in lists if _says(DEV, each.path)]
+    complete = [each for each in lists if by_candidates[each.path].sources and by_candidates[each.path].references]
+    possible = named or [each for each in complete if not _says(TEST, each.path)]
+    if not possible and complete:
+        say = f"{_listed([each.path for each in complete])} {'says' if len(complete) == 1 else 'say'} test"
+        roles.missing.append(f"no list of dev: {say}; put 'dev' into the name of the list to tune on")
+        return None
     if not possible:
         roles.missing.append("no n-best list with its source and a reference")
         return None
@@ -100,21 +140,21 @@ def _find_dev(lists: Sequence[ListContent], sides: Mapping[str, Sides], roles: R
         roles.missing.append(f"{_listed([each.path for each in possible])} could each be the list of dev ({advice})")
         return None
     dev = possible[0]
-    if fault := _fault_of_dev(sides[dev.path]):
+    if fault := _fault_of_dev(by_candidates[dev.path]):
         roles.missing.append(f"{dev.path}: {fault}")
         return None
     return dev
 
 
-def _find_tests(lists: Mapping[str, Sides], dev: NbestFiles, roles: Roles) -> None:
+def _find_tests(lists: Mapping[str, TextsByLanguage], dev: NbestFiles, roles: Roles) -> None:
     """Take lists that have a source for test sets."""
     tests = []
-    for path, sides in lists.items():
-        fault = _fault(sides)
-        if not fault and sides.sources[0].path == dev.source:
+    for path, split in lists.items():
+        fault = _fault(split)
+        if not fault and split.sources[0].path == dev.source:
             fault = "another list of dev"
         if fault:
-            roles.spare(path, fault)
+            roles.reasons[path] = fault
         else:
             tests.append(path)
     for path in tests:
@@ -122,47 +162,53 @@ def _find_tests(lists: Mapping[str, Sides], dev: NbestFiles, roles: Roles) -> No
         roles.tests[name] = _use_set(name, path, lists[path], roles)
 
 
-def _fault_of_dev(sides: Sides) -> str:
+def _fault_of_dev(split: TextsByLanguage) -> str:
     """Say why a list with these texts cannot be that of dev, nothing if it can."""
-    if sides.sources and sides.references:
-        return _fault(sides)
-    found = _listed([text.path for text in (*sides.sources, *sides.references)])
+    if split.sources and split.references:
+        return _fault(split)
+    found = _listed([text.path for text in (*split.sources, *split.references)])
     return f"expected its source and a reference, found {found}"
 
 
-def _fault(sides: Sides) -> str:
+def _fault(split: TextsByLanguage) -> str:
     """Say why a list with these texts cannot be used at all, nothing if it can."""
-    if len(sides.sources) > 1:
-        return f"{_listed([text.path for text in sides.sources])} could each be its source (give only one of them)"
-    return "" if sides.sources else "no source"
+    if len(split.sources) > 1:
+        return f"{_listed([text.path for text in split.sources])} could each be its source (give only one of them)"
+    return "" if split.sources else "no source"
 
 
-def _use_set(name: str, path: str, sides: Sides, roles: Roles) -> NbestFiles:
+def _use_set(name: str, path: str, split: TextsByLanguage, roles: Roles) -> NbestFiles:
     """Note what the files of a set are for, and return them."""
-    source, references = sides.sources[0].path, tuple(text.path for text in sides.references)
+    source, references = split.sources[0].path, tuple(text.path for text in split.references)
     for each, use in ((path, "list"), (source, "source"), *((reference, "reference") for reference in references)):
         roles.use(each, f"{use} of {name}")
     return NbestFiles(source=source, reference=references, nbest=path)
 
 
 def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
-    """Take the longest pair of texts in the languages of dev, of several those with most of its words."""
-    for group in parallel_groups(texts):
-        sides = languages.split(group)
-        source, target = closest(languages.source, sides.sources), closest(languages.target, sides.references)
-        if source and target:
-            roles.train = ParallelFiles(source=source.path, target=target.path)
-            roles.use(source.path, "source of the training corpus")
-            roles.use(target.path, "target of the training corpus")
-            return
-    roles.missing.append(NO_CORPUS)
+    """Take the pair of texts that has most of the words of dev, and the longest of those that have nearly as many."""
+    found = [(pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
+    if not found:
+        roles.missing.append(NO_CORPUS)
+        return
+    least = max(pair.known for pair, _ in found) - MARGIN
+    best = next(pair for pair, _ in found if pair.known >= least)
+    for pair, group in found:
+        shorter = pair is not best and pair.known >= least
+        reason = "shorter than the training corpus" if shorter else "fewer words of dev than the training corpus"
+        roles.reasons |= {text.path: reason for text in group if text not in (best.source, best.target)}
+    roles.train = ParallelFiles(source=best.source.path, target=best.target.path)
+    roles.use(best.source.path, "source of the training corpus")
+    roles.use(best.target.path, "target of the training corpus")
 
 
 def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles) -> None:
-    """Take n-gram models but for those whose words can be read and are of the source language."""
+    """Take each n-gram model once, but for those whose words can be read and are of the source language."""
     for path, compiled in models.items():
-        if not compiled and languages.is_source(read_unigrams(path)):
-            roles.spare(path, "of the source language")
+        if same := next((other for other in roles.ngrams if filecmp.cmp(path, other, shallow=False)), None):
+            roles.reasons[path] = f"the same as {same}"
+        elif not compiled and languages.is_source(read_unigrams(path)):
+            roles.reasons[path] = "of the source language"
         else:
             roles.ngrams.append(path)
             roles.use(path, "for a feature")
@@ -173,6 +219,8 @@ def _find_start(weights: Sequence[str], dev: ListContent | None, roles: Roles) -
     possible = list(weights)
     if len(possible) > 1 and dev is not None:
         possible = [path for path in weights if _has_all(path, dev)]
+        reason = f"no weight for every feature of {dev.path}"
+        roles.reasons |= {path: reason for path in weights if path not in possible}
     if len(possible) == 1:
         roles.start = possible[0]
         roles.use(roles.start, "start weights")
@@ -190,9 +238,10 @@ def _has_all(path: str, dev: ListContent) -> bool:
     return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)
 
 
-def _says_dev(path: str) -> bool:
+def _says(use: Sequence[str], path: str) -> bool:
+    """Tell whether a part of a file name is one of those of a use, or ends with the first, as in newsdev2016."""
     parts = re.split("[^a-z]+", Path(path).name.lower())
-    return any(part in DEV or part.endswith("dev") for part in parts)
+    return any(part in use or part.endswith(use[0]) for part in parts)
 
 
 def _name(path: str, taken: Collection[str]) -> str:

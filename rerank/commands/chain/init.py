@@ -7,8 +7,9 @@ EXAMPLES = """\
   moses-rerank init data/
   moses-rerank init dev.nbest.gz dev.de dev.en test.nbest.gz test.de train.de train.en moses.ini lm.arpa.gz
 
-It looks at what the files hold and tells what it takes each for; names count only where several lists could be that of
-dev: its name has `dev`, `tune` or `val` in it. Then `moses-rerank run experiment.toml` does all that the file says."""
+It looks at what the files hold and tells what it takes each for. Names count only for the list of dev: where several
+could be it, its name has `dev`, `tune` or `val` in it; one with `test` or `eval` in its name alone is not it. Then
+`moses-rerank run experiment.toml` does all that the file says."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +38,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = arguments.output
     if output != STANDARD and os.path.lexists(output):
         raise InputError(f"{output}: this is there already; name another --output")
+    if output != STANDARD and not os.path.isdir(folder := os.path.dirname(output) or "."):
+        raise InputError(f"{folder}: no such folder")
     roles = find_roles(sort_files(files_in(arguments.files)))
     for line in roles.lines():
         note(line)

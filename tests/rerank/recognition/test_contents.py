@@ -8,6 +8,7 @@ from rerank.recognition.contents import (
     Text,
     Words,
     count_words,
+    is_translation,
     likeness,
     read_list,
     read_text,
@@ -48,6 +49,21 @@ def test_likeness_looks_at_the_sentences_of_the_list(write: Write, lines: list[s
     text = read_text(str(write("text", "".join(f"{line}\n" for line in lines))))
     assert text.lines == len(lines)
     assert likeness(read_list(str(write("list", LIST))), text) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["a  b c ", "x", "", "b b a", ""], True),
+        (["a", "", "", "b b a", "", "more"], True),
+        (["a", "", "", "a b b", ""], False),
+        (["a", "", "", "a", ""], False),
+        (["a", "", "", "b b a", "a"], False),
+    ],
+)
+def test_a_translation_has_a_candidate_of_each_sentence(write: Write, lines: list[str], expected: bool) -> None:
+    text = read_text(str(write("text", "".join(f"{line}\n" for line in lines))))
+    assert is_translation(read_list(str(write("list", LIST))), text) == expected
 
 
 def test_words(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,9 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
     files = [path for path in (folder / "data").iterdir() if "test" not in path.name]
     assert command("init", *files)[0] == 0
     text = Path("experiment.toml").read_text()
+    assert "# What is reranked" not in text
+    before_test, after_test = text.split("\n\n# There was no test set")
+    assert before_test.splitlines()[-1].startswith("dev = ") and "\n\n# Models to train" in after_test
     commented = [line for line in text.splitlines() if line.startswith("# ") and " = " in line]
     assert len(commented) == 4
     for line in commented:
@@ -84,7 +87,7 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
 
 def test_several_models_and_test_sets(folder: Path, command: Command) -> None:
     """Labels that the list of dev has are left out, as are models of the source language."""
-    (folder / "data" / "lm2.arpa").write_bytes(Path("data/lm.arpa").read_bytes())
+    (folder / "data" / "lm2.arpa").write_bytes(Path("data/lm.arpa").read_bytes() + b"\n")
     (folder / "data" / "lm3").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
     (folder / "data" / "news.nbest").write_bytes(Path("data/test.nbest").read_bytes())
     for path in ("data/dev.nbest", "data/moses.ini"):
@@ -115,6 +118,14 @@ def test_a_file_that_is_there_stays(folder: Path, command: Command) -> None:
         message = f"moses-rerank init: {name}: this is there already; name another --output\n"
         assert command("init", "data", "--output", name) == (2, b"", message)
     assert (folder / "old.toml").read_text() == "old" and not (folder / "nowhere").exists()
+
+
+def test_a_folder_that_is_not_there_is_told_at_once(folder: Path, command: Command) -> None:
+    Path("data/dev.nbest").write_bytes(b"0 ||| fault\n")
+    assert command("init", "data", "--output", "d2/x/experiment.toml") == (
+        2, b"", "moses-rerank init: d2/x: no such folder\n"
+    )  # fmt: skip
+    assert not (folder / "d2").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import gzip
 import random
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -41,6 +42,11 @@ def shifted(nbest: bytes, by: int) -> bytes:
     return b"".join(b"%d %s" % (int(identifier) + by, rest) for identifier, rest in lines)
 
 
+def untokenized(text: bytes) -> bytes:
+    """A text with its punctuation at the words."""
+    return re.sub(rb" ([.,?!])", rb"\1", text)
+
+
 def marked(text: bytes, mark: bytes) -> bytes:
     """Another wording of each line, as long."""
     return b"".join(b" ".join([mark, *line.split()[1:]]) + b"\n" for line in text.splitlines())
@@ -61,7 +67,7 @@ def test_the_files_of_the_sample(sample: Path) -> None:
     assert told["dev.nbest.gz"] == "list of dev (n-best list, 400 sentences)"
     assert told["train.de"] == "source of the training corpus (text, 6,000 lines)"
     assert told["lm.5gram.arpa.gz"] == "for a feature (n-gram model)"
-    assert told["experiment.toml"] == "not used (text, 14 lines)"
+    assert told["experiment.toml"].startswith("not used (text, ")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -86,7 +92,8 @@ def test_the_other_direction(roles_of: RolesOf, files: Files) -> None:
         files
         | {
             f"{name}.nbest": b"".join(
-                b"%d ||| %s ||| LM0= 1 ||| 0\n" % row for row in enumerate(files[f"{name}.de"].splitlines())
+                b"%d ||| %s ||| LM0= 1 ||| 0\n" % row
+                for row in enumerate(marked(files[f"{name}.de"], b"doch").splitlines())
             )
             for name in ("dev", "test")
         }
@@ -94,7 +101,7 @@ def test_the_other_direction(roles_of: RolesOf, files: Files) -> None:
     assert roles.dev == NbestFiles(source="dev.en", reference=("dev.de",), nbest="dev.nbest")
     assert roles.train == ParallelFiles(source="train.en", target="train.de")
     assert roles.ngrams == []
-    assert roles.kinds["lm.arpa"] == "n-gram model; of the source language"
+    assert "lm.arpa: not used (n-gram model; of the source language)" in roles.lines()
 
 
 def test_a_large_model_knows_words_of_the_other_language(
@@ -114,9 +121,21 @@ def test_dev_is_the_only_list_with_references(roles_of: RolesOf, files: Files) -
     )
 
 
+def test_a_list_that_says_test_leaves_dev_to_another(roles_of: RolesOf, files: Files) -> None:
+    roles = roles_of({"a" if name == "dev.nbest" else name: content for name, content in files.items()})
+    assert roles.dev is not None and (roles.dev.nbest, roles.tests) == ("a", {"test": TEST})
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("newsdev2016.gz", True), ("a_val.nbest", True), ("run7.mert", True), ("DEV", True), ("devtest", False)],
+    [
+        ("newsdev2016.gz", True),
+        ("a_val.nbest", True),
+        ("run7.mert", True),
+        ("dev.eval", True),
+        ("DEV", True),
+        ("devtest", False),
+    ],
 )
 def test_names_that_say_dev(roles_of: RolesOf, files: Files, name: str, says: bool) -> None:
     roles = roles_of({name if old == "dev.nbest" else old: content for old, content in files.items()})
@@ -144,8 +163,38 @@ def test_lists_that_are_no_test_set(roles_of: RolesOf, files: Files) -> None:
     other = shifted(files["test.nbest"], 1000)
     roles = roles_of(files | {"other": other, "again": files["dev.nbest"]})
     assert list(roles.tests) == ["test"]
-    assert roles.kinds["other"] == "n-best list, 120 sentences; no source"
-    assert roles.kinds["again"] == "n-best list, 120 sentences; another list of dev"
+    assert roles.reasons == {"other": "no source", "again": "another list of dev"}
+
+
+def best(nbest: bytes) -> bytes:
+    """The first candidate of each sentence."""
+    firsts = {line.split(b" ", 1)[0]: line.split(b" ||| ")[1] for line in reversed(nbest.splitlines())}
+    return b"".join(firsts[key] + b" \n" for key in sorted(firsts, key=int))
+
+
+def test_what_was_chosen_from_a_list_is_no_reference(roles_of: RolesOf, files: Files) -> None:
+    """Neither of that list nor of another one of the same source; blank where there are no candidates."""
+    late = b"".join(files["test.nbest"].splitlines(True)[9:-9])
+    outputs = {"dev.out": best(files["dev.nbest"]), "test.moses": b"\n\n\n" + best(late) + b"\n\n\n"}
+    roles = roles_of(files | outputs | {"test.nbest": late, "again.nbest": files["test.nbest"]})
+    assert roles.dev == DEV
+    assert {each.reference for each in roles.tests.values()} == {("test.en",)}
+    assert "dev.out: not used (text, 120 lines; a translation of dev.nbest)" in roles.lines()
+    assert roles.reasons["test.moses"].startswith("a translation of ")
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_references_are_written_as_the_candidates(roles_of: RolesOf, files: Files, name: str) -> None:
+    lines = files[f"{name}.en"].splitlines(True)
+    others = {
+        "raw": untokenized(files[f"{name}.en"]),
+        "sgm": b"".join(b'<seg id="%d"> %s </seg>\n' % (row, line.strip()) for row, line in enumerate(lines)),
+    }
+    if name == "test":  # of dev it could be the source
+        others["tags"] = re.sub(rb"\S+", b"NN", files["test.en"])
+    roles = roles_of(files | others)
+    assert (roles.dev, roles.tests) == (DEV, {"test": TEST})
+    assert roles.reasons == dict.fromkeys(others, f"too few words of the candidates of {name}.nbest")
 
 
 def test_of_several_texts_the_corpus_is_that_with_the_words_of_dev(roles_of: RolesOf, files: Files) -> None:
@@ -161,15 +210,41 @@ def test_of_several_texts_the_corpus_is_that_with_the_words_of_dev(roles_of: Rol
     roles = roles_of(files | strange)
     assert roles.train == TRAIN
     assert not set(strange) & set(roles.uses)
+    assert roles.reasons["another.de"] == "fewer words of dev than the training corpus"
+    assert "log1" not in roles.reasons
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda text: untokenized(text) * 3, "fewer words of dev than the training corpus"),
+        (lambda text: b"".join(text.splitlines(True)[:-20]), "shorter than the training corpus"),
+    ],
+)
+def test_the_longest_corpus_of_those_that_are_written_as_dev(
+    roles_of: RolesOf, files: Files, change: Callable[[bytes], bytes], reason: str
+) -> None:
+    roles = roles_of(files | {f"all.{side}": change(files[f"train.{side}"]) for side in ("de", "en")})
+    assert roles.train == TRAIN
+    assert roles.reasons == {"all.de": reason, "all.en": reason}
 
 
 def test_weights_of_another_system(roles_of: RolesOf, files: Files) -> None:
     other = files["moses.ini"].replace(b"LM0=", b"KENLM0=")
     roles = roles_of(files | {"a.ini": other, "z.ini": files["moses.ini"].replace(b"LM0= 0.14", b"LM0= 0.1 0.4")})
     assert roles.start == "moses.ini"
-    assert roles.lines()[0] == "a.ini: not used (weights)"
+    told = roles.lines()
+    assert told[0] == "a.ini: not used (weights; no weight for every feature of dev.nbest)"
+    assert told[-1] == "z.ini: not used (weights; no weight for every feature of dev.nbest)"
 
 
+def test_a_copy_of_a_model_is_left_out(roles_of: RolesOf, files: Files) -> None:
+    roles = roles_of(files | {"copy.arpa": files["lm.arpa"], "lm2.arpa": files["lm.arpa"].replace(b"-0.1", b"-0.2")})
+    assert roles.ngrams == ["copy.arpa", "lm2.arpa"]
+    assert roles.reasons == {"lm.arpa": "the same as copy.arpa"}
+
+
+PUT = "put 'dev' into the name of the list to tune on"
 EXPECTED = "expected its source and a reference, found"
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
@@ -187,8 +262,13 @@ NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the la
         ),
         ({"val": "dev.nbest"}, ["dev.nbest and val could each be the list of dev (give only one of them)"]),
         (
-            {"dev.nbest": None, "a": "dev.nbest"},
-            ["a and test.nbest could each be the list of dev (put 'dev' into the name of one)"],
+            {"dev.nbest": None, "test.nbest": None, "a": "dev.nbest", "b": "test.nbest"},
+            ["a and b could each be the list of dev (put 'dev' into the name of one)"],
+        ),
+        ({"dev.nbest": None}, [f"no list of dev: test.nbest says test; {PUT}"]),
+        (
+            {"dev.nbest": None, "test.nbest": None, "newstest2016": "dev.nbest", "run_eval": "test.nbest"},
+            [f"no list of dev: newstest2016 and run_eval say test; {PUT}"],
         ),
         ({"train.de": None}, [NO_CORPUS]),
         (
