@@ -60,7 +60,9 @@ class Change:
         if self.estimate is None:
             return ""
         helped = self.estimate.helped
-        return f"score {self.estimate.expected:.1f}" + ("" if helped is None else f", helped with p {helped:.2f}")
+        return f"score {self.estimate.expected:.1f}" + (
+            "" if helped is None else f", helped with probability {helped:.2f}"
+        )
 
 
 def find_changes(

@@ -66,7 +66,7 @@ def test_text(changes: list[Change]) -> None:
     assert "  after      a b c" in lines
     assert "  why        T -2.00, L +0.50, sparse -0.25" in lines
     assert lines[lines.index("  why        T -2.00, L +0.50, sparse -0.25") + 1] == (
-        "  expected   score 41.2, helped with p 0.75"
+        "  expected   score 41.2, helped with probability 0.75"
     )
     assert len([line for line in side_by_side(changes, 2) if line.startswith("sentence")]) == 2
 
@@ -85,7 +85,7 @@ def test_without_references_the_clearest_decision_is_first(unscored: list[Change
         "  before     a b x",
         "  after      a b c",
         "  why        T -2.00, L +0.50, sparse -0.25",
-        "  expected   score 41.2, helped with p 0.75",
+        "  expected   score 41.2, helped with probability 0.75",
     ]
     assert len([line for line in side_by_side(unscored, 2) if line.startswith("sentence")]) == 2
 
@@ -111,7 +111,7 @@ def test_page(changes: list[Change]) -> None:
     assert text.count("<section") == 3
     assert 'class="against" style="width: 100%"' in text
     assert '<section style="--expected: 4125; --helped: 7500"><h2>sentence 0, ' in text
-    assert "<dt>expected</dt><dd>score 41.2, helped with p 0.75</dd>" in text
+    assert "<dt>expected</dt><dd>score 41.2, helped with probability 0.75</dd>" in text
     assert "lowest expected score first" in text
     assert "lowest expected score first" not in page(evaluation, changes[:1], 4)
 
