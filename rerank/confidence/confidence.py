@@ -67,12 +67,12 @@ class Confidence:
         self.check(ranking.candidates)
         return predictors(ranking.candidates, ranking.scores / self.spread, self.units)
 
-    def estimate(self, found: Predictors) -> Estimate:
+    def estimate(self, values: Predictors) -> Estimate:
         """Return the estimate of a sentence."""
-        expected = float(np.clip(self.quality.values(_row(self.quality, found.choice))[0], 0, 100))
-        if not found.change:
+        expected = float(np.clip(self.quality.values(_row(self.quality, values.choice))[0], 0, 100))
+        if not values.change:
             return Estimate(expected, None)
-        log_odds = self.helped.values(_row(self.helped, found.change))  # (1,)
+        log_odds = self.helped.values(_row(self.helped, values.change))  # (1,)
         return Estimate(expected, float(probabilities(log_odds)[0]))
 
 

@@ -56,12 +56,12 @@ class Outcome(NamedTuple):
 
     def fit(self) -> Fit:
         """Hold the one against the other."""
-        told = ~np.isnan(self.helped) & (self.gains != 0)  # (n,)
+        decided = ~np.isnan(self.helped) & (self.gains != 0)  # (n,)
         return Fit(
             correlation=correlation(self.expected, self.reached),
             alone=abs(correlation(self.alone, self.reached)),
             quarters=parts(self.expected, self.reached),
-            changes=parts(self.helped[told], (self.gains[told] > 0).astype(float)),
+            changes=parts(self.helped[decided], (self.gains[decided] > 0).astype(float)),
         )
 
 

@@ -24,7 +24,7 @@ from rerank.weights import fingerprint, kept_start
 
 @dataclass(frozen=True)
 class DevFiles:
-    """The scored lists and references of dev, the weights that tuning started from, and those that it found."""
+    """The scored lists and references of dev, the weights that tuning started from, and those that it values."""
 
     lists: Lists
     start: str
@@ -57,9 +57,9 @@ class _Choices:
 
     def fit(self, sentences: Integers) -> tuple[Regression, Regression]:
         """Fit the expected score, and whether changes helped, on some of the sentences."""
-        told = sentences[self.changed[sentences] & (self.gains[sentences] != 0)]  # (told,)
+        decided = sentences[self.changed[sentences] & (self.gains[sentences] != 0)]  # (decided,)
         quality = fit_ridge(self.names[0], self.choice[sentences], self.reached[sentences])
-        return quality, fit_logistic(self.names[1], self.change[told], (self.gains[told] > 0).astype(float))
+        return quality, fit_logistic(self.names[1], self.change[decided], (self.gains[decided] > 0).astype(float))
 
 
 def fit_confidence(files: DevFiles, tuning: Tuning, folds: int, output: str) -> None:
@@ -119,25 +119,25 @@ def _choices(problem: Problem, lists: Lists, totals: Array, units: FeatureUnits)
     """Read the lists again, for their texts, and see what totals (N,) choose."""
     candidates = problem.candidates
     places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
-    found: list[Predictors] = [Predictors({}, {})] * len(places)
+    values: list[Predictors] = [Predictors({}, {})] * len(places)
     decoded = np.zeros(len(places), dtype=np.int64)
     with progress_bar("see choices", len(places)) as bar:
         for sentence_list in pool(lists.nbest):
             place = places[sentence_list.sentence]
             start, end = candidates.offsets[place : place + 2]
-            found[place] = predictors(sentence_list, totals[start:end], units)
+            values[place] = predictors(sentence_list, totals[start:end], units)
             decoded[place] = start + sentence_list.decoded
             bar.advance(1, "")
-    of_choice = tuple(found[0].choice)
-    of_change = tuple(next((each.change for each in found if each.change), {}))
-    change = np.array([[each.change.get(name, 0) for name in of_change] for each in found])  # (n, Q)
+    of_choice = tuple(values[0].choice)
+    of_change = tuple(next((each.change for each in values if each.change), {}))
+    change = np.array([[each.change.get(name, 0) for name in of_change] for each in values])  # (n, Q)
     statistics, before = problem.statistics[candidates.best(totals)], problem.statistics[decoded]  # (n, size)
     reached = 100 * problem.formula.smoothed(statistics)  # (n,)
     return _Choices(
         names=(of_choice, of_change),
-        choice=np.array([list(each.choice.values()) for each in found]),  # (n, P)
+        choice=np.array([list(each.choice.values()) for each in values]),  # (n, P)
         change=change,
-        changed=np.array([bool(each.change) for each in found]),
+        changed=np.array([bool(each.change) for each in values]),
         statistics=statistics,
         before=before,
         reached=reached,

@@ -31,13 +31,13 @@ def measure(
     rows = []
     for candidates in read_nbest(nbest):
         ranking = Ranking(candidates, model.scores(candidates))
-        found = confidence.predictors(ranking)
-        estimate = estimates[candidates.sentence] = confidence.estimate(found)
+        values = confidence.predictors(ranking)
+        estimate = estimates[candidates.sentence] = confidence.estimate(values)
         if references:
             count = metric.counter([lines[candidates.sentence] for lines in references])
             texts = [ranking.best.text, candidates.hypotheses[candidates.decoded].text]
             statistics = np.array([count(filters(text)) for text in texts])  # (2, size)
             reached, before = (100 * metric.formula.smoothed(statistics)).tolist()  # (2,)
             helped = np.nan if estimate.helped is None else estimate.helped
-            rows.append((estimate.expected, helped, found.choice[confidence.alone], reached, reached - before))
+            rows.append((estimate.expected, helped, values.choice[confidence.alone], reached, reached - before))
     return Measured(estimates, Outcome(*np.array(rows).T).fit() if rows else None)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from features.kinds.language_model import require_kenlm
-from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError, printable, shown
 from moses_io.streams import name_of
 from rerank.experiment.corpus import look_at
@@ -58,7 +57,7 @@ def propose(roles: Roles, output: str) -> bytes:
     """
     assert roles.dev is not None and roles.train is not None and roles.space is not None
     compare(roles.space, read_start(roles.start, roles.space)[0], roles.start)
-    corpus = look_at(roles.train, ParallelFiles(source=roles.dev.source, target=roles.dev.reference[0]))
+    corpus = look_at(roles.train, roles.dev.texts)
     recipe = find_recipe(corpus)
     files = {
         "start": roles.start,

@@ -166,8 +166,8 @@ def _fault_of_dev(split: TextsByLanguage) -> str:
     """Say why a list with these texts cannot be that of dev, nothing if it can."""
     if split.sources and split.references:
         return _fault(split)
-    found = _listed([text.path for text in (*split.sources, *split.references)])
-    return f"expected its source and a reference, found {found}"
+    texts = _listed([text.path for text in (*split.sources, *split.references)])
+    return f"expected its source and a reference, found {texts}"
 
 
 def _fault(split: TextsByLanguage) -> str:
@@ -187,13 +187,13 @@ def _use_set(name: str, path: str, split: TextsByLanguage, roles: Roles) -> Nbes
 
 def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
     """Take the pair of texts that has most of the words of dev, and the longest of those that have nearly as many."""
-    found = [(pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
-    if not found:
+    pairs = [(pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
+    if not pairs:
         roles.missing.append(NO_CORPUS)
         return
-    least = max(pair.known for pair, _ in found) - MARGIN
-    best = next(pair for pair, _ in found if pair.known >= least)
-    for pair, group in found:
+    least = max(pair.known for pair, _ in pairs) - MARGIN
+    best = next(pair for pair, _ in pairs if pair.known >= least)
+    for pair, group in pairs:
         shorter = pair is not best and pair.known >= least
         reason = "shorter than the training corpus" if shorter else "fewer words of dev than the training corpus"
         roles.reasons |= {text.path: reason for text in group if text not in (best.source, best.target)}
