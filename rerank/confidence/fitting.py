@@ -24,7 +24,7 @@ from rerank.weights import fingerprint, kept_start
 
 @dataclass(frozen=True)
 class DevFiles:
-    """The scored lists and references of dev, the weights that tuning started from, and those that it values."""
+    """The scored lists and references of dev, the weights that tuning started from, and those that it found."""
 
     lists: Lists
     start: str
