@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moses_io.errors import InputError
-from rerank.tuners import expected, kbmira, mert, moses, pro
+from rerank.tuners import expected, kbmira, mean, mert, moses, pro
 from rerank.tuners.problem import Problem, Tuned
 from rerank.tuners.scaled import ScaledProblem
 
@@ -25,14 +25,17 @@ class TunerKind:
     random: bool = True
 
 
+AUTO = "auto"
+"""The mean of three tuners, where nothing else is chosen in its place."""
+
 TUNERS = {
     "kbmira": TunerKind(kbmira.KbmiraSettings, kbmira.tune, runs=5),
     "mert": TunerKind(mert.MertSettings, mert.tune, runs=20),
     "pro": TunerKind(pro.ProSettings, pro.tune, runs=5),
     "expected": TunerKind(expected.ExpectedSettings, expected.tune, runs=1, random=False),
+    "mean": TunerKind(mean.MeanSettings, mean.tune, runs=1),
+    AUTO: TunerKind(mean.AutoSettings, mean.tune, runs=1),
 }
-
-THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     settings = [first]
     if kind.random:
         settings = [replace(first, seed=first.seed + number) for number in range(tuning.runs)]
-    with warnings.catch_warnings(), ThreadPoolExecutor(THREADS) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(mean.THREADS) as pool:
         warnings.filterwarnings("ignore", "lbfgs failed to converge")  # of pro; the metric tells how far it came
         runs = list(pool.map(lambda each: kind.tune(scaled.problem, each), settings if scaled.tunable else []))
     weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])

@@ -1,21 +1,24 @@
 """Tuning: lists and references become arrays, a tuner finds weights, the weights become an ini."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from features.arrays import Integers
+from features.arrays import Array
 from features.progress import note, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import Weights, write_weights
 from rerank import __version__
-from rerank.candidates import Candidates, FeatureSpace
+from rerank.candidates import Candidates
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem, Tuned
 from rerank.tuners.scaled import ScaledProblem
-from rerank.tuners.table import Tuning, run
-from rerank.tuning.folds import Trust, cross_validate
+from rerank.tuners.table import AUTO, Tuning, run
+from rerank.tuning.folds import Trust
+from rerank.tuning.looks import ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
+from rerank.tuning.ways import START
 from rerank.weights import compare, limits, read_start
 
 FOLDS = 5
@@ -79,42 +82,50 @@ def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[
     return Problem(listed.candidates, listed.statistics, metric.formula, vector, lower=lower, upper=upper), weights
 
 
-def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> Gain:
+def tune(
+    files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution, other: Lists | None = None
+) -> Gain:
     """Tune weights from start weights, write them as an ini, and return what they gained.
 
+    Args:
+        files: what weights are tuned on.
+        start: the file of the start weights.
+        tuning: how.
+        output: the ini.
+        caution: what to look at on folds.
+        other: lists for `auto` to choose on; without them it does so on folds.
+
     Raises:
-        InputError: the metric is 0 whatever the weights were.
+        InputError: the metric is 0 whatever the weights were, or there is another list and nothing to choose.
     """
     problem, weights = read_problem(files, start, tuning)
     space, name = problem.candidates.space, problem.formula.name
     compare(space, weights, start)
     _warn_of_names(problem.candidates)
-    new = [name for name, _ in space.dense if name not in weights]
-    folds = min(caution.folds, len(problem.candidates.sentences))
-    trust = _look(problem, tuning, new, folds) if folds else None
+    new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
+    folds = min(caution.folds, sentences)
+    if tuning.tuner == AUTO:
+        result = _by_choice(problem, tuning, new, folds or min(FOLDS, sentences), other)
+    elif other:
+        raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
+    else:
+        result = _by_tuner(problem, tuning, new, folds, caution.fallback)
     if caution.ablate:
-        _ablate(problem, tuning, caution.folds or FOLDS)
-    before, tuned, kept = problem.measure(problem.start), run(problem, tuning), []
-    if len(tuned.runs) > 1:
-        metrics = 100 * np.array(tuned.runs)
-        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
-    if max(tuned.metric, before) == 0:
+        ablate_all(problem, tuning, caution.folds or FOLDS)
+    before = problem.measure(problem.start)
+    if max(result.tuned.metric, before) == 0:
         hint = "do list and references fit (tokens, case)?"
         raise InputError(f"{name} on the tuning set is 0 whatever the weights; {hint}")
-    if caution.fallback and trust and not trust.helps:
-        kept = ["the start weights are kept: on folds the new features gain nothing"]
-        note(kept[0])
-        scaled = ScaledProblem(problem)
-        tuned = Tuned(scaled.mean([scaled.problem.start]), before)
     signature = f"{tuning.signature}|metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
-    gain = f"{name} on the tuning set {100 * before:.2f} -> {100 * tuned.metric:.2f}"
-    note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")
+    gain = f"{name} on the tuning set {100 * before:.2f} -> {100 * result.tuned.metric:.2f}"
+    note(f"{gain} ({sentences} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
-    write_weights(output, space.weights(tuned.weights), [signature, gain, *kept])
+    write_weights(output, space.weights(result.tuned.weights), [signature, gain, *result.remarks])
+    trust = result.trust
     return Gain(
         metric=name,
         before=100 * before,
-        after=100 * tuned.metric,
+        after=100 * result.tuned.metric,
         old=100 * trust.old if trust else None,
         new=100 * trust.new if trust else None,
         p=trust.p if trust else None,
@@ -122,36 +133,45 @@ def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caut
     )
 
 
-def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
-    """Tell what new features gain out of fold, if there are some."""
-    if not new:
-        note("all features have a start weight, there is nothing new to look at on folds")
-        return None
-    places = groups(problem.candidates.space)
-    (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
-    note(
-        f"out of fold, {folds} folds: {problem.formula.name} {100 * trust.old:.2f} with the features of the start "
-        f"tuned anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.4f})"
-    )
-    if not trust.helps:
-        warn(f"the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
-    return trust
+class _Result(NamedTuple):
+    """What was found, how far it can be trusted, and what to say of it above the weights."""
+
+    tuned: Tuned
+    trust: Trust | None
+    remarks: list[str]
 
 
-def _ablate(problem: Problem, tuning: Tuning, folds: int) -> None:
-    """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
-    columns = groups(problem.candidates.space)
-    trusts = cross_validate(problem, tuning, list(columns.values()), folds)
-    note(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
-    for name, trust in sorted(zip(columns, trusts, strict=True), key=lambda item: item[1].old):
-        note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.4f})")
+def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:
+    """Tune, after a look on folds if there is to be one."""
+    trust = look(problem, tuning, new, folds) if folds else None
+    tuned = run(problem, tuning)
+    if len(tuned.runs) > 1:
+        metrics = 100 * np.array(tuned.runs)
+        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
+    if not (fallback and trust and not trust.helps):
+        return _Result(tuned, trust, [])
+    kept = "the start weights are kept: on folds the new features gain nothing"
+    note(kept)
+    return _Result(Tuned(_kept(problem), problem.measure(problem.start)), trust, [kept])
 
 
-def groups(space: FeatureSpace) -> dict[str, Integers]:
-    """Return the columns of each dense feature by its name, and of all sparse ones together."""
-    dense = space.columns[: space.dense_size]
-    names = np.array([*dense, *["sparse features"] * len(space.sparse)])
-    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}
+def _by_choice(problem: Problem, tuning: Tuning, new: list[str], folds: int, other: Lists | None) -> _Result:
+    """Choose how to tune, and what was found so; or keep the start weights, where nothing else is better."""
+    choice, trust = look_and_choose(problem, tuning, new, folds, other)
+    weights, remarks = choice.weights, [f"chosen: {choice.way.name}"]
+    if choice.way.tuner == START:
+        weights, remarks = (
+            _kept(problem),
+            [f"{START} are kept: nothing that was tuned is better where it was not tuned"],
+        )
+        note(remarks[0])
+    return _Result(Tuned(weights, problem.measure(weights)), trust, remarks)
+
+
+def _kept(problem: Problem) -> Array:
+    """(size,) the start weights, divided as tuned ones are."""
+    scaled = ScaledProblem(problem)
+    return scaled.mean([scaled.problem.start])
 
 
 def _warn_of_names(candidates: Candidates) -> None:
