@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from moses_io.errors import InputError
 from rerank.tuners import expected, kbmira, mean, mert, moses, pro
 from rerank.tuners.problem import Problem, Tuned
@@ -77,10 +79,14 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     Raises:
         InputError: parity where a weight is frozen, or candidates that a tuner learns nothing from.
     """
-    if tuning.parity:
-        if (problem.lower == problem.upper).any():
-            raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
-        return moses.tune(problem, tuning.settings)
+    if tuning.parity and (problem.lower == problem.upper).any():
+        raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
+    with threadpool_limits(1, "blas"):  # for products of half a millisecond its threads wait for each other
+        return moses.tune(problem, tuning.settings) if tuning.parity else _mean(problem, tuning)
+
+
+def _mean(problem: Problem, tuning: Tuning) -> Tuned:
+    """Tune from each seed and average."""
     scaled, kind, first = ScaledProblem(problem), TUNERS[tuning.tuner], tuning.settings
     settings = [first]
     if kind.random:
