@@ -1,7 +1,7 @@
-"""The mean of three tuners: each errs in its own way, so that their mean errs less on other sentences than any of them.
+"""The mean of three tuners: each errs in its own way, and their mean less than any of them on other sentences.
 
-kbmira takes its steps by margins, expected follows a gradient, mert sees the metric itself. The weights of each are first
-brought to scores of one spread, so that none counts more than another.
+kbmira takes its steps by margins, expected follows a gradient, mert sees the metric itself. The weights of each are
+first brought to scores of one spread, so that none counts more than another.
 """
 
 from collections.abc import Callable

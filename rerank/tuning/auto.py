@@ -1,12 +1,12 @@
 """`--tuner auto`: the mean of three tuners, unless something else is surely better where nothing was tuned.
 
-What is highest on folds is so by chance as much as by merit; where it is chosen for that alone, it is worth less elsewhere
-than the mean over which it was chosen (`docs/tuning.md`). So another way takes the place of the mean only where its lead
-is surely none of chance. With the weights that tuning started from it is the other way round: they are kept wherever what
-was tuned is not better, so that tuning does not lose.
+What is highest on folds is so by chance as much as by merit; where it is chosen for that alone, it is worth less
+elsewhere than the mean over which it was chosen (`docs/tuning.md`). So another way takes the place of the mean only where
+its lead is surely none of chance. With the weights that tuning started from it is the other way round: they are kept
+wherever what was tuned is not better, so that tuning does not lose.
 
-What is told of the choice is measured on nested folds: of each fold what a way chooses that was itself chosen, and tuned,
-without it.
+What is told of the choice is measured on nested folds: of each fold what is chosen by a way which was itself chosen, and
+tuned, without it.
 """
 
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def _choose(tunings: Tunings, unseen: Unseen, aside: int | None) -> tuple[Way, l
 
 
 def _others(tunings: Tunings, unseen: Unseen, aside: int | None, mean: float) -> list[Way]:
-    """Return what may be better than the mean: one tuner, more ridge, no new features, or none of those that seem to harm.
+    """Return what may be better than the mean: one tuner, more ridge, no new features, none that seem to harm.
 
     A feature seems to harm where more is reached with its weight set to 0, the others as they are.
     """

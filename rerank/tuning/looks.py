@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from features.arrays import Integers
 from features.progress import note, progress_bar, warn
@@ -33,7 +34,7 @@ def look_and_choose(
 ) -> tuple[Choice, Trust | None]:
     """Choose how to tune, on folds or on other lists, and tell what it gains."""
     places, formula = groups(problem.candidates.space), problem.formula
-    with progress_bar("choose how to tune", None) as bar:
+    with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
         tunings = Tunings(problem, tuning.settings, {name: places[name] for name in new}, folds, bar)
         choice = choose(tunings, other.read(Metric(tuning.metric)) if other else None)
     where = ", ".join(other.nbest) if other else f"out of fold, {folds} folds"
