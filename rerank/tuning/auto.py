@@ -1,12 +1,12 @@
 """`--tuner auto`: the mean of three tuners, unless something else is surely better where nothing was tuned.
 
 What is highest on folds is so by chance as much as by merit; where it is chosen for that alone, it is worth less
-elsewhere than the mean over which it was chosen (`docs/tuning.md`). So another way takes the place of the mean only where
-its lead is surely none of chance. With the weights that tuning started from it is the other way round: they are kept
-wherever what was tuned is not better, so that tuning does not lose.
+elsewhere than the mean over which it was chosen (`docs/tuning.md`). So another way takes the place of the mean only
+where its lead is surely none of chance. With the weights that tuning started from it is the other way round: they are
+kept wherever what was tuned is not better, so that tuning does not lose.
 
-What is told of the choice is measured on nested folds: of each fold what is chosen by a way which was itself chosen, and
-tuned, without it.
+What is told of the choice is measured on nested folds: of each fold what is chosen by a way which was itself chosen,
+and tuned, without it.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ from rerank.tuning.tuning_set import TuningSet
 from rerank.tuning.ways import HELD, START, Tunings, Unseen, Way
 
 SURE = 0.1
-"""Largest p, in either direction, of a lead over the mean that is believed."""
+"""Largest p of a lead over the mean that is believed."""
+BELIEVED = 0.5
+"""Largest p of a lead over the start weights that is believed."""
 
 
 @dataclass(frozen=True)
@@ -71,27 +73,30 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
 def _choose(tunings: Tunings, unseen: Unseen, aside: int | None) -> tuple[Way, list[Tried]]:
     """Choose without knowing the fold aside."""
     score = tunings.problem.formula.score
-    mean = unseen.rest(Way(MEAN), aside)  # (m, formula.size)
-    usual = Tried(Way(MEAN), float(score(mean.sum(axis=0))), 1.0)
-    others = []
-    for way in (Way(START), *_others(tunings, unseen, aside, usual.score)):
-        chosen = unseen.rest(way, aside)  # (m, formula.size)
-        others.append(Tried(way, float(score(chosen.sum(axis=0))), p_value(score, chosen, mean)))
-    start, *tuned = others
-    better = [each for each in tuned if each.score > usual.score and each.p < SURE]
-    best = max(better, key=lambda each: each.score, default=usual)
-    return (start if start.score >= best.score else best).way, [usual, *others]
+    ways = [Way(MEAN), Way(START), *_others(tunings, unseen, aside)]
+    chosen = [unseen.rest(way, aside) for way in ways]  # each (m, formula.size)
+    scores = [float(score(each.sum(axis=0))) for each in chosen]  # each ()
+    leads = [p_value(score, each, chosen[0]) for each in chosen]
+    surely = [place for place in range(2, len(ways)) if scores[place] > scores[0] and leads[place] < SURE]
+    best = max(surely, key=lambda place: scores[place], default=0)
+    if scores[best] <= scores[1] or p_value(score, chosen[best], chosen[1]) >= BELIEVED:
+        best = 1
+    return ways[best], [Tried(*each) for each in zip(ways, scores, leads, strict=True)]
 
 
-def _others(tunings: Tunings, unseen: Unseen, aside: int | None, mean: float) -> list[Way]:
+def _others(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
     """Return what may be better than the mean: one tuner, more ridge, no new features, none that seem to harm.
 
     A feature seems to harm where more is reached with its weight set to 0, the others as they are.
     """
-    new, score = tuple(tunings.columns), tunings.problem.formula.score
+    new = tuple(tunings.columns)
+
+    def reached(way: Way) -> float:
+        return float(tunings.problem.formula.score(unseen.rest(way, aside).sum(axis=0)))  # ()
+
+    mean = reached(Way(MEAN))
     ways = [Way(name) for name in (*tunings.names, *HELD) if name != MEAN]
-    zeroed = {label: unseen.rest(Way(MEAN, (label,), anew=False), aside) for label in new}  # each (m, formula.size)
-    harmful = tuple(label for label, chosen in zeroed.items() if score(chosen.sum(axis=0)) > mean)
+    harmful = tuple(label for label in new if reached(Way(MEAN, (label,), anew=False)) > mean)
     return [*ways, *(Way(MEAN, dropped) for dropped in dict.fromkeys([new, harmful]) if dropped)]
 
 

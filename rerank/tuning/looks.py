@@ -1,6 +1,7 @@
 """What is looked at on folds before features are believed in, and what is told of it."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -18,37 +19,45 @@ from rerank.tuning.tuning_set import Lists
 from rerank.tuning.ways import Tunings
 
 
-def look(problem: Problem, tuning: Tuning, new: Sequence[str], folds: int) -> Trust | None:
+class Look(NamedTuple):
+    """What was looked at: on which sentences, and what new features gain there, None without any."""
+
+    where: str
+    trust: Trust | None
+
+
+def look(problem: Problem, tuning: Tuning, new: Sequence[str], folds: int) -> Look:
     """Tell what new features gain out of fold, if there are some."""
     if not new:
         note("all features have a start weight, there is nothing new to look at on folds")
-        return None
-    places = groups(problem.candidates.space)
+        return Look("", None)
+    places, where = groups(problem.candidates.space), f"out of fold, {folds} folds"
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
-    _tell(trust, new, f"out of fold, {folds} folds: {problem.formula.name}")
-    return trust
+    _tell(trust, new, f"{where}: {problem.formula.name}")
+    return Look(where, trust)
 
 
 def look_and_choose(
     problem: Problem, tuning: Tuning, new: Sequence[str], folds: int, other: Lists | None
-) -> tuple[Choice, Trust | None]:
+) -> tuple[Look, Choice]:
     """Choose how to tune, on folds or on other lists, and tell what it gains."""
     places, formula = groups(problem.candidates.space), problem.formula
     with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
         tunings = Tunings(problem, tuning.settings, {name: places[name] for name in new}, folds, bar)
         choice = choose(tunings, other.read(Metric(tuning.metric)) if other else None)
-    where = ", ".join(other.nbest) if other else f"out of fold, {folds} folds"
-    note(f"{where}: {formula.name} by how weights are tuned")
+    where = f"on {', '.join(other.nbest)}" if other else f"out of fold, {folds} folds"
+    note(f"{formula.name} by how weights are tuned, {where}:")
     for tried in choice.tried:
         note(f"  {100 * tried.score:6.2f}  {tried.way.name} (p {tried.p:.4f} against the mean)")
     note(f"chosen: {choice.way.name}")
-    old, nested = choice.old, float(formula.score(choice.nested.sum(axis=0)))
-    if old is None:
-        note(f"{where}, nested: {formula.name} {100 * nested:.2f}")
-        return choice, None
-    trust = Trust(old=float(formula.score(old.sum(axis=0))), new=nested, p=p_value(formula.score, old, choice.nested))
-    _tell(trust, new, f"{where}, nested: {formula.name}")
-    return choice, trust
+    nested = float(formula.score(choice.nested.sum(axis=0)))  # ()
+    where = f"{where}, nested"
+    if choice.old is None:
+        note(f"{where}: {formula.name} {100 * nested:.2f}")
+        return Look(where, None), choice
+    old, p = float(formula.score(choice.old.sum(axis=0))), p_value(formula.score, choice.old, choice.nested)  # (), ()
+    _tell(Trust(old, nested, p), new, f"{where}: {formula.name}")
+    return Look(where, Trust(old, nested, p)), choice
 
 
 def _tell(trust: Trust, new: Sequence[str], where: str) -> None:

@@ -12,11 +12,12 @@ from moses_io.weights import Weights, write_weights
 from rerank import __version__
 from rerank.candidates import Candidates
 from rerank.metrics.metric import Metric
-from rerank.tuners.problem import Problem, Tuned
+from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import ScaledProblem
 from rerank.tuners.table import AUTO, Tuning, run
-from rerank.tuning.folds import Trust
-from rerank.tuning.looks import ablate_all, look, look_and_choose
+from rerank.tuning.auto import Choice
+from rerank.tuning.gain import Gain, TriedWay
+from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
 from rerank.tuning.ways import START
 from rerank.weights import compare, limits, read_start
@@ -46,29 +47,6 @@ class Caution:
             raise InputError(f"folds: expected a whole number from 2, or 0 for none, found {shown(self.folds)}")
         if self.fallback and not self.folds:
             raise InputError("--fallback needs --folds, which tell whether new features help")
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What a tuning gained; metrics are times 100, higher is better.
-
-    Attributes:
-        metric: its name.
-        before: of the best candidates of the tuning set under the start weights.
-        after: the same under the weights that were written.
-        old: out of fold, without the new features, the others tuned anew; None without folds, or without new features.
-        new: the same with all features.
-        p: how likely so large a difference of these two is, in either direction, if there is none.
-        signature: what made the weights.
-    """
-
-    metric: str
-    before: float
-    after: float
-    old: float | None
-    new: float | None
-    p: float | None
-    signature: str
 
 
 def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
@@ -104,68 +82,69 @@ def tune(
     _warn_of_names(problem.candidates)
     new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
     folds = min(caution.folds, sentences)
+    if other and tuning.tuner != AUTO:
+        raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
     if tuning.tuner == AUTO:
         result = _by_choice(problem, tuning, new, folds or min(FOLDS, sentences), other)
-    elif other:
-        raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
     else:
         result = _by_tuner(problem, tuning, new, folds, caution.fallback)
     if caution.ablate:
         ablate_all(problem, tuning, caution.folds or FOLDS)
-    before = problem.measure(problem.start)
-    if max(result.tuned.metric, before) == 0:
+    before, after = problem.measure(problem.start), problem.measure(result.weights)
+    if max(after, before) == 0:
         hint = "do list and references fit (tokens, case)?"
         raise InputError(f"{name} on the tuning set is 0 whatever the weights; {hint}")
     signature = f"{tuning.signature}|metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
-    gain = f"{name} on the tuning set {100 * before:.2f} -> {100 * result.tuned.metric:.2f}"
+    gain = f"{name} on the tuning set {100 * before:.2f} -> {100 * after:.2f}"
     note(f"{gain} ({sentences} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
-    write_weights(output, space.weights(result.tuned.weights), [signature, gain, *result.remarks])
-    trust = result.trust
+    write_weights(output, space.weights(result.weights), [signature, gain, *result.remarks])
+    trust, choice = result.look.trust, result.choice
     return Gain(
         metric=name,
         before=100 * before,
-        after=100 * result.tuned.metric,
+        after=100 * after,
+        where=result.look.where,
         old=100 * trust.old if trust else None,
         new=100 * trust.new if trust else None,
         p=trust.p if trust else None,
+        chosen=choice.way.name if choice else "",
+        tried=tuple(TriedWay(each.way.name, 100 * each.score, each.p) for each in choice.tried) if choice else (),
         signature=signature,
     )
 
 
 class _Result(NamedTuple):
-    """What was found, how far it can be trusted, and what to say of it above the weights."""
+    """Weights (size,), how far they can be trusted, how they were chosen, and what to say above them."""
 
-    tuned: Tuned
-    trust: Trust | None
+    weights: Array
+    look: Look
+    choice: Choice | None
     remarks: list[str]
 
 
 def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:
     """Tune, after a look on folds if there is to be one."""
-    trust = look(problem, tuning, new, folds) if folds else None
+    seen = look(problem, tuning, new, folds) if folds else Look("", None)
     tuned = run(problem, tuning)
     if len(tuned.runs) > 1:
         metrics = 100 * np.array(tuned.runs)
         note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
-    if not (fallback and trust and not trust.helps):
-        return _Result(tuned, trust, [])
-    kept = "the start weights are kept: on folds the new features gain nothing"
+    if not (fallback and seen.trust and not seen.trust.helps):
+        return _Result(tuned.weights, seen, None, [])
+    kept = f"{START} are kept: on folds the new features gain nothing"
     note(kept)
-    return _Result(Tuned(_kept(problem), problem.measure(problem.start)), trust, [kept])
+    return _Result(_kept(problem), seen, None, [kept])
 
 
 def _by_choice(problem: Problem, tuning: Tuning, new: list[str], folds: int, other: Lists | None) -> _Result:
-    """Choose how to tune, and what was found so; or keep the start weights, where nothing else is better."""
-    choice, trust = look_and_choose(problem, tuning, new, folds, other)
-    weights, remarks = choice.weights, [f"chosen: {choice.way.name}"]
-    if choice.way.tuner == START:
-        weights, remarks = (
-            _kept(problem),
-            [f"{START} are kept: nothing that was tuned is better where it was not tuned"],
-        )
-        note(remarks[0])
-    return _Result(Tuned(weights, problem.measure(weights)), trust, remarks)
+    """Choose how to tune, or keep the start weights, where nothing else is better."""
+    seen, choice = look_and_choose(problem, tuning, new, folds, other)
+    if choice.way.tuner != START:
+        return _Result(choice.weights, seen, choice, [f"chosen: {choice.way.name}"])
+    kept = f"{START} are kept: nothing that was tuned is better where it was not tuned"
+    note(kept)
+    return _Result(_kept(problem), seen, choice, [kept])
 
 
 def _kept(problem: Problem) -> Array:
