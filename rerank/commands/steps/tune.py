@@ -10,7 +10,7 @@ EXAMPLES = """\
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --output weights.ini
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --folds 5 --ablate --output weights.ini
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --tuner mert --metric bleu+chrf:0.7,0.3
-  moses-rerank tune dev.scored.gz --reference dev.en --choose more.scored.gz --choose-reference more.en --start moses.ini
+  moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --choose new.scored.gz --choose-reference new.en
   moses-rerank tune run1.nbest.gz run2.nbest.gz --reference dev.en --start moses.ini --sign LM0:+ --freeze Distortion0
   moses-rerank tune --features run1.features.dat --statistics run1.scores.dat --start run1.dense --parity moses
 
@@ -65,8 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("expected a list and --reference, or --features and --statistics (without --filter)")
     if bool(arguments.choose) != bool(arguments.choose_reference):
         raise InputError("expected --choose and --choose-reference together")
-    other = (
-        Lists([arguments.choose], arguments.choose_reference, Filters(arguments.filter)) if arguments.choose else None
-    )
+    filters = Filters(arguments.filter)
+    other = Lists([arguments.choose], arguments.choose_reference, filters) if arguments.choose else None
     caution = Caution(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
     tune(source, arguments.start, settle(values), arguments.output, caution, other)
