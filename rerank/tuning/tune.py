@@ -77,7 +77,7 @@ def tune(
         InputError: the metric is 0 whatever the weights were, or there is another list and nothing to choose.
     """
     problem, weights = read_problem(files, start, tuning)
-    space, name = problem.candidates.space, problem.formula.name
+    space = problem.candidates.space
     compare(space, weights, start)
     _warn_of_names(problem.candidates)
     new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
@@ -90,28 +90,16 @@ def tune(
         result = _by_tuner(problem, tuning, new, folds, caution.fallback)
     if caution.ablate:
         ablate_all(problem, tuning, caution.folds or FOLDS)
-    before, after = problem.measure(problem.start), problem.measure(result.weights)
-    if max(after, before) == 0:
-        hint = "do list and references fit (tokens, case)?"
-        raise InputError(f"{name} on the tuning set is 0 whatever the weights; {hint}")
     signature = f"{tuning.signature}|metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
-    gain = f"{name} on the tuning set {100 * before:.2f} -> {100 * after:.2f}"
-    note(f"{gain} ({sentences} sentences, {len(problem.statistics)} candidates)")
+    gain = _gain(problem, result, signature)
+    if max(gain.before, gain.after) == 0:
+        hint = "do list and references fit (tokens, case)?"
+        raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
+    gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
+    note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
-    write_weights(output, space.weights(result.weights), [signature, gain, *result.remarks])
-    trust, choice = result.look.trust, result.choice
-    return Gain(
-        metric=name,
-        before=100 * before,
-        after=100 * after,
-        where=result.look.where,
-        old=100 * trust.old if trust else None,
-        new=100 * trust.new if trust else None,
-        p=trust.p if trust else None,
-        chosen=choice.way.name if choice else "",
-        tried=tuple(TriedWay(each.way.name, 100 * each.score, each.p) for each in choice.tried) if choice else (),
-        signature=signature,
-    )
+    write_weights(output, space.weights(result.weights), [signature, gained, *result.remarks])
+    return gain
 
 
 class _Result(NamedTuple):
@@ -121,6 +109,22 @@ class _Result(NamedTuple):
     look: Look
     choice: Choice | None
     remarks: list[str]
+
+
+def _gain(problem: Problem, result: _Result, signature: str) -> Gain:
+    trust, choice = result.look.trust, result.choice
+    return Gain(
+        metric=problem.formula.name,
+        before=100 * problem.measure(problem.start),
+        after=100 * problem.measure(result.weights),
+        where=result.look.where,
+        old=100 * trust.old if trust else None,
+        new=100 * trust.new if trust else None,
+        p=trust.p if trust else None,
+        chosen=choice.way.name if choice else "",
+        tried=tuple(TriedWay(each.way.name, 100 * each.score, each.p) for each in choice.tried) if choice else (),
+        signature=signature,
+    )
 
 
 def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:
