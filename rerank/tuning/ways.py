@@ -1,11 +1,13 @@
 """Ways to find weights, and what each of them chooses for sentences that it was not tuned on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import Bar
+from rerank.metrics.significance import p_value
 from rerank.tuners import expected, mean
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import ScaledProblem
@@ -107,6 +109,7 @@ class Unseen:
     def __init__(self, tunings: Tunings, other: TuningSet | None) -> None:
         self._tunings, self._other = tunings, other
         self.parts = partition(len(other.candidates.sentences), tunings.folds) if other else tunings.parts()
+        self._score = tunings.problem.formula.score
         self._problems = [] if other else [tunings.problem.of(part) for part in self.parts]
 
     def fold(self, way: Way, number: int, aside: int | None = None) -> Array:
@@ -119,6 +122,19 @@ class Unseen:
         return self._problems[number].chosen(self._tunings.weights(way, unknown))
 
     def rest(self, way: Way, aside: int | None) -> Array:
-        """(m, formula.size) statistics of what a way chooses in all folds but the one aside."""
+        """(m, formula.size) statistics of what a way chooses in all folds but the one aside, without knowing that."""
         numbers = [number for number in range(len(self.parts)) if number != aside]
         return np.concatenate([self.fold(way, number, aside) for number in numbers])  # (m, formula.size)
+
+    def reached(self, way: Way, aside: int | None) -> float:
+        """Return the metric, 0 … 1, of `rest`."""
+        return float(self._score(self.rest(way, aside).sum(axis=0)))  # ()
+
+    def p(self, way: Way, other: Way, aside: int | None) -> float:
+        """Return the p of the difference of two ways."""
+        return p_value(self._score, self.rest(way, aside), self.rest(other, aside))
+
+    def nested(self, choose: Callable[[int], Way]) -> Array:
+        """(n, formula.size) statistics of each fold by a way chosen without knowing it, in the order of sentences."""
+        folds = [self.fold(choose(number), number) for number in range(len(self.parts))]  # each (held, formula.size)
+        return np.concatenate(folds)[np.argsort(np.concatenate(self.parts))]  # (n, formula.size)
