@@ -35,6 +35,7 @@ NMT = "neural:forward"
 Len = "length"
 
 [tuning]
+tuner = "kbmira"
 iterations = 10
 """
 

@@ -19,7 +19,8 @@ def settle(values: dict[str, Any]) -> Tuning:
     shared = [each.name for each in dataclasses.fields(Tuning) if each.name != "settings"]
     own = {name: value for name, value in values.items() if name in shared}
     others = {name: value for name, value in values.items() if name not in shared}
-    tuner, parity = own.get("tuner", "kbmira"), own.get("parity", "")
+    parity = own.get("parity", "")
+    tuner = own.get("tuner", "kbmira" if parity else "mean")
     for name in ("sign", "freeze"):
         names = own.setdefault(name, ())
         if not (isinstance(names, (list, tuple)) and all(isinstance(each, str) for each in names)):

@@ -189,14 +189,22 @@ def test_scoring_and_tuning_are_those_of_the_commands(
     assert command("score", "nbest", "--source", "de", *features, "--output", "by-hand")[0] == 0
     score("nbest", folder / "de", FEATURES, "scored")
     assert Path("scored").read_bytes() == Path("by-hand").read_bytes()
-    words = ("--folds", 2, "--runs", 1, "--set", "iterations=3", "--freeze", "Distortion0")
+    words = ("--folds", 2, "--runs", 1, "--tuner", "kbmira", "--set", "iterations=3", "--freeze", "Distortion0")
     status, ini, err = command("tune", "scored", "--reference", "en", "--start", "moses.ini", *words)
     assert status == 0, err
     with Path("moses.ini").open("a") as stream:
         stream.write("Other0= 1\n")
     with pytest.warns(UserWarning, match=r"^weights in moses\.ini without a feature in the list: Other0$") as told:
         tuned = tune(
-            "scored", ["en"], start="moses.ini", output="ini", folds=2, runs=1, iterations=3, freeze=["Distortion0"]
+            "scored",
+            ["en"],
+            start="moses.ini",
+            output="ini",
+            folds=2,
+            runs=1,
+            tuner="kbmira",
+            iterations=3,
+            freeze=["Distortion0"],
         )
     assert len(told) == 1
     assert Path("ini").read_bytes() == ini

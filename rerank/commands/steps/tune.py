@@ -31,11 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
     add("--choose", metavar="NBEST", help="scored list for --tuner auto to choose on, instead of folds")
     add("--choose-reference", action="append", default=[], metavar="FILE", help="its reference; may be repeated")
-    add("--tuner", metavar="NAME", help="auto, mean, kbmira, mert, pro or expected (default: kbmira)")
+    add("--tuner", metavar="NAME", help="mean, auto, kbmira, mert, pro or expected (default: mean)")
     add("--metric", metavar="METRIC", help="bleu, bleu-shortest, bleu-average, chrf, chrf++, ter; bleu+chrf:0.7,0.3")
     add("--filter", default="", metavar="NAMES", help="before the metric, such as debpe,detokenize; see `evaluate`")
     add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
-    add("--runs", type=whole_number, metavar="N", help="tune from N seeds and keep the average (default: 5, mert 20)")
+    add(
+        "--runs",
+        type=whole_number,
+        metavar="N",
+        help="tune from N seeds and keep the average (default: 1; kbmira, pro 5, mert 20)",
+    )
     add("--ridge", type=float, metavar="X", help="hold weights near the start; pro: near 0")
     add_settings(parser, "KEY=NUMBER", "settings of the tuner: restarts=15")
     add("--sign", action="append", metavar="NAME:+|-", help="no weight below (+) or above (-) 0; may be repeated")

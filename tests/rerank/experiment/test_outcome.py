@@ -26,6 +26,7 @@ TEST
 Known = "scores:{set}.known"
 
 [tuning]
+tuner = "kbmira"
 iterations = 3
 folds = 2
 fallback = false

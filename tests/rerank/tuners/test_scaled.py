@@ -14,7 +14,14 @@ from rerank.tuning.settings import settle
 
 Make = Callable[..., Problem]
 START = np.array([0.3, -0.5, 0.2])
-FEW = {"kbmira": {"iterations": 8}, "mert": {"restarts": 2}, "pro": {}, "expected": {}}
+FEW = {
+    "kbmira": {"iterations": 8},
+    "mert": {"restarts": 2},
+    "pro": {},
+    "expected": {},
+    "mean": {"climbs": 2},
+    "auto": {"climbs": 2},
+}
 
 
 def started(make_problem: Make, **changes: object) -> Problem:

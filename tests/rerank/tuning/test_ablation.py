@@ -35,7 +35,7 @@ def in_columns(seed: int) -> TuningSet:
 
 def test_columns() -> None:
     new = {"Good": np.array([1]), "Chance": np.array([2])}
-    column, weights = ablate(problem(1), settle({"iterations": 5}), new, 3)
+    column, weights = ablate(problem(1), settle({"tuner": "kbmira", "iterations": 5}), new, 3)
     test = reach(in_columns(2), weights, Metric("bleu"))
     names = [BASE, "and Good", "and Chance", EVERY, "all but Good", "all but Chance"]
     assert list(column) == list(test) == list(weights) == names
@@ -52,8 +52,8 @@ def test_columns() -> None:
 def test_weights_that_look_at_a_test_set_are_those_of_all_of_dev() -> None:
     """On dev itself they reach what a tuning on all of it reaches, not what is reached out of fold."""
     dev = problem(1)
-    _, weights = ablate(dev, settle({"iterations": 5}), {"Good": np.array([1])}, 3)
-    tuned = run(dev, replace(settle({"iterations": 5}), runs=1))
+    _, weights = ablate(dev, settle({"tuner": "kbmira", "iterations": 5}), {"Good": np.array([1])}, 3)
+    tuned = run(dev, replace(settle({"tuner": "kbmira", "iterations": 5}), runs=1))
     column = reach(TuningSet(dev.candidates, dev.statistics), weights, Metric("bleu"))
     assert column[EVERY].score == 100 * tuned.metric
     assert weights[BASE]["Good"] == (0.0,)

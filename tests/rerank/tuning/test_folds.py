@@ -34,7 +34,7 @@ def problem(noise: float) -> Problem:
 
 
 def test_a_feature_that_helps_and_one_that_does_not() -> None:
-    tuning = settle({"iterations": 10})
+    tuning = settle({"tuner": "kbmira", "iterations": 10})
     (good,) = cross_validate(problem(1.0), tuning, [np.array([1])], 5)
     assert good.new > good.old + 0.05 and good.p < 0.0005
     (bad,) = cross_validate(problem(1e6), tuning, [np.array([1])], 5)
