@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--statistics", metavar="FILE", help="its scores.dat, instead of references")
     add("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
     add("--tuner", metavar="NAME", help="kbmira, mert, pro or expected (default: kbmira)")
-    add("--metric", metavar="METRIC", help="bleu, bleu-shortest, bleu-average, chrf, chrf++, ter; bleu+chrf:0.7,0.3")
+    add("--metric", metavar="METRIC", help="bleu[-shortest, -average], chrf, chrf3, chrf++, ter; bleu+chrf:0.7,0.3")
     add("--filter", default="", metavar="NAMES", help="before the metric, such as debpe,detokenize; see `evaluate`")
     add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
     add("--runs", type=whole_number, metavar="N", help="tune from N seeds and keep the average (default: 5, mert 20)")
