@@ -118,7 +118,7 @@ def _of_opinion(wording: Wording, shares: Array, probability: float, scale: str)
 def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -> dict[str, float]:
     """Features (N, D) of the choice; those that sum over words are for their mean, such as a worst word as they are."""
     own, best = values[choice].tolist(), (values[choice] >= values.max(axis=0)).tolist()  # (D,), (D,)
-    of_choice = {}
+    of_choice: dict[str, float] = {}
     for name, value, highest in zip(units.names, own, best, strict=True):
         of_choice |= {f"{name} of the choice": value, f"{name} per word": value / length}
         of_choice[f"{name} is the best"] = float(highest)
