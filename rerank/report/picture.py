@@ -10,9 +10,9 @@ from rerank.report.estimates import DEV
 
 STYLE = """
 svg { display: block; width: 26em; max-width: 100%; height: auto; font-size: 11px; fill: currentColor; }
-svg .grid { stroke: currentColor; stroke-opacity: .25; fill: none; } svg .dots { fill-opacity: .3; }
+svg .grid { stroke: currentColor; stroke-opacity: .15; fill: none; } svg .dots { fill-opacity: .3; }
 svg .test { fill: #38d; stroke: #38d; } svg .dev { fill: none; stroke: #e80; stroke-width: 2; }
-svg polyline.test { fill: none; stroke-width: 2; }
+svg polyline.test { fill: none; stroke-width: 2; } svg .equal { stroke: currentColor; stroke-dasharray: 4; }
 """
 """Colours that can be told apart on a light and on a dark page; all else has the colour of the text."""
 
@@ -29,7 +29,7 @@ def picture(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
     """
     expected, reached = (np.clip(values, 0, 100).tolist() for values in (outcome.expected, outcome.reached))  # (n,)
     dots = (_dot(one, other, 2) for one, other in zip(expected, reached, strict=True))
-    kinds = {"test": (name, outcome.fit().quarters), "dev": (DEV, dev.quarters)}
+    kinds = {"test": (f"{name} (a dot is a sentence of it)", outcome.fit().quarters), "dev": (DEV, dev.quarters)}
     label, test = escape(printable(metric)), escape(printable(name))
     return "\n".join(
         [
@@ -57,7 +57,7 @@ def _axes(label: str) -> list[str]:
     middle = TOP + SIDE / 2
     return [
         *lines,
-        f'<path class="grid" stroke-dasharray="4" d="M{_x(0):g} {_y(0):g}L{_x(100):g} {_y(100):g}"/>',
+        f'<path class="equal" d="M{_x(0):g} {_y(0):g}L{_x(100):g} {_y(100):g}"/>',
         f'<text x="{LEFT + SIDE / 2:g}" y="{TOP + SIDE + 30}" text-anchor="middle">expected {label}</text>',
         f'<text transform="translate(14 {middle:g}) rotate(-90)" text-anchor="middle">reached {label}</text>',
     ]
@@ -72,7 +72,7 @@ def _quarters(kind: str, parts: tuple[Part, ...]) -> str:
 
 
 def _legend(place: int, kind: str, of: str) -> str:
-    down = TOP + SIDE + 44 + 14 * place
+    down = TOP + SIDE + 48 + 14 * place
     mark = f'<circle class="{kind}" cx="{LEFT + 8}" cy="{down - 4}" r="4"/>'
     return f'{mark}<text x="{LEFT + 20}" y="{down}">means of quarters, {escape(printable(of))}</text>'
 
