@@ -11,7 +11,7 @@ from features.arrays import Array
 from features.compiled import compiled
 
 
-@compiled()
+@compiled(_nrt=False)
 def bleu(row: Array, smooth: bool) -> Any:
     """Return BLEU of (9,) `match1 total1 … match4 total4 reflength`; smoothed with 1 more of each, as Moses' BLEU+1."""
     real = row.dtype.type
@@ -32,7 +32,7 @@ def bleu(row: Array, smooth: bool) -> Any:
     return real(np.exp(log_bleu))
 
 
-@compiled()
+@compiled(_nrt=False)
 def chrf(row: Array, beta: int) -> Any:
     """Return chrF of (3 · orders,) `hypothesis1 reference1 match1 …`, over the orders that both have n-grams of.
 
@@ -52,7 +52,7 @@ def chrf(row: Array, beta: int) -> Any:
     return (square + 1) * precision * recall / ((square * precision + recall) * orders)
 
 
-@compiled()
+@compiled(_nrt=False)
 def ter(row: Array) -> Any:
     """Return 1 - TER of (2,) `edits length`."""
     if row[1] > 0:

@@ -16,7 +16,7 @@ from rerank.inputs import Text, input_of, path_of, paths_of
 
 if TYPE_CHECKING:
     from rerank.report.evaluation import Evaluation
-    from rerank.tuning.tune import Gain
+    from rerank.tuning.gain import Gain
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,8 @@ def tune(
     filters: str = "",
     folds: int = 0,
     fallback: bool = False,
+    choose: str | Path | None = None,
+    choose_references: str | Path | Sequence[str | Path] = (),
     **settings: Any,
 ) -> TunedWeights:
     """Find the weights that make the best candidates win.
@@ -163,6 +165,8 @@ def tune(
         filters: what is done to text before the metric, such as `debpe,detokenize`.
         folds: tell, on so many folds, what the features without start weights gain; 0 for none.
         fallback: keep the start weights if they gain nothing there.
+        choose: path of a scored list for `tuner="auto"` to choose on, instead of folds.
+        choose_references: path of its references, or of several.
         settings: of the tuning, such as `metric="bleu+chrf:0.7,0.3", tuner="mert", runs=20, seed=1, sign=["LM0:+"],
             freeze=["Distortion0"]`, and those of the tuner; see docs/tuning.md.
 
@@ -176,7 +180,8 @@ def tune(
 
     lists = Lists(paths_of(nbest), paths_of(references), Filters(filters))
     caution = tuning.Caution(folds=folds, fallback=fallback)
-    gain = tuning.tune(lists, path_of(start), settle(settings), path_of(output), caution)
+    other = Lists([path_of(choose)], paths_of(choose_references), Filters(filters)) if choose else None
+    gain = tuning.tune(lists, path_of(start), settle(settings), path_of(output), caution, other)
     return TunedWeights(read_weights(path_of(output)), gain)
 
 

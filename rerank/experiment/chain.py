@@ -18,13 +18,15 @@ from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights, weight_files
 from rerank.append import join_features, write_features
 from rerank.confidence.file import CONFIDENCE
-from rerank.experiment.file import Experiment, ModelEntry
+from rerank.experiment.file import Experiment, ModelEntry, TuningEntry
 from rerank.experiment.outcome import ablate, choose, confide, evaluate, scored_lists
-from rerank.experiment.sets import NbestFiles
+from rerank.experiment.sets import CHOOSE, NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.scoring import check_labels
+from rerank.tuning.gain import GAIN, write_gain
 from rerank.tuning.tune import tune
+from rerank.tuning.tuning_set import Lists
 
 
 def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, link: bool = False) -> list[str]:
@@ -159,8 +161,17 @@ def _tune(experiment: Experiment) -> Stage:
     start, entry, weights = experiment.start, experiment.tuning, experiment.result("weights.ini")
     lists = scored_lists(experiment, "dev")
     settings = [entry.tuning.signature, entry.tuning.metric, lists.signature, asdict(entry.caution)]
-    action = partial(tune, lists, start, entry.tuning, weights, entry.caution)
-    return Stage("tune", (*lists.nbest, *lists.references, *weight_files(start)), settings, (weights,), action)
+    other = scored_lists(experiment, CHOOSE) if experiment.choose else None
+    outputs = (weights, experiment.result(GAIN))
+    action = partial(_tune_and_tell, lists, start, entry, other, outputs)
+    read = [path for each in (lists, other) if each for path in (*each.nbest, *each.references)]
+    return Stage("tune", (*read, *weight_files(start)), settings, outputs, action)
+
+
+def _tune_and_tell(lists: Lists, start: str, entry: TuningEntry, other: Lists | None, outputs: tuple[str, str]) -> None:
+    """Tune, and keep what was gained for the report."""
+    weights, gain = outputs
+    write_gain(gain, tune(lists, start, entry.tuning, weights, entry.caution, other))
 
 
 def _ingredients(experiment: Experiment, link: bool) -> Ingredients:

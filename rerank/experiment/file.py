@@ -13,16 +13,16 @@ from moses_io.errors import InputError
 from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
 from rerank.experiment.recipe import find_recipe
-from rerank.experiment.sets import UNNAMED, NbestFiles, read_dev, read_tests
+from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
 from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.tuners.table import Tuning
+from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import FOLDS, Caution
 
-KEYS = ("output", "start", "train", "dev", "test", "models", "features", "tuning")
+KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning")
 """Keys of an experiment file."""
 
 HEAD = ("Written anew by each run of an experiment that names no models and features: copy it to change it.",)
@@ -59,13 +59,15 @@ class Experiment:
     """All of an experiment file; paths are absolute or relative to the folder of the file.
 
     Models are trained on `train`; `dev` stops training and tunes the weights, from those of `start`, which Moses
-    decoded with; `tests`, by their names, are reranked and, where they have references, evaluated. Of the features, by
+    decoded with; on `choose`, if there is such a set, a way to tune is chosen; `tests`, by their names, are reranked
+    and, where they have references, evaluated. Of the features, by
     their labels, `neural:NAME` uses the model of that name, `neural:NAME/forward` one of a pair. All results go to the
     folder `output`. Where the file names neither models nor features, `text` is a file in that folder which names all.
     """
 
     train: ParallelFiles
     dev: NbestFiles
+    choose: NbestFiles | None
     tests: dict[str, NbestFiles]
     start: str
     output: Path
@@ -77,7 +79,7 @@ class Experiment:
     @property
     def sets(self) -> dict[str, NbestFiles]:
         """All lists by the names of their sets, dev first."""
-        return {"dev": self.dev, **self.tests}
+        return {"dev": self.dev, **({CHOOSE: self.choose} if self.choose else {}), **self.tests}
 
     @property
     def files(self) -> list[str]:
@@ -128,19 +130,23 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(
         train=_corpus(as_table(values.get("train", {}), "train"), folder),
-        dev=read_dev(values.get("dev", {}), folder),
+        dev=read_set(values.get("dev", {}), "dev", folder),
+        choose=read_set(values[CHOOSE], CHOOSE, folder) if CHOOSE in values else None,
         tests=read_tests(values.get("test", []), folder),
         start=str(folder / path_of(values, "start")),
         output=folder / path_of(values, "output"),
         models=models,
         features=features,
-        tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features)),
+        tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features), CHOOSE in values),
     )
 
 
 def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
     """Choose models and features by looking at the corpus and dev."""
-    train, dev = _corpus(as_table(values.get("train", {}), "train"), folder), read_dev(values.get("dev", {}), folder)
+    train, dev = (
+        _corpus(as_table(values.get("train", {}), "train"), folder),
+        read_set(values.get("dev", {}), "dev", folder),
+    )
     recipe = find_recipe(look_at(train, dev.texts))
     experiment = _experiment({**values, "models": recipe.models, "features": recipe.features}, folder)
     tables = {"models": recipe.models, "features": recipe.features}
@@ -150,7 +156,7 @@ def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
     return dataclasses.replace(experiment, text=text)
 
 
-def _tuning(values: dict[str, Any], new: bool) -> TuningEntry:
+def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     """Read how to tune; by default `new` features that gain nothing on folds leave the start weights."""
     settings = dict(values)
     filters, folds = settings.pop("filter", ""), settings.pop("folds", FOLDS if new else 0)
@@ -158,6 +164,8 @@ def _tuning(values: dict[str, Any], new: bool) -> TuningEntry:
     expected = settings.pop("confidence", None)
     with at("tuning."):
         tuning, caution = settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate)
+        if choosing and tuning.tuner != AUTO:
+            raise InputError(f"tuner: {tuning.tuner} chooses nothing on the list of [{CHOOSE}]; {AUTO} does")
         expected = tuning.metric if expected is None else expected
         with at("confidence: "):
             Metric(expected)

@@ -14,6 +14,7 @@ from rerank.report.reranking import RerankingFiles, write_report
 from rerank.report.worth import write_table
 from rerank.selection import Outputs, choose_by_total, read_holes, rerank
 from rerank.tuning.ablation import Ablation, write_ablation, write_column
+from rerank.tuning.gain import GAIN
 from rerank.tuning.tuning_set import Lists
 
 
@@ -94,9 +95,10 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
         weights=experiment.result("weights.ini"),
         ablation=_columns(experiment, ("dev", name)),
         confidence=experiment.result(CONFIDENCE),
+        gain=experiment.result(GAIN),
         name=name,
     )
-    beside, filters = (*reranking.ablation.values(), reranking.confidence), experiment.tuning.filters
+    beside, filters = (*reranking.ablation.values(), reranking.confidence, reranking.gain), experiment.tuning.filters
     inputs = (reranking.before, reranking.after, *files.files, reranking.scored, reranking.weights, *beside)
     reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))
     action = partial(write_report, reranking, filters, reports)

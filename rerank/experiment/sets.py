@@ -12,7 +12,10 @@ from rerank.experiment.toml import as_table, check_keys, path_of
 UNNAMED = "test"
 """Name of the test set that has none; its report has none either."""
 
-TAKEN = ("dev", "report", "weights", "models", "reranker", "ablation", "stages", "confidence")
+CHOOSE = "choose"
+"""Name of the set on which a way to tune is chosen, if there is one."""
+
+TAKEN = ("dev", CHOOSE, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence")
 """Names that files of the results have."""
 
 _KEYS = ("source", "reference", "nbest")
@@ -37,15 +40,15 @@ class NbestFiles:
         return [self.source, *self.reference, self.nbest]
 
 
-def read_dev(value: Any, folder: Path) -> NbestFiles:
-    """Read the table of dev, whose paths are relative to a folder.
+def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
+    """Read the table of dev, or of the set to choose on, whose paths are relative to a folder.
 
     Raises:
         InputError: a key is unknown, missing or of the wrong kind.
     """
-    table = as_table(value, "dev")
-    check_keys(table, _KEYS, "dev.")
-    return _paths(table, "dev.", _references(table, "dev."), folder)
+    table = as_table(value, name)
+    check_keys(table, _KEYS, f"{name}.")
+    return _paths(table, f"{name}.", _references(table, f"{name}."), folder)
 
 
 def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:

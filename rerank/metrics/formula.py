@@ -41,7 +41,7 @@ class Formula:
         return _values(rows, self.parts, smooth).reshape(statistics.shape[:-1])  # (…)
 
 
-@compiled()
+@compiled(_nrt=False)
 def value(row: Array, parts: Parts, smooth: bool) -> Any:
     """Return the weighted score of statistics (size,), in their type."""
     real = row.dtype.type
@@ -61,7 +61,7 @@ def value(row: Array, parts: Parts, smooth: bool) -> Any:
     return total
 
 
-@compiled()
+@compiled(_nrt=False)
 def length(row: Array, parts: Parts) -> Any:
     """Return about how many words the references have: as counted by BLEU and TER, a sixth of the letters for chrF."""
     real = row.dtype.type

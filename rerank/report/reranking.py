@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import NamedTuple
 
 from features.progress import note
@@ -19,8 +20,10 @@ from rerank.report.evaluation import evaluate_files
 from rerank.report.page import page
 from rerank.report.picture import picture
 from rerank.report.terminal import side_by_side, summary, table
+from rerank.report.tuned import lines as tuned_lines
 from rerank.report.worth import lines as worth_lines
 from rerank.tuning.ablation import read_worth
+from rerank.tuning.gain import read_gain
 from rerank.weights import kept_start
 
 
@@ -37,6 +40,7 @@ class RerankingFiles(NamedTuple):
         weights: those that chose.
         ablation: what each feature is worth on dev and here, by the name of the set; see `read_worth`.
         confidence: what estimates how good each choice is.
+        gain: how the weights were found, and what they gain on dev.
         name: of the set.
     """
 
@@ -49,6 +53,7 @@ class RerankingFiles(NamedTuple):
     weights: str
     ablation: Mapping[str, str]
     confidence: str
+    gain: str
     name: str
 
 
@@ -70,7 +75,9 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     changes = find_changes(files.scored, weights, source, references, before, after, filters, measured)
     worth = worth_lines(read_worth(files.ablation)) if files.ablation else []
     estimated = estimate_lines(confidence, fits)
-    beside = [*worth, *kept_start(files.weights), *([""] if worth else []), *estimated]
+    gain = read_gain(files.gain)
+    tuned = [*tuned_lines(gain), *kept_start(files.weights)]
+    beside = [*tuned, "", *worth, *([""] if worth else []), *estimated]
     text = [
         *table(evaluation),
         summary(changes, len(source)),
@@ -78,8 +85,9 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         *beside,
         *side_by_side(changes),
     ]
-    html = page(evaluation, changes, len(source), [*worth, "", *estimated], drawn)
+    html = page(evaluation, changes, len(source), [*tuned, "", *worth, "", *estimated], drawn)
     counts = {"sentences": len(source), "changed": len(changes), "confidence": as_json(confidence, fits)}
+    counts |= {"tuning": asdict(gain)}
     plain = json.dumps(evaluation.as_json() | counts, indent=2)
     for path, content in zip(outputs, ("\n".join(map(printable, text)), html, plain), strict=True):
         with open_output(path) as stream:

@@ -178,9 +178,11 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> Choice:
     start, end = arrays.offsets[sentence], arrays.offsets[sentence + 1]
     hope = fear = start
     highest = lowest = hoped = feared = real(0)
+    row = np.empty_like(background)  # (formula.size,)
     for candidate in range(start, end):
         score = _score(dense, sparse, candidate, weights)
-        row = statistics[candidate] + background  # (formula.size,)
+        for place in range(len(row)):
+            row[place] = statistics[candidate, place] + background[place]
         lead = real(value(row, parts, False) * length(row, parts))
         if candidate == start or real(score + lead) > highest:
             hope, highest, hoped = candidate, real(score + lead), lead

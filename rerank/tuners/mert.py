@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from features.arrays import Array, Integers
-from features.compiled import compiled
-from rerank.metrics.formula import Parts, value
+from features.arrays import Array
+from rerank.tuners.envelope import Line, Point, envelopes, outermost, sweep
 from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 LEAST_GAIN = 1e-5
@@ -88,15 +87,6 @@ def _near(problem: Problem, weights: Array, noise: float, rng: np.random.Generat
     return problem.clip(near)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A direction of weights, (size,), how fast candidates gain by it, (N,), and those of each sentence by slope."""
-
-    direction: Array
-    slopes: Array
-    order: Integers
-
-
 class Step(NamedTuple):
     """The best point on a line through the weights: its worth, its x, and the direction, (size,)."""
 
@@ -105,20 +95,11 @@ class Step(NamedTuple):
     direction: Array
 
 
-class Envelopes(NamedTuple):
-    """Of each sentence the best candidate far to the left, (n,); x of each corner, who is best before it, and after."""
-
-    first: Integers
-    corners: Array
-    old: Integers
-    new: Integers
-
-
 class LineSearch:
-    """The best point on a line, exactly. The axes are sorted once for all."""
+    """The best point on a line, exactly."""
 
     def __init__(self, problem: Problem, ridge: float = 0.0) -> None:
-        self.problem, self._ridge = problem, ridge
+        self.problem, self._ridge, self._bounds = problem, ridge, problem.bounds()
         dense = problem.candidates.space.dense_size
         axes = list(np.eye(len(problem.start))[:dense])  # (size,) each
         if problem.start[dense:].any() or not dense:
@@ -126,9 +107,15 @@ class LineSearch:
         self._axes = [self.line(axis) for axis in axes]
 
     def line(self, direction: Array) -> Line:
-        """Sort candidates for a direction."""
+        """Return how candidates gain by a direction."""
         slopes = self.problem.candidates.scores(direction)  # (N,)
-        return Line(direction, slopes, _ascending(slopes, self.problem.candidates.offsets))
+        lowest, highest = outermost(slopes, self.problem.candidates.offsets)  # (n,), (n,)
+        return Line(direction=direction, slopes=slopes, lowest=lowest, highest=highest)
+
+    def point(self, weights: Array) -> Point:
+        """Return who is best under the weights."""
+        heights = self.problem.candidates.scores(weights)  # (N,)
+        return Point(weights=weights, heights=heights, best=self.problem.candidates.best(heights))
 
     def worth(self, weights: Array) -> float:
         """Return the metric less what the distance to the start costs."""
@@ -139,9 +126,9 @@ class LineSearch:
         """Take the best step again and again, until it gains too little."""
         worth = -np.inf
         while True:
-            heights = self.problem.candidates.scores(weights)  # (N,)
+            point = self.point(weights)
             lines = [*self._axes, *(self._random_line(rng) for _ in range(directions))]
-            step = max((self.along(weights, heights, line) for line in lines), key=lambda step: step.worth)
+            step = max((self.along(point, line) for line in lines), key=lambda step: step.worth)
             if not step.worth > worth + LEAST_GAIN:
                 return weights
             weights, worth = self.problem.clip(weights + step.distance * step.direction), step.worth
@@ -150,17 +137,17 @@ class LineSearch:
         shares = rng.standard_normal(len(self._axes))  # (axes,)
         return self.line(sum(share * axis.direction for share, axis in zip(shares, self._axes, strict=True)))  # (size,)
 
-    def along(self, weights: Array, heights: Array, line: Line) -> Step:
-        """Return the best step on the line from the weights, under which candidates score heights, (N,).
+    def along(self, point: Point, line: Line) -> Step:
+        """Return the best step on the line from the point.
 
         It goes to the middle of the stretch where the best worth holds. If nothing is better than the weights, it is 0.
         """
-        problem, direction = self.problem, line.direction
-        envelopes = _envelopes(line.slopes, heights, line.order, problem.candidates.offsets)
-        order = np.argsort(envelopes.corners)  # (corners,)
-        corners = envelopes.corners[order]  # (corners,)
-        sums = problem.statistics[envelopes.first].sum(axis=0)  # (formula.size,)
-        metrics = _sweep(envelopes, order, problem.statistics, sums, problem.formula.parts)  # (corners + 1,)
+        problem, weights, direction = self.problem, point.weights, line.direction
+        found = envelopes(line, point, problem.candidates.offsets)
+        order = np.argsort(found.corners)  # (corners,)
+        corners = found.corners[order]  # (corners,)
+        sums = problem.statistics[found.first].sum(axis=0)  # (formula.size,)
+        metrics = sweep(found, order, problem.statistics, sums, problem.formula.parts)  # (corners + 1,)
         points = _points(corners, *self._reach(weights, direction))
         here = int(np.searchsorted(corners, 0.0))
         points[here] = 0.0 if np.isnan(points[here]) else points[here]
@@ -176,7 +163,7 @@ class LineSearch:
     def _reach(self, weights: Array, direction: Array) -> tuple[float, float]:
         """Return the smallest and the largest x with weights that are allowed."""
         moving = direction != 0
-        ends = [(bound[moving] - weights[moving]) / direction[moving] for bound in self.problem.bounds()]  # (moving,)
+        ends = [(bound[moving] - weights[moving]) / direction[moving] for bound in self._bounds]  # (moving,)
         return float(np.minimum(*ends).max(initial=-np.inf)), float(np.maximum(*ends).min(initial=np.inf))
 
 
@@ -186,80 +173,3 @@ def _points(corners: Array, lowest: float, highest: float) -> Array:
     starts[0], ends[-1] = (corners[0] - 2 * BEYOND, corners[-1] + 2 * BEYOND) if len(corners) else (-BEYOND, BEYOND)
     starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)  # (corners + 1,)
     return np.where(starts < ends, (starts + ends) / 2, np.nan)  # (corners + 1,)
-
-
-@compiled(nogil=True)
-def _ascending(slopes: Array, offsets: Integers) -> Integers:
-    """(N,) the candidates, those of each sentence by slope."""
-    order = np.empty(len(slopes), dtype=np.int64)
-    for sentence in range(len(offsets) - 1):
-        start, end = offsets[sentence], offsets[sentence + 1]
-        order[start:end] = start + np.argsort(slopes[start:end])  # (candidates,)
-    return order
-
-
-@compiled(nogil=True)
-def _sweep(envelopes: Envelopes, order: Integers, statistics: Array, sums: Array, parts: Parts) -> Array:
-    """(corners + 1,) the metric left of each corner, in this order, and right of the last.
-
-    Minus infinity where two corners meet. Changes the sums, (formula.size,), which go along from left to right; at each
-    corner one candidate of a sentence takes the place of another:
-
-        ────── a ──────┬────── b ──────┬────── c ────── x
-             sums          + b - a         + c - b
-    """
-    corners, old, new = envelopes.corners, envelopes.old, envelopes.new
-    metrics = np.empty(len(corners) + 1)
-    for place in range(len(corners) + 1):
-        last = place == len(corners)
-        if not last and place and corners[order[place]] == corners[order[place - 1]]:
-            metrics[place] = -np.inf
-        else:
-            metrics[place] = value(sums, parts, False)
-        if not last:
-            corner = order[place]
-            for column in range(len(sums)):
-                sums[column] += statistics[new[corner], column] - statistics[old[corner], column]
-    return metrics
-
-
-@compiled(nogil=True)
-def _envelopes(slopes: Array, heights: Array, order: Integers, offsets: Integers) -> Envelopes:
-    r"""Return the upper envelopes of the lines heights + x · slopes, (N,), taken in this order, which is by slope.
-
-    The lines on the stack are the envelope so far; `since` is where each begins. A new line c is the steepest. Where it
-    meets b before b begins, b is highest nowhere and taken off (right); else c begins there (left):
-
-        a \       / c       a \   / c
-           \_____/             \ /
-              b            b ___________
-    """
-    sentences, count = len(offsets) - 1, 0
-    first = np.empty(sentences, dtype=np.int64)
-    corners = np.empty(len(slopes))
-    old, new = np.empty(len(slopes), dtype=np.int64), np.empty(len(slopes), dtype=np.int64)
-    stack, since = np.empty(len(slopes), dtype=np.int64), np.empty(len(slopes))
-    for sentence in range(sentences):
-        size = 0
-        for place in range(offsets[sentence], offsets[sentence + 1]):
-            line, corner, hidden = order[place], -np.inf, False
-            while size:
-                top = stack[size - 1]
-                if slopes[line] == slopes[top]:
-                    if heights[line] <= heights[top]:
-                        hidden = True
-                        break
-                else:
-                    corner = (heights[top] - heights[line]) / (slopes[line] - slopes[top])
-                    if corner > since[size - 1]:
-                        break
-                size -= 1
-                corner = -np.inf
-            if not hidden:
-                stack[size], since[size] = line, corner
-                size += 1
-        first[sentence] = stack[0]
-        for number in range(1, size):
-            corners[count], old[count], new[count] = since[number], stack[number - 1], stack[number]
-            count += 1
-    return Envelopes(first=first, corners=corners[:count].copy(), old=old[:count].copy(), new=new[:count].copy())

@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from moses_io.errors import InputError
-from rerank.tuners import expected, kbmira, mert, moses, pro
+from rerank.tuners import expected, kbmira, mean, mert, moses, pro
 from rerank.tuners.problem import Problem, Tuned
 from rerank.tuners.scaled import ScaledProblem
 
@@ -25,14 +27,17 @@ class TunerKind:
     random: bool = True
 
 
+AUTO = "auto"
+"""The mean of three tuners, where nothing else is chosen in its place."""
+
 TUNERS = {
     "kbmira": TunerKind(kbmira.KbmiraSettings, kbmira.tune, runs=5),
     "mert": TunerKind(mert.MertSettings, mert.tune, runs=20),
     "pro": TunerKind(pro.ProSettings, pro.tune, runs=5),
     "expected": TunerKind(expected.ExpectedSettings, expected.tune, runs=1, random=False),
+    "mean": TunerKind(mean.MeanSettings, mean.tune, runs=1),
+    AUTO: TunerKind(mean.AutoSettings, mean.tune, runs=1),
 }
-
-THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -74,15 +79,19 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     Raises:
         InputError: parity where a weight is frozen, or candidates that a tuner learns nothing from.
     """
-    if tuning.parity:
-        if (problem.lower == problem.upper).any():
-            raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
-        return moses.tune(problem, tuning.settings)
+    if tuning.parity and (problem.lower == problem.upper).any():
+        raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
+    with threadpool_limits(1, "blas"):  # for products of half a millisecond its threads wait for each other
+        return moses.tune(problem, tuning.settings) if tuning.parity else _mean(problem, tuning)
+
+
+def _mean(problem: Problem, tuning: Tuning) -> Tuned:
+    """Tune from each seed and average."""
     scaled, kind, first = ScaledProblem(problem), TUNERS[tuning.tuner], tuning.settings
     settings = [first]
     if kind.random:
         settings = [replace(first, seed=first.seed + number) for number in range(tuning.runs)]
-    with warnings.catch_warnings(), ThreadPoolExecutor(THREADS) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(mean.THREADS) as pool:
         warnings.filterwarnings("ignore", "lbfgs failed to converge")  # of pro; the metric tells how far it came
         runs = list(pool.map(lambda each: kind.tune(scaled.problem, each), settings if scaled.tunable else []))
     weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])

@@ -18,7 +18,8 @@ from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 from rerank.tuning.folds import out_of_fold, without
-from rerank.tuning.tune import FOLDS, groups, read_problem
+from rerank.tuning.looks import groups
+from rerank.tuning.tune import FOLDS, read_problem
 from rerank.tuning.tuning_set import Lists, TuningSet
 
 BASE, EVERY = "Moses' features", "and all"

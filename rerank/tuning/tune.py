@@ -1,21 +1,25 @@
 """Tuning: lists and references become arrays, a tuner finds weights, the weights become an ini."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from features.arrays import Integers
+from features.arrays import Array
 from features.progress import note, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import Weights, write_weights
 from rerank import __version__
-from rerank.candidates import Candidates, FeatureSpace
+from rerank.candidates import Candidates
 from rerank.metrics.metric import Metric
-from rerank.tuners.problem import Problem, Tuned
+from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import ScaledProblem
-from rerank.tuners.table import Tuning, run
-from rerank.tuning.folds import Trust, cross_validate
+from rerank.tuners.table import AUTO, Tuning, run
+from rerank.tuning.auto import Choice
+from rerank.tuning.gain import Gain, TriedWay
+from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
+from rerank.tuning.ways import START
 from rerank.weights import compare, limits, read_start
 
 FOLDS = 5
@@ -45,29 +49,6 @@ class Caution:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
 
-@dataclass(frozen=True)
-class Gain:
-    """What a tuning gained; metrics are times 100, higher is better.
-
-    Attributes:
-        metric: its name.
-        before: of the best candidates of the tuning set under the start weights.
-        after: the same under the weights that were written.
-        old: out of fold, without the new features, the others tuned anew; None without folds, or without new features.
-        new: the same with all features.
-        p: how likely so large a difference of these two is, in either direction, if there is none.
-        signature: what made the weights.
-    """
-
-    metric: str
-    before: float
-    after: float
-    old: float | None
-    new: float | None
-    p: float | None
-    signature: str
-
-
 def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
     """Read what is to be tuned, and the start weights by name."""
     metric = Metric(tuning.metric)
@@ -79,79 +60,101 @@ def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[
     return Problem(listed.candidates, listed.statistics, metric.formula, vector, lower=lower, upper=upper), weights
 
 
-def tune(files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution) -> Gain:
+def tune(
+    files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution, other: Lists | None = None
+) -> Gain:
     """Tune weights from start weights, write them as an ini, and return what they gained.
 
+    Args:
+        files: what weights are tuned on.
+        start: the file of the start weights.
+        tuning: how.
+        output: the ini.
+        caution: what to look at on folds.
+        other: lists for `auto` to choose on; without them it does so on folds.
+
     Raises:
-        InputError: the metric is 0 whatever the weights were.
+        InputError: the metric is 0 whatever the weights were, or there is another list and nothing to choose.
     """
     problem, weights = read_problem(files, start, tuning)
-    space, name = problem.candidates.space, problem.formula.name
+    space = problem.candidates.space
     compare(space, weights, start)
     _warn_of_names(problem.candidates)
-    new = [name for name, _ in space.dense if name not in weights]
-    folds = min(caution.folds, len(problem.candidates.sentences))
-    trust = _look(problem, tuning, new, folds) if folds else None
+    new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
+    folds = min(caution.folds, sentences)
+    if other and tuning.tuner != AUTO:
+        raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
+    if tuning.tuner == AUTO:
+        result = _by_choice(problem, tuning, new, folds or min(FOLDS, sentences), other)
+    else:
+        result = _by_tuner(problem, tuning, new, folds, caution.fallback)
     if caution.ablate:
-        _ablate(problem, tuning, caution.folds or FOLDS)
-    before, tuned, kept = problem.measure(problem.start), run(problem, tuning), []
-    if len(tuned.runs) > 1:
-        metrics = 100 * np.array(tuned.runs)
-        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
-    if max(tuned.metric, before) == 0:
-        hint = "do list and references fit (tokens, case)?"
-        raise InputError(f"{name} on the tuning set is 0 whatever the weights; {hint}")
-    if caution.fallback and trust and not trust.helps:
-        kept = ["the start weights are kept: on folds the new features gain nothing"]
-        note(kept[0])
-        scaled = ScaledProblem(problem)
-        tuned = Tuned(scaled.mean([scaled.problem.start]), before)
+        ablate_all(problem, tuning, caution.folds or FOLDS)
     signature = f"{tuning.signature}|metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
-    gain = f"{name} on the tuning set {100 * before:.2f} -> {100 * tuned.metric:.2f}"
-    note(f"{gain} ({len(problem.candidates.sentences)} sentences, {len(problem.statistics)} candidates)")
+    gain = _gain(problem, result, signature)
+    if max(gain.before, gain.after) == 0:
+        hint = "do list and references fit (tokens, case)?"
+        raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
+    gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
+    note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
-    write_weights(output, space.weights(tuned.weights), [signature, gain, *kept])
+    write_weights(output, space.weights(result.weights), [signature, gained, *result.remarks])
+    return gain
+
+
+class _Result(NamedTuple):
+    """Weights (size,), how far they can be trusted, how they were chosen, and what to say above them."""
+
+    weights: Array
+    look: Look
+    choice: Choice | None
+    remarks: list[str]
+
+
+def _gain(problem: Problem, result: _Result, signature: str) -> Gain:
+    trust, choice = result.look.trust, result.choice
     return Gain(
-        metric=name,
-        before=100 * before,
-        after=100 * tuned.metric,
+        metric=problem.formula.name,
+        before=100 * problem.measure(problem.start),
+        after=100 * problem.measure(result.weights),
+        where=result.look.where,
         old=100 * trust.old if trust else None,
         new=100 * trust.new if trust else None,
         p=trust.p if trust else None,
+        chosen=choice.way.name if choice else "",
+        tried=tuple(TriedWay(each.way.name, 100 * each.score, each.p) for each in choice.tried) if choice else (),
         signature=signature,
     )
 
 
-def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
-    """Tell what new features gain out of fold, if there are some."""
-    if not new:
-        note("all features have a start weight, there is nothing new to look at on folds")
-        return None
-    places = groups(problem.candidates.space)
-    (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
-    note(
-        f"out of fold, {folds} folds: {problem.formula.name} {100 * trust.old:.2f} with the features of the start "
-        f"tuned anew, {100 * trust.new:.2f} with {', '.join(new)} (p {trust.p:.4f})"
-    )
-    if not trust.helps:
-        warn(f"the new features ({', '.join(new)}) do not help on sentences that were not tuned on")
-    return trust
+def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:
+    """Tune, after a look on folds if there is to be one."""
+    seen = look(problem, tuning, new, folds) if folds else Look("", None)
+    tuned = run(problem, tuning)
+    if len(tuned.runs) > 1:
+        metrics = 100 * np.array(tuned.runs)
+        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
+    if not (fallback and seen.trust and not seen.trust.helps):
+        return _Result(tuned.weights, seen, None, [])
+    kept = f"{START} are kept: on folds the new features gain nothing"
+    note(kept)
+    return _Result(_kept(problem), seen, None, [kept])
 
 
-def _ablate(problem: Problem, tuning: Tuning, folds: int) -> None:
-    """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
-    columns = groups(problem.candidates.space)
-    trusts = cross_validate(problem, tuning, list(columns.values()), folds)
-    note(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
-    for name, trust in sorted(zip(columns, trusts, strict=True), key=lambda item: item[1].old):
-        note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.4f})")
+def _by_choice(problem: Problem, tuning: Tuning, new: list[str], folds: int, other: Lists | None) -> _Result:
+    """Choose how to tune, or keep the start weights, where nothing else is better."""
+    seen, choice = look_and_choose(problem, tuning, new, folds, other)
+    if choice.way.tuner != START:
+        return _Result(choice.weights, seen, choice, [f"chosen: {choice.way.name}"])
+    kept = f"{START} are kept: nothing that was tuned is better where it was not tuned"
+    note(kept)
+    return _Result(_kept(problem), seen, choice, [kept])
 
 
-def groups(space: FeatureSpace) -> dict[str, Integers]:
-    """Return the columns of each dense feature by its name, and of all sparse ones together."""
-    dense = space.columns[: space.dense_size]
-    names = np.array([*dense, *["sparse features"] * len(space.sparse)])
-    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}
+def _kept(problem: Problem) -> Array:
+    """(size,) the start weights, divided as tuned ones are."""
+    scaled = ScaledProblem(problem)
+    return scaled.mean([scaled.problem.start])
 
 
 def _warn_of_names(candidates: Candidates) -> None:

@@ -10,6 +10,7 @@ EXAMPLES = """\
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --output weights.ini
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --folds 5 --ablate --output weights.ini
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --tuner mert --metric bleu+chrf:0.7,0.3
+  moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --choose new.scored.gz --choose-reference new.en
   moses-rerank tune run1.nbest.gz run2.nbest.gz --reference dev.en --start moses.ini --sign LM0:+ --freeze Distortion0
   moses-rerank tune --features run1.features.dat --statistics run1.scores.dat --start run1.dense --parity moses
 
@@ -28,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--features", metavar="FILE", help="features.dat of Moses' extractor, instead of a list")
     add("--statistics", metavar="FILE", help="its scores.dat, instead of references")
     add("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
-    add("--tuner", metavar="NAME", help="kbmira, mert, pro or expected (default: kbmira)")
+    add("--choose", metavar="NBEST", help="scored list for --tuner auto to choose on, instead of folds")
+    add("--choose-reference", action="append", default=[], metavar="FILE", help="its reference; may be repeated")
+    add("--tuner", metavar="NAME", help="auto, mean, kbmira, mert, pro or expected (default: kbmira)")
     add("--metric", metavar="METRIC", help="bleu[-shortest, -average], chrf, chrf3, chrf++, ter; bleu+chrf:0.7,0.3")
     add("--filter", default="", metavar="NAMES", help="before the metric, such as debpe,detokenize; see `evaluate`")
     add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
@@ -60,5 +63,9 @@ def run(arguments: argparse.Namespace) -> None:
         source = Extracted(arguments.features, arguments.statistics)
     else:
         raise InputError("expected a list and --reference, or --features and --statistics (without --filter)")
+    if bool(arguments.choose) != bool(arguments.choose_reference):
+        raise InputError("expected --choose and --choose-reference together")
+    filters = Filters(arguments.filter)
+    other = Lists([arguments.choose], arguments.choose_reference, filters) if arguments.choose else None
     caution = Caution(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
-    tune(source, arguments.start, settle(values), arguments.output, caution)
+    tune(source, arguments.start, settle(values), arguments.output, caution, other)

@@ -18,7 +18,7 @@ def test_the_line_search_finds_the_best_of_a_fine_grid(make_problem: Make, seed:
     rng = np.random.default_rng(seed)
     weights, direction = rng.normal(size=3), rng.normal(size=3)
     search = LineSearch(problem)
-    step = search.along(weights, problem.candidates.scores(weights), search.line(direction))
+    step = search.along(search.point(weights), search.line(direction))
     assert step.worth == pytest.approx(problem.measure(weights + step.distance * direction), abs=1e-12)
     grid = [problem.measure(weights + x * direction) for x in np.linspace(-50, 50, 20001)]
     assert step.worth >= max(grid) - 1e-12
@@ -31,7 +31,7 @@ def test_the_line_search_within_bounds_and_with_a_ridge(make_problem: Make, seed
     bounds = np.sort(np.c_[weights - 0.3, weights + rng.random(3)], axis=1)
     problem = replace(make_problem(seed, sentences=4, candidates=6), lower=bounds[:, 0], upper=bounds[:, 1])
     search = LineSearch(problem, ridge=0.01)
-    step = search.along(weights, problem.candidates.scores(weights), search.line(direction))
+    step = search.along(search.point(weights), search.line(direction))
     end = weights + step.distance * direction
     assert (end == problem.clip(end)).all()
     assert step.worth == pytest.approx(search.worth(end), abs=1e-12)
@@ -42,7 +42,7 @@ def test_the_line_search_within_bounds_and_with_a_ridge(make_problem: Make, seed
 
 def best_on(problem: Problem, weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
     search = LineSearch(problem)
-    step = search.along(weights, problem.candidates.scores(weights), search.line(direction))
+    step = search.along(search.point(weights), search.line(direction))
     return weights + step.distance * direction
 
 
@@ -51,7 +51,7 @@ def test_nothing_better_is_no_step(make_problem: Make) -> None:
     problem.statistics[:] = problem.statistics[0]
     search = LineSearch(problem)
     line = search.line(np.array([1.0, 0, 0]))
-    assert search.along(np.zeros(3), np.zeros(len(problem.statistics)), line).distance == 0
+    assert search.along(search.point(np.zeros(3)), line).distance == 0
     tuned = tune(problem, MertSettings(restarts=1))
     assert tuned.weights.tolist() == problem.start.tolist()
 

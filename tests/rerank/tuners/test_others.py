@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from moses_io.errors import InputError
 from moses_io.text import LARGEST
 from rerank.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro
-from rerank.tuners.problem import MOST, Problem
+from rerank.tuners.problem import MOST, Problem, Tuned
 from rerank.tuners.table import TUNERS, run
 from rerank.tuning.settings import settle
 
@@ -161,3 +162,16 @@ def test_what_makes_no_sense(values: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         settle(values)
     assert settle({}) == settle({"tuner": "kbmira", "metric": "bleu", "runs": 5, "step": 0.03})
+
+
+def test_products_of_tuners_take_one_thread(make_problem: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def tune(problem: Problem, settings: object) -> Tuned:
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return Tuned(problem.start, 0.0)
+
+    monkeypatch.setitem(TUNERS, "expected", replace(TUNERS["expected"], tune=tune))
+    with threadpool_limits(2, "blas"):
+        run(make_problem(1), settle({"tuner": "expected"}))
+    assert set(seen) == {1}

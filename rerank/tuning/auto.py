@@ -1,0 +1,87 @@
+"""`--tuner auto`: the mean of three tuners, unless something else is surely better where nothing was tuned.
+
+What is highest on folds is so by chance as much as by merit; where it is chosen for that alone, it is worth less
+elsewhere than the mean over which it was chosen (`docs/tuning.md`). So another way takes the place of the mean only
+where its lead is surely none of chance. With the weights that tuning started from it is the other way round: they are
+kept wherever what was tuned is not better, so that tuning does not lose.
+
+What is told of the choice is measured on nested folds: of each fold what is chosen by a way which was itself chosen,
+and tuned, without it.
+"""
+
+from dataclasses import dataclass
+
+from features.arrays import Array
+from rerank.tuners.mean import MEAN
+from rerank.tuning.tuning_set import TuningSet
+from rerank.tuning.ways import HELD, START, Tunings, Unseen, Way
+
+SURE = 0.1
+"""Largest p of a lead over the mean that is believed."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a way reaches where it was not tuned, 0 … 1, and the p of its difference to the mean."""
+
+    way: Way
+    score: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen.
+
+    Attributes:
+        way: how to tune.
+        weights: (size,) tuned in that way on the whole list.
+        tried: the ways, what reaches most first.
+        nested: (n, formula.size) statistics of what is chosen for each sentence by a way chosen and tuned without it.
+        old: the same by the mean without the new features, or the start weights; None without any.
+    """
+
+    way: Way
+    weights: Array
+    tried: tuple[Tried, ...]
+    nested: Array
+    old: Array | None
+
+
+def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
+    """Choose how to tune, on folds of the list that is tuned on, or on another one."""
+    unseen, new = Unseen(tunings, other), tuple(tunings.columns)
+    ways = _ways(tunings, unseen, None)
+    way = _best(unseen, ways, None)
+    return Choice(
+        way=way,
+        weights=tunings.weights(way),
+        tried=_tried(unseen, [*ways, Way(START)]),
+        nested=unseen.nested(lambda aside: _best(unseen, _ways(tunings, unseen, aside), aside)),
+        old=unseen.nested(lambda aside: _best(unseen, [Way(MEAN, new)], aside)) if new else None,
+    )
+
+
+def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
+    """Return the mean, and what may be better: one tuner, more ridge, no new features, none that seem to harm.
+
+    A feature seems to harm where more is reached with its weight set to 0, the others as they are.
+    """
+    new, mean = tuple(tunings.columns), unseen.reached(Way(MEAN), aside)
+    harmful = tuple(label for label in new if unseen.reached(Way(MEAN, (label,), anew=False), aside) > mean)
+    fewer = [Way(MEAN, dropped) for dropped in dict.fromkeys([new, harmful]) if dropped]
+    return [Way(MEAN), *(Way(name) for name in (*tunings.names, *HELD) if name != MEAN), *fewer]
+
+
+def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
+    """Return the first of the ways, one that is surely better, or the start weights, without knowing the fold aside."""
+    usual, start = ways[0], Way(START)
+    reached = {way: unseen.reached(way, aside) for way in (*ways, start)}
+    leaders = sorted((way for way in ways if reached[way] > reached[usual]), key=lambda way: -reached[way])
+    best = next((way for way in leaders if unseen.p(way, usual, aside) < SURE), usual)
+    return best if reached[best] > reached[start] else start
+
+
+def _tried(unseen: Unseen, ways: list[Way]) -> tuple[Tried, ...]:
+    tried = [Tried(way, unseen.reached(way, None), unseen.p(way, ways[0], None)) for way in ways]
+    return tuple(sorted(tried, key=lambda each: -each.score))

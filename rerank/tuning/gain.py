@@ -1,0 +1,61 @@
+"""What a tuning gained, and how it was chosen: as Python gets it, and as JSON for the report."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from moses_io.streams import open_output
+from moses_io.text import encode
+
+GAIN = "tuning.json"
+"""Name of the file among the results of an experiment."""
+
+
+class TriedWay(NamedTuple):
+    """A way to tune: its name, the metric times 100 where it was not tuned, and p of its difference to the mean."""
+
+    name: str
+    score: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a tuning gained; metrics are times 100, higher is better.
+
+    Attributes:
+        metric: its name.
+        before: of the best candidates of the tuning set under the start weights.
+        after: the same under the weights that were written.
+        where: on which sentences `old` and `new` were measured, and a way to tune chosen; empty if on none.
+        old: without the new features, the others tuned anew; None if not measured, or without new features.
+        new: with all features, on nested folds where a way to tune was chosen.
+        p: how likely so large a difference of these two is, in either direction, if there is none.
+        chosen: the way to tune that was chosen; empty where there was no choice.
+        tried: what it was chosen from, what reaches most first.
+        signature: what made the weights.
+    """
+
+    metric: str
+    before: float
+    after: float
+    where: str
+    old: float | None
+    new: float | None
+    p: float | None
+    chosen: str
+    tried: tuple[TriedWay, ...]
+    signature: str
+
+
+def write_gain(path: str, gain: Gain) -> None:
+    """Write it as JSON."""
+    with open_output(path) as stream:
+        stream.write(encode(json.dumps(asdict(gain), indent=1) + "\n"))
+
+
+def read_gain(path: str) -> Gain:
+    """Read what `write_gain` wrote."""
+    values = json.loads(Path(path).read_text(encoding="utf-8"))
+    return Gain(**values | {"tried": tuple(TriedWay(*each) for each in values["tried"])})

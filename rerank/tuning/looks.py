@@ -1,0 +1,86 @@
+"""What is looked at on folds before features are believed in, and what is told of it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from features.arrays import Integers
+from features.progress import note, progress_bar, warn
+from rerank.candidates import FeatureSpace
+from rerank.metrics.metric import Metric
+from rerank.metrics.significance import p_value
+from rerank.tuners.problem import Problem
+from rerank.tuners.table import Tuning
+from rerank.tuning.auto import Choice, choose
+from rerank.tuning.folds import Trust, cross_validate
+from rerank.tuning.tuning_set import Lists
+from rerank.tuning.ways import Tunings
+
+
+class Look(NamedTuple):
+    """What was looked at: on which sentences, and what new features gain there, None without any."""
+
+    where: str
+    trust: Trust | None
+
+
+def look(problem: Problem, tuning: Tuning, new: Sequence[str], folds: int) -> Look:
+    """Tell what new features gain out of fold, if there are some."""
+    if not new:
+        note("all features have a start weight, there is nothing new to look at on folds")
+        return Look("", None)
+    places, where = groups(problem.candidates.space), f"out of fold, {folds} folds"
+    (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
+    _tell(trust, new, f"{where}: {problem.formula.name}")
+    return Look(where, trust)
+
+
+def look_and_choose(
+    problem: Problem, tuning: Tuning, new: Sequence[str], folds: int, other: Lists | None
+) -> tuple[Look, Choice]:
+    """Choose how to tune, on folds or on other lists, and tell what it gains."""
+    places, formula = groups(problem.candidates.space), problem.formula
+    with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
+        tunings = Tunings(problem, tuning.settings, {name: places[name] for name in new}, folds, bar)
+        choice = choose(tunings, other.read(Metric(tuning.metric)) if other else None)
+    where = f"on {', '.join(other.nbest)}" if other else f"out of fold, {folds} folds"
+    note(f"{formula.name} by how weights are tuned, {where}:")
+    for tried in choice.tried:
+        note(f"  {100 * tried.score:6.2f}  {tried.way.name} (p {tried.p:.4f} against the mean)")
+    note(f"chosen: {choice.way.name}")
+    nested = float(formula.score(choice.nested.sum(axis=0)))  # ()
+    where = f"{where}, nested"
+    if choice.old is None:
+        note(f"{where}: {formula.name} {100 * nested:.2f}")
+        return Look(where, None), choice
+    old, p = float(formula.score(choice.old.sum(axis=0))), p_value(formula.score, choice.old, choice.nested)  # (), ()
+    _tell(Trust(old, nested, p), new, f"{where}: {formula.name}")
+    return Look(where, Trust(old, nested, p)), choice
+
+
+def _tell(trust: Trust, new: Sequence[str], where: str) -> None:
+    names = ", ".join(new)
+    note(
+        f"{where} {100 * trust.old:.2f} with the features of the start tuned anew, {100 * trust.new:.2f} with {names} "
+        f"(p {trust.p:.4f})"
+    )
+    if not trust.helps:
+        warn(f"the new features ({names}) do not help on sentences that were not tuned on")
+
+
+def ablate_all(problem: Problem, tuning: Tuning, folds: int) -> None:
+    """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
+    columns = groups(problem.candidates.space)
+    trusts = cross_validate(problem, tuning, list(columns.values()), folds)
+    note(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
+    for name, trust in sorted(zip(columns, trusts, strict=True), key=lambda item: item[1].old):
+        note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.4f})")
+
+
+def groups(space: FeatureSpace) -> dict[str, Integers]:
+    """Return the columns of each dense feature by its name, and of all sparse ones together."""
+    dense = space.columns[: space.dense_size]
+    names = np.array([*dense, *["sparse features"] * len(space.sparse)])
+    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}

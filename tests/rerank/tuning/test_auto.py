@@ -1,0 +1,150 @@
+"""Among ways to tune, the mean is taken unless something else is surely better where it was not tuned."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from features.progress import progress_bar
+from moses_io.weights import read_weights
+from rerank.candidates import Candidates, FeatureSpace, Sparse
+from rerank.metrics.bleu import STATISTICS
+from rerank.metrics.metric import Metric
+from rerank.tuners.mean import MEAN, AutoSettings
+from rerank.tuners.problem import Problem
+from rerank.tuning.auto import Choice, choose
+from rerank.tuning.folds import partition
+from rerank.tuning.gain import Gain, read_gain, write_gain
+from rerank.tuning.tuning_set import TuningSet
+from rerank.tuning.ways import START, Tunings, Unseen, Way
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+
+def problem(noise: float, sentences: int = 60, seed: int = 1, start: tuple[float, float] = (1.0, 0.0)) -> Problem:
+    """The first feature knows something of BLEU, the second all but for `noise`."""
+    rng = np.random.default_rng(seed)
+    size = 10 * sentences
+    matches = np.sort(rng.integers(1, 9, (size, 4)), axis=1)[:, ::-1]
+    statistics = np.empty((size, STATISTICS))
+    statistics[:, 0:-1:2], statistics[:, 1:-1:2], statistics[:, -1] = matches, [10, 9, 8, 7], 10
+    quality = matches.sum(axis=1)
+    dense = np.c_[quality + 9 * rng.normal(size=size), quality + noise * rng.normal(size=size)]
+    nothing = Sparse(np.zeros(size + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+    space = FeatureSpace((("Old", 1), ("New", 1)))
+    candidates = Candidates(space, np.arange(sentences), np.arange(0, size + 1, 10), dense, nothing)
+    return Problem(candidates, statistics, Metric("bleu").formula, np.array(start))
+
+
+def tunings(of: Problem, folds: int = 4) -> Tunings:
+    with progress_bar("", None) as bar:
+        return Tunings(of, AutoSettings(climbs=1), {"New": np.array([1])}, folds, bar)
+
+
+def chosen(of: Problem, other: TuningSet | None = None) -> Choice:
+    return choose(tunings(of), other)
+
+
+def score(of: Problem, rows: np.ndarray | None) -> float:
+    assert rows is not None
+    return float(of.formula.score(rows.sum(axis=0)))
+
+
+def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
+    good = problem(1.0)
+    choice = chosen(good)
+    assert choice.way == Way(MEAN) and choice.weights[1] > 0.5
+    assert score(good, choice.nested) > score(good, choice.old) + 0.05
+    assert {each.way.name for each in choice.tried} >= {
+        MEAN,
+        "mert",
+        START,
+        "mean without New",
+        "expected, ridge 0.001",
+    }
+    scores = [each.score for each in choice.tried]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_start_weights_that_nothing_beats_are_kept() -> None:
+    """The start has the feature that knows all; what is tuned differs from it by chance alone."""
+    perfect = problem(0.0, start=(0.0, 1.0))
+    choice = chosen(perfect)
+    assert choice.way == Way(START) and choice.weights.tolist() == [0, 1]
+    assert score(perfect, choice.nested) == perfect.measure(perfect.start)
+
+
+def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
+    """With other statistics and features in one fold, the choices and weights for that fold stay as they were."""
+    first = problem(3.0)
+    held = partition(60, 4)[2]
+    rows, rng = first.candidates.rows_of(held), np.random.default_rng(5)
+    statistics = first.statistics.copy()
+    statistics[rows] = rng.permutation(statistics[rows])
+    second = replace(first, statistics=statistics)
+    for way in (Way(MEAN), Way("kbmira"), Way(MEAN, ("New",))):
+        weights = [tunings(each).weights(way, frozenset([2])) for each in (first, second)]
+        assert weights[0].tolist() == weights[1].tolist()
+        both = [tunings(each).weights(way, frozenset([2, 1])) for each in (first, second)]
+        assert both[0].tolist() == both[1].tolist() and both[0].tolist() != weights[0].tolist()
+        seen = [Unseen(tunings(each), None).rest(way, 2).tolist() for each in (first, second)]
+        assert seen[0] == seen[1]
+
+
+def test_a_feature_without_weight_is_tuned_anew_or_set_to_zero() -> None:
+    known = tunings(problem(1.0))
+    assert known.weights(Way(MEAN, ("New",)))[1] == 0 == known.weights(Way(MEAN, ("New",), anew=False))[1]
+    assert (
+        known.weights(Way(MEAN, ("New",), anew=False))[0]
+        == known.weights(Way(MEAN))[0]
+        != known.weights(Way(MEAN, ("New",)))[0]
+    )
+
+
+def test_another_list_is_what_is_chosen_on() -> None:
+    """On dev the feature knows all, on the other list its opposite: there the start weights are better."""
+    dev, other = problem(0.5), problem(0.5, sentences=40, seed=2)
+    other.candidates.dense[:, 1] *= -1
+    elsewhere = TuningSet(other.candidates, other.statistics)
+    choice = chosen(dev, elsewhere)
+    assert chosen(dev).way == Way(MEAN) and choice.way != Way(MEAN)
+    assert choice.nested.shape == (40, STATISTICS)
+    by_name = {each.way.name: each.score for each in choice.tried}
+    assert by_name[START] == other.measure(other.start)
+
+
+def lines(rng: np.random.Generator, sentences: int, sign: int) -> str:
+    texts = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
+    return "".join(
+        f"{n} ||| {text} ||| Old= {place + rng.normal():.3f} New= {-sign * place + 0.1 * rng.normal():.3f} ||| 0\n"
+        for n in range(sentences)
+        for place, text in enumerate(texts)
+    )
+
+
+def test_the_command_tells_what_it_chose(command: Command, write: Write) -> None:
+    rng = np.random.default_rng(2)
+    nbest, reference = write("list", lines(rng, 30, 1)), write("ref", "the old house is red .\n" * 30)
+    other, answers = write("other", lines(rng, 20, -1)), write("answers", "the old house is red .\n" * 20)
+    start = write("start", "[weight]\nOld= 1\n")
+    arguments = ("tune", nbest, "--reference", reference, "--start", start, "--tuner", "auto")
+    status, ini, err = command(*arguments)
+    assert status == 0 and "chosen: mean\n" in err and "out of fold, 5 folds, nested: BLEU" in err
+    assert b"# chosen: mean\n" in ini and read_weights(str(write("ini", ini)))["New"][0] > 0
+    status, ini, err = command(*arguments, "--choose", other, "--choose-reference", answers)
+    assert status == 0 and f"on {other}, nested: BLEU" in err and "chosen: mean\n" not in err
+    status, _, err = command(*arguments, "--choose", other)
+    assert status == 2 and "--choose and --choose-reference together" in err
+    status, _, err = command(*arguments[:-1], "mert", "--choose", other, "--choose-reference", answers)
+    assert status == 2 and "a list to choose on is for the tuner auto; mert chooses nothing" in err
+
+
+def test_a_gain_is_read_as_it_was_written(tmp_path: Path) -> None:
+    gain = Gain("BLEU", 1.5, 2.5, "", None, None, None, "", (), "kbmira")
+    write_gain(str(tmp_path / "gain"), gain)
+    assert read_gain(str(tmp_path / "gain")) == gain
+    assert json.loads((tmp_path / "gain").read_text())["after"] == pytest.approx(2.5)
