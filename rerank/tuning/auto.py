@@ -1,9 +1,9 @@
-"""`--tuner auto`: the mean of three tuners, unless something else is surely better where nothing was tuned.
+"""`--tuner auto`: what stands before gives way only to what is surely better where nothing was tuned.
 
-What is highest on folds is so by chance as much as by merit; where it is chosen for that alone, it is worth less
-elsewhere than the mean over which it was chosen (`docs/tuning.md`). So another way takes the place of the mean only
-where its lead is surely none of chance. With the weights that tuning started from it is the other way round: they are
-kept wherever what was tuned is not better, so that tuning does not lose.
+First stand the weights that tuning starts from; then the mean of three tuners; then what else may be better than the
+mean. What is highest on folds is so by chance as much as by merit: where a tuner is chosen for that alone, it is worth
+less elsewhere than the mean over which it was chosen (`docs/tuning.md`). So that a lead counts, its p must be below
+`SURE`; tuning then does not lose, however few the sentences are.
 
 What is told of the choice is measured on nested folds: of each fold what is chosen by a way which was itself chosen,
 and tuned, without it.
@@ -74,12 +74,11 @@ def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
 
 
 def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
-    """Return the first of the ways, one that is surely better, or the start weights, without knowing the fold aside."""
+    """Return the start weights, the first of the ways if it is surely better, or another that is so again."""
     usual, start = ways[0], Way(START)
-    reached = {way: unseen.reached(way, aside) for way in (*ways, start)}
-    leaders = sorted((way for way in ways if reached[way] > reached[usual]), key=lambda way: -reached[way])
-    best = next((way for way in leaders if unseen.p(way, usual, aside) < SURE), usual)
-    return best if reached[best] > reached[start] else start
+    leaders = sorted(ways[1:], key=lambda way: -unseen.reached(way, aside))
+    best = next((way for way in leaders if unseen.surely_better(way, usual, aside)), usual)
+    return best if unseen.surely_better(best, start, aside) else start
 
 
 def _tried(unseen: Unseen, ways: list[Way]) -> tuple[Tried, ...]:
