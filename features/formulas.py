@@ -33,8 +33,11 @@ def bleu(row: Array, smooth: bool) -> Any:
 
 
 @compiled(_nrt=False)
-def chrf(row: Array) -> Any:
-    """Return chrF2 of (3 · orders,) `hypothesis1 reference1 match1 …`, over the orders that both have n-grams of."""
+def chrf(row: Array, beta: int) -> Any:
+    """Return chrF of (3 · orders,) `hypothesis1 reference1 match1 …`, over the orders that both have n-grams of.
+
+    Recall weighs `beta` times as much as precision (Popović 2015).
+    """
     precision = recall = 0.0
     orders = 0
     for order in range(len(row) // 3):
@@ -45,7 +48,8 @@ def chrf(row: Array) -> Any:
             orders += 1
     if orders == 0 or precision + recall == 0:
         return 0.0
-    return 5 * precision * recall / ((4 * precision + recall) * orders)
+    square = beta * beta
+    return (square + 1) * precision * recall / ((square * precision + recall) * orders)
 
 
 @compiled(_nrt=False)

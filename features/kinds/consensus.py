@@ -14,6 +14,8 @@ from moses_io.errors import InputError, shown
 from moses_io.text import number
 
 LETTERS = 6
+BETA = 2
+"""Of chrF, sacreBLEU's: recall weighs twice as much as precision."""
 SCALE = 1.0
 """Of the totals, where none is named; docs/features.md has a grid on the sample's dev list."""
 
@@ -55,7 +57,7 @@ class Consensus:
             orders = zip(sizes, totals, matches, strict=True) if letters else zip(matches, sizes, strict=True)
             rows.append([value for statistics in orders for value in statistics] + ([] if letters else [length]))
         statistics = zip(np.array(rows), texts, strict=True)  # (candidates, 3 order) or (candidates, 2 order + 1)
-        return [(chrf(row) if letters else bleu(row, True)) if text else 0.0 for row, text in statistics]
+        return [(chrf(row, BETA) if letters else bleu(row, True)) if text else 0.0 for row, text in statistics]
 
 
 class Posteriors:

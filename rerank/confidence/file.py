@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from moses_io.text import LARGEST
 from rerank.confidence.confidence import Confidence, Kept
 from rerank.confidence.fit import Fit, Part
 from rerank.confidence.predictors import FeatureUnits
-from rerank.confidence.regression import SIGNATURE, Regression
+from rerank.confidence.regression import SIGNATURE, Regression, Steps
 
-FORMAT = 1
+FORMAT = 2
 CONFIDENCE = "confidence.json"
 
 _FIELDS = ("mean", "deviation", "coefficient")
@@ -45,12 +45,19 @@ def write_confidence(path: str, confidence: Confidence) -> None:
 
 
 def _written(regression: Regression) -> dict[str, Any]:
-    """Name the predictors, those that count most first."""
+    """Name the predictors, those that count most first; each may have steps, `[threshold, rise]`."""
     columns = (regression.means, regression.deviations, regression.coefficients)
     rows = zip(regression.names, *(column.tolist() for column in columns), strict=True)
-    named = {name: dict(zip(_FIELDS, row, strict=True)) for name, *row in rows}
-    by_size = sorted(named.items(), key=lambda item: -abs(item[1]["coefficient"]))
-    return {"intercept": regression.intercept, "predictors": dict(by_size)}
+    named: dict[str, dict[str, Any]] = {name: dict(zip(_FIELDS, row, strict=True)) for name, *row in rows}
+    for place, *step in zip(*(column.tolist() for column in regression.steps), strict=True):
+        named[regression.names[place]].setdefault("steps", []).append(step)
+    by_weight = sorted(named.items(), key=lambda item: -_weight(item[1]))
+    return {"intercept": regression.intercept, "predictors": dict(by_weight)}
+
+
+def _weight(values: Mapping[str, Any]) -> float:
+    rises: list[float] = [rise for _, rise in values.get("steps", [])]
+    return sum(map(abs, rises), start=abs(float(values["coefficient"])))
 
 
 def read_confidence(path: str) -> Confidence:
@@ -63,7 +70,8 @@ def read_confidence(path: str) -> Confidence:
     if not isinstance(values, dict) or "format" not in values:
         raise InputError(f"{path}: no file of confidence, such as `moses-rerank run` writes")
     if values["format"] != FORMAT:
-        raise InputError(f"{path}: format {shown(values['format'])}, this version reads format {FORMAT}")
+        written = f"format {shown(values['format'])}, this version reads format {FORMAT}"
+        raise InputError(f"{path}: {written}; make it anew by `moses-rerank run`")
     try:
         dense = tuple((name, _whole(count)) for name, count in values["features"].items())
         units = FeatureUnits(dense, np.array([_number(value) for value in values["deviations"]]))
@@ -89,6 +97,7 @@ def read_confidence(path: str) -> Confidence:
 
 def _read(values: Mapping[str, Any]) -> Regression:
     rows = values["predictors"].values()
+    steps = [(place, *_step(step)) for place, row in enumerate(rows) for step in row.get("steps", [])]
     means, _, coefficients = (np.array([_number(row[field]) for row in rows]) for field in _FIELDS)  # (P,)
     return Regression(
         names=tuple(values["predictors"]),
@@ -96,7 +105,17 @@ def _read(values: Mapping[str, Any]) -> Regression:
         deviations=np.array([_above_0(row["deviation"]) for row in rows]),
         coefficients=coefficients,
         intercept=_number(values["intercept"]),
+        steps=Steps(
+            predictors=np.array([place for place, _, _ in steps], dtype=np.int64),
+            thresholds=np.array([threshold for _, threshold, _ in steps]),
+            rises=np.array([rise for _, _, rise in steps]),
+        ),
     )
+
+
+def _step(values: Sequence[Any]) -> tuple[float, float]:
+    threshold, rise = map(_number, values)
+    return threshold, rise
 
 
 def _read_fit(values: Mapping[str, Any]) -> Fit:

@@ -7,13 +7,18 @@ import numpy as np
 from features.arrays import Array, Integers
 from features.progress import note, progress_bar
 from moses_io.nbest import pool
+from moses_io.text import read_references
 from moses_io.weights import read_weights
 from rerank.candidates import Candidates
 from rerank.confidence.confidence import Confidence, Kept
 from rerank.confidence.file import write_confidence
 from rerank.confidence.fit import Outcome, correlation
+from rerank.confidence.measured import choice_and_before
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
-from rerank.confidence.regression import Regression, fit_logistic, fit_ridge, probabilities
+from rerank.confidence.regression import Regression, fit_logistic, fit_score, probabilities
+from rerank.metrics.formula import Formula
+from rerank.metrics.metric import Metric
+from rerank.selection import Ranking
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.folds import fold_weights, partition
@@ -58,29 +63,29 @@ class _Choices:
     def fit(self, sentences: Integers) -> tuple[Regression, Regression]:
         """Fit the expected score, and whether changes helped, on some of the sentences."""
         decided = sentences[self.changed[sentences] & (self.gains[sentences] != 0)]  # (decided,)
-        quality = fit_ridge(self.names[0], self.choice[sentences], self.reached[sentences])
+        quality = fit_score(self.names[0], self.choice[sentences], self.reached[sentences])
         return quality, fit_logistic(self.names[1], self.change[decided], (self.gains[decided] > 0).astype(float))
 
 
-def fit_confidence(files: DevFiles, tuning: Tuning, folds: int, output: str) -> None:
-    """Fit confidence on folds of dev, `FOLDS` where `folds` is 0, and write it as JSON.
+def fit_confidence(files: DevFiles, tuning: Tuning, expected: str, folds: int, output: str) -> None:
+    """Fit confidence in a metric, the `expected` one, on folds of dev, `FOLDS` where `folds` is 0; write it as JSON.
 
     Sentences of a fold are chosen for by weights tuned, in one run, on the other folds; where the start weights were
     kept, these choose.
     """
     problem, _ = read_problem(files.lists, files.start, tuning)
-    weights = read_weights(files.weights)
+    metric, weights = Metric(expected), read_weights(files.weights)
     sentences = len(problem.candidates.sentences)
     folds = min(folds or FOLDS, sentences)
     units = FeatureUnits(problem.candidates.space.dense, problem.spread())
     final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)
     spread = _spread(problem.candidates, final)
     totals = final / spread if kept_start(files.weights) else _out_of_fold(problem, tuning, folds)  # (N,)
-    choices = _choices(problem, files.lists, totals, units)
+    choices = _choices(problem.candidates, files.lists, metric, totals, units)
     quality, helped = choices.fit(np.arange(sentences))
     outcome, alone = _cross_fitted(choices, partition(sentences, folds))
     confidence = Confidence(
-        metric=tuning.metric,
+        metric=expected,
         weights=fingerprint(weights),
         units=units,
         spread=spread,
@@ -88,9 +93,9 @@ def fit_confidence(files: DevFiles, tuning: Tuning, folds: int, output: str) -> 
         helped=helped,
         alone=alone,
         dev=outcome.fit(),
-        kept=_kept(problem, choices, outcome),
+        kept=_kept(metric.formula, choices, outcome),
     )
-    note(f"expected {problem.formula.name} of dev's sentences, out of fold: r {confidence.dev.correlation:.3f}")
+    note(f"expected {metric.formula.name} of dev's sentences, out of fold: r {confidence.dev.correlation:.3f}")
     write_confidence(output, confidence)
 
 
@@ -115,33 +120,33 @@ def _spread(candidates: Candidates, scores: Array) -> float:
     return float(np.sqrt(((scores - np.repeat(means, counts)) ** 2).mean()))  # ()
 
 
-def _choices(problem: Problem, lists: Lists, totals: Array, units: FeatureUnits) -> _Choices:
-    """Read the lists again, for their texts, and see what totals (N,) choose."""
-    candidates = problem.candidates
+def _choices(candidates: Candidates, lists: Lists, metric: Metric, totals: Array, units: FeatureUnits) -> _Choices:
+    """Read the lists again, for their texts, and see what totals (N,) choose, and what that reaches."""
+    references = [[lists.filters(line) for line in lines] for lines in read_references(lists.references)]
     places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
     values: list[Predictors] = [Predictors({}, {})] * len(places)
-    decoded = np.zeros(len(places), dtype=np.int64)
+    both = np.zeros((len(places), 2, metric.formula.size))
     with progress_bar("see choices", len(places)) as bar:
         for sentence_list in pool(lists.nbest):
             place = places[sentence_list.sentence]
             start, end = candidates.offsets[place : place + 2]
-            values[place] = predictors(sentence_list, totals[start:end], units)
-            decoded[place] = start + sentence_list.decoded
+            ranking = Ranking(sentence_list, totals[start:end])
+            values[place] = predictors(sentence_list, ranking.scores, units)
+            both[place] = choice_and_before(ranking, metric, references, lists.filters)
             bar.advance(1, "")
     of_choice = tuple(values[0].choice)
     of_change = tuple(next((each.change for each in values if each.change), {}))
     change = np.array([[each.change.get(name, 0) for name in of_change] for each in values])  # (n, Q)
-    statistics, before = problem.statistics[candidates.best(totals)], problem.statistics[decoded]  # (n, size)
-    reached = 100 * problem.formula.smoothed(statistics)  # (n,)
+    reached, before = 100 * metric.formula.smoothed(both).T  # (n, 2) -> (n,), (n,)
     return _Choices(
         names=(of_choice, of_change),
         choice=np.array([list(each.choice.values()) for each in values]),  # (n, P)
         change=change,
         changed=np.array([bool(each.change) for each in values]),
-        statistics=statistics,
-        before=before,
+        statistics=both[:, 0],
+        before=both[:, 1],
         reached=reached,
-        gains=reached - 100 * problem.formula.smoothed(before),
+        gains=reached - before,
     )
 
 
@@ -161,9 +166,9 @@ def _cross_fitted(choices: _Choices, folds: list[Integers]) -> tuple[Outcome, st
     return outcome, choices.names[0][best]
 
 
-def _kept(problem: Problem, choices: _Choices, outcome: Outcome) -> Kept:
+def _kept(formula: Formula, choices: _Choices, outcome: Outcome) -> Kept:
     """Return the metric of all choices, and with those of Moses where the change is estimated to harm."""
     harms = np.nan_to_num(outcome.helped, nan=1) < 0.5  # (n,)
     kept = np.where(harms[:, None], choices.before, choices.statistics)  # (n, size)
-    every, rest = (100 * float(problem.formula.score(rows.sum(axis=0))) for rows in (choices.statistics, kept))
+    every, rest = (100 * float(formula.score(rows.sum(axis=0))) for rows in (choices.statistics, kept))
     return Kept(all=every, kept=rest)

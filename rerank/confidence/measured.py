@@ -1,14 +1,15 @@
 """What estimates say of the sentences of a scored list and, with references, how well they fit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from features.arrays import Array
 from moses_io.nbest import read_nbest
 from moses_io.weights import Weights
 from rerank.confidence.confidence import Confidence
-from rerank.confidence.fit import Fit, Outcome
+from rerank.confidence.fit import Outcome
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.selection import Estimate, LinearModel, Ranking
@@ -16,10 +17,17 @@ from rerank.selection import Estimate, LinearModel, Ranking
 
 @dataclass(frozen=True)
 class Measured:
-    """Estimates by the ids of the sentences, and how well they fit, None without references."""
+    """What is expected of sentences.
 
-    estimates: dict[int, Estimate]
-    fit: Fit | None
+    Attributes:
+        metric: name of what is expected.
+        estimates: by the ids of the sentences.
+        outcome: and what came out, None without references.
+    """
+
+    metric: str
+    estimates: Mapping[int, Estimate]
+    outcome: Outcome | None = None
 
 
 def measure(
@@ -34,10 +42,16 @@ def measure(
         values = confidence.predictors(ranking)
         estimate = estimates[candidates.sentence] = confidence.estimate(values)
         if references:
-            count = metric.counter([lines[candidates.sentence] for lines in references])
-            texts = [ranking.best.text, candidates.hypotheses[candidates.decoded].text]
-            statistics = np.array([count(filters(text)) for text in texts])  # (2, size)
+            statistics = choice_and_before(ranking, metric, references, filters)  # (2, size)
             reached, before = (100 * metric.formula.smoothed(statistics)).tolist()  # (2,)
             helped = np.nan if estimate.helped is None else estimate.helped
             rows.append((estimate.expected, helped, values.choice[confidence.alone], reached, reached - before))
-    return Measured(estimates, Outcome(*np.array(rows).T).fit() if rows else None)
+    return Measured(metric.formula.name, estimates, Outcome(*np.array(rows).T) if rows else None)
+
+
+def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Sequence[str]], filters: Filters) -> Array:
+    """(2, size) statistics of the choice, and of Moses' own; references have gone through the filters already."""
+    candidates = ranking.candidates
+    count = metric.counter([lines[candidates.sentence] for lines in references])
+    texts = [ranking.best.text, candidates.hypotheses[candidates.decoded].text]
+    return np.array([count(filters(text)) for text in texts])  # (2, size)

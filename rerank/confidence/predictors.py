@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from features.arrays import Array
-from features.formulas import bleu
-from features.kinds.consensus import expected_counts, expected_matches, posteriors_of_ngrams
-from features.ngrams import ORDER, Ngram, Ngrams, by_length, count_ngrams
+from features.arrays import Array, Integers
 from moses_io.nbest import SentenceList
-from moses_io.text import tokens
+from rerank.confidence.wording import Texts, Wording
 
 SCALES = (1, 4)
-"""Of the totals, in units of their spread, whose exponentials are the candidates' shares of the probability."""
+"""Of the totals, in units of their spread, whose exponentials are the candidates' shares of the probability.
+
+Single features, in units of theirs, are taken by the last one.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,37 +44,6 @@ class Predictors(NamedTuple):
     change: dict[str, float]
 
 
-class _Text(NamedTuple):
-    """One of the different texts of a list, and its n-grams."""
-
-    words: tuple[str, ...]
-    counts: Ngrams
-
-
-class _Opinion(NamedTuple):
-    """What T texts say together: their shares, (T,), how often n-grams are expected, and whether at all; the length."""
-
-    shares: Array
-    expected: dict[Ngram, float]
-    posteriors: dict[Ngram, float]
-    length: float
-
-    @classmethod
-    def of(cls, texts: Sequence[_Text], shares: Array) -> "_Opinion":
-        """Weigh the texts by their shares."""
-        counts, weights = [text.counts for text in texts], shares.tolist()
-        length = float(np.dot(shares, [len(text.words) for text in texts]))
-        return cls(shares, expected_counts(counts, weights), posteriors_of_ngrams(counts, weights), length)
-
-    def likeness(self, text: _Text) -> float:
-        """Smoothed sentence BLEU of a text against what is expected; see `features.kinds.consensus`."""
-        if not text.words:
-            return 0.0
-        sizes = [max(0, len(text.words) - shorter) for shorter in range(ORDER)]
-        pairs = zip(expected_matches(text.counts, self.expected), sizes, strict=True)
-        return float(bleu(np.array([*(value for pair in pairs for value in pair), self.length]), True))
-
-
 def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> Predictors:
     """Return the predictors of a sentence.
 
@@ -86,70 +55,71 @@ def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> 
         units: of the features.
     """
     choice, decoded = int(np.argmax(totals)), candidates.decoded
-    places: dict[tuple[str, ...], int] = {}  # of the different texts
-    own = [places.setdefault(tuple(tokens(each.text)), len(places)) for each in candidates.hypotheses]  # (N,)
-    listed = [_Text(words, count_ngrams(words)) for words in places]  # (T,)
-    text, before = own[choice], own[decoded]
-    length = max(1, len(listed[text].words))
-    of_choice = _of_totals(candidates, totals, choice, [place == text for place in own])
-    moses = candidates.hypotheses[choice].total or 0.0
-    of_choice |= {
-        "texts": float(np.log(len(listed))),
-        "length": float(np.log1p(length)),
-        "shortness": 1 / length,
-        "letters per word": sum(map(len, listed[text].words)) / length,
-        "total per word": totals[choice] / length,
-        "Moses' total": moses,
-        "Moses' total per word": moses / length,
-    }
+    texts, values = Texts(candidates), units.values(candidates)  # (N, D)
+    text, before = int(texts.of[choice]), int(texts.of[decoded])
+    words, wording = texts.words[text], texts.wording(text)
+    scaled = values / np.where(units.spread > 0, units.spread, 1)  # (N, D)
+    shares = texts.shares(
+        np.array([*(scale * totals for scale in SCALES), *(SCALES[-1] * scaled.T)])
+    )  # (scales + D, T)
+    likeness = wording.likeness(shares)  # (scales + D,)
+    of_choice = _of_totals(candidates, totals, choice, texts.of)
+    of_choice |= _of_words(words, float(totals[choice]), candidates.hypotheses[choice].total or 0.0)
+    for scale, opinion in zip(SCALES, shares, strict=False):
+        of_choice |= _of_opinion(wording, opinion, float(opinion[text]), f"scale {scale}")
+    by = [*(f"scale {scale}" for scale in SCALES), *units.names]
+    of_choice |= {f"likeness to the list, {name}": value for name, value in zip(by, likeness.tolist(), strict=True)}
+    of_choice |= _of_features(units, values, choice, max(1, len(words)))
+    if text == before:
+        return Predictors(of_choice, {})
+    gained = (likeness - texts.wording(before).likeness(shares)).tolist()  # (scales + D,)
     of_change = {"total over Moses' choice": float(totals[choice] - totals[decoded])}
-    for scale in SCALES:
-        opinion = _Opinion.of(listed, _summed(_shares(scale * totals), own))
-        likeness = opinion.likeness(listed[text])
-        of_choice |= _of_opinion(opinion, listed[text], f"scale {scale}")
-        of_choice[f"probability, scale {scale}"] = float(opinion.shares[text])
-        of_choice[f"likeness to the list, scale {scale}"] = likeness
-        of_change[f"likeness to the list over Moses' choice, scale {scale}"] = likeness - opinion.likeness(
-            listed[before]
-        )
-    values = units.values(candidates)  # (N, D)
-    differences = (values[choice] - values[decoded]) / np.where(units.spread > 0, units.spread, 1)  # (D,)
-    best = values[choice] >= values.max(axis=0)  # (D,)
-    for place, name in enumerate(units.names):
-        of_choice[f"{name} per word"] = values[choice, place] / length
-        of_choice[f"{name} is the best"] = float(best[place])
-        of_change[f"{name} over Moses' choice"] = differences[place]
-    return Predictors(of_choice, of_change if text != before else {})
+    for scale, gain in zip(SCALES, gained, strict=False):
+        of_change[f"likeness to the list over Moses' choice, scale {scale}"] = gain
+    for name, gain in zip(units.names, (scaled[choice] - scaled[decoded]).tolist(), strict=True):
+        of_change[f"{name} over Moses' choice"] = gain
+    return Predictors(of_choice, of_change)
 
 
-def _of_totals(candidates: SentenceList, totals: Array, choice: int, same: Sequence[bool]) -> dict[str, float]:
-    """How far the choice stands out; `same` tells which candidates have its text."""
-    others = totals[~np.array(same)]  # (others,)
+def _of_totals(candidates: SentenceList, totals: Array, choice: int, texts: Integers) -> dict[str, float]:
+    """How far the choice stands out among candidates that have these texts, (N,)."""
+    others = totals[texts != texts[choice]]  # (others,)
     moses = np.array([-np.inf if each.total is None else each.total for each in candidates.hypotheses])  # (N,)
     return {
         "lead": float(np.log1p(totals[choice] - others.max())) if len(others) else 0.0,
         "above the mean": float(totals[choice] - totals.mean()),
         "place by Moses": float(np.log1p((moses > moses[choice]).sum())),
+        "texts": float(np.log1p(texts.max())),
     }
 
 
-def _of_opinion(opinion: _Opinion, own: _Text, scale: str) -> dict[str, float]:
-    """How far the list is of one mind, and agrees with a text."""
-    sums = by_length((ngram, count * opinion.posteriors[ngram]) for ngram, count in own.counts.items())
-    shares = opinion.shares[opinion.shares > 0]  # (likely texts,)
-    values = {"entropy": float(-(shares * np.log(shares)).sum())}
-    values |= {f"posterior of {n}-grams": sums[n - 1] / max(1, len(own.words) - n + 1) for n in range(1, ORDER + 1)}
+def _of_words(words: Sequence[str], total: float, moses: float) -> dict[str, float]:
+    """How long it is, and what its words are, by its total and that of Moses, too."""
+    length = max(1, len(words))
+    return {
+        "length": float(np.log1p(length)),
+        "shortness": 1 / length,
+        "letters per word": sum(map(len, words)) / length,
+        "share of different words": len(set(words)) / length,
+        "total per word": total / length,
+        "Moses' total": moses,
+        "Moses' total per word": moses / length,
+    }
+
+
+def _of_opinion(wording: Wording, shares: Array, probability: float, scale: str) -> dict[str, float]:
+    """How far shares (T,) are of one mind, and agree with a text, which has this probability."""
+    likely = shares[shares > 0]  # (likely texts,)
+    values = {"probability": probability, "entropy": float(-(likely * np.log(likely)).sum())}
+    values |= {f"posterior of {n}-grams": value for n, value in enumerate(wording.posteriors(shares), start=1)}
     return {f"{name}, {scale}": value for name, value in values.items()}
 
 
-def _shares(totals: Array) -> Array:
-    """(N,) probability of each candidate."""
-    weighed = np.exp(totals - totals.max())  # (N,)
-    shares: Array = weighed / weighed.sum()
-    return shares
-
-
-def _summed(shares: Array, places: Sequence[int]) -> Array:
-    """(T,) the shares (N,) of the candidates that have one text, added up."""
-    sums: Array = np.bincount(places, weights=shares).astype(np.float64)  # (T,)
-    return sums
+def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -> dict[str, float]:
+    """Features (N, D) of the choice; those that sum over words are for their mean, such as a worst word as they are."""
+    own, best = values[choice].tolist(), (values[choice] >= values.max(axis=0)).tolist()  # (D,), (D,)
+    of_choice: dict[str, float] = {}
+    for name, value, highest in zip(units.names, own, best, strict=True):
+        of_choice |= {f"{name} of the choice": value, f"{name} per word": value / length}
+        of_choice[f"{name} is the best"] = float(highest)
+    return of_choice

@@ -17,6 +17,7 @@ from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_t
 from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
 from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import FOLDS, Caution
@@ -38,11 +39,19 @@ class ModelEntry:
 
 @dataclass(frozen=True)
 class TuningEntry:
-    """How weights are tuned, how far the result is trusted, and what is done to text before a metric looks at it."""
+    """How weights are tuned, and how far the result is trusted.
+
+    Attributes:
+        tuning: how weights are tuned.
+        caution: what is tried on folds.
+        filters: what is done to text before a metric looks at it.
+        confidence: the metric that is expected of sentences.
+    """
 
     tuning: Tuning
     caution: Caution
     filters: Filters
+    confidence: str
 
 
 @dataclass(frozen=True)
@@ -152,11 +161,15 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     settings = dict(values)
     filters, folds = settings.pop("filter", ""), settings.pop("folds", FOLDS if new else 0)
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
+    expected = settings.pop("confidence", None)
     with at("tuning."):
-        tuning = settle(settings)
+        tuning, caution = settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
             raise InputError(f"tuner: {tuning.tuner} chooses nothing on the list of [{CHOOSE}]; {AUTO} does")
-        return TuningEntry(tuning, Caution(folds=folds, fallback=fallback, ablate=ablate), Filters(filters))
+        expected = tuning.metric if expected is None else expected
+        with at("confidence: "):
+            Metric(expected)
+        return TuningEntry(tuning, caution, Filters(filters), confidence=expected)
 
 
 def _model(entry: Any, place: str) -> ModelEntry:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from moses_io.weights import weight_files
-from rerank.confidence.file import CONFIDENCE
+from rerank.confidence.file import CONFIDENCE, FORMAT
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.experiment.file import Experiment
 from rerank.experiment.sets import UNNAMED, NbestFiles
@@ -33,9 +33,9 @@ def confide(experiment: Experiment) -> Stage:
         ),
     )
     folds, output = entry.caution.folds, experiment.result(CONFIDENCE)
-    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, folds]
+    settings = [entry.tuning.signature, entry.tuning.metric, entry.confidence, entry.filters.text, folds, FORMAT]
     inputs = (*files.lists.nbest, *files.lists.references, *weight_files(files.start), files.weights)
-    action = partial(fit_confidence, files, entry.tuning, folds, output)
+    action = partial(fit_confidence, files, entry.tuning, entry.confidence, folds, output)
     return Stage("estimate confidence", inputs, settings, (output,), action)
 
 

@@ -9,8 +9,8 @@ from features.arrays import Array, Integers
 from features.compiled import compiled
 from features.formulas import bleu, chrf, ter
 
-BLEU, CHRF, TER = range(3)
-"""Codes of the formulas."""
+BLEU, CHRF, TER, CHRF3 = range(4)
+"""Codes of the formulas; CHRF has beta 2."""
 
 
 class Parts(NamedTuple):
@@ -52,7 +52,9 @@ def value(row: Array, parts: Parts, smooth: bool) -> Any:
         if code == BLEU:
             score = bleu(own, smooth)
         elif code == CHRF:
-            score = real(chrf(own))
+            score = real(chrf(own, 2))
+        elif code == CHRF3:
+            score = real(chrf(own, 3))
         else:
             score = real(ter(own))
         total = real(total + real(real(parts.weights[number]) * score))
@@ -64,7 +66,7 @@ def length(row: Array, parts: Parts) -> Any:
     """Return about how many words the references have: as counted by BLEU and TER, a sixth of the letters for chrF."""
     real = row.dtype.type
     code, start, _ = parts.places[0]
-    if code == CHRF:
+    if code in (CHRF, CHRF3):
         return real(row[start + 1] / real(6))
     return row[start + 8] if code == BLEU else row[start + 1]
 

@@ -1,7 +1,7 @@
 """Metrics: a candidate is counted → statistics are summed over a corpus → a formula makes a score of the sum.
 
-BLEU counts as Moses' BleuScorer does (see `rerank.metrics.bleu`); the statistics of chrF, chrF++ and TER are
-sacreBLEU's own. A sum of metrics such as `bleu+chrf:0.7,0.3` has the statistics of both, one after the other.
+BLEU counts as Moses' BleuScorer does (see `rerank.metrics.bleu`); the statistics of chrF, chrF3 (beta 3), chrF++ and
+TER are sacreBLEU's own. A sum of metrics such as `bleu+chrf:0.7,0.3` has the statistics of both, one after the other.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from moses_io.errors import InputError, nearest, shown
 from moses_io.text import no_number, number, tokens
 from rerank.metrics import bleu
-from rerank.metrics.formula import BLEU, CHRF, TER, Formula, Parts
+from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts
 
 Counter = Callable[[str], list[float]]
 """From the text of a candidate to its statistics."""
@@ -50,13 +50,14 @@ METRICS = {
     "bleu-shortest": _bleu("shortest"),
     "bleu-average": _bleu("average"),
     "chrf": MetricKind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", partial(_sacrebleu, "CHRF", word_order=0)),
+    "chrf3": MetricKind(CHRF3, 18, "chrF3|nc:6|nw:0|space:no", partial(_sacrebleu, "CHRF", word_order=0, beta=3)),
     "chrf++": MetricKind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", partial(_sacrebleu, "CHRF", word_order=2)),
     "ter": MetricKind(TER, 2, "1-TER|case:lc|tok:tercom", partial(_sacrebleu, "TER")),
 }
 
 
 class Metric:
-    """A metric, or a weighted sum of several: `bleu`, `chrf`, `chrf++`, `ter`, `bleu+chrf:0.7,0.3`.
+    """A metric, or a weighted sum of several: `bleu`, `chrf`, `chrf3`, `chrf++`, `ter`, `bleu+chrf:0.7,0.3`.
 
     Raises:
         InputError: an unknown metric, or weights that do not fit.

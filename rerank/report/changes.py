@@ -1,6 +1,6 @@
 """Sentences whose translation changed, and what each feature had to say about it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.weights import Weights, weighted
+from rerank.confidence.measured import Measured
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.selection import Estimate
@@ -25,7 +26,8 @@ class Change:
         after: what is chosen now.
         gain: smoothed sentence BLEU after minus before, -1 … 1, None without references.
         reasons: by feature, its weighted part of the model score after minus before, most against the change last.
-        estimate: what was expected of it, if anything was.
+        metric: name of what is expected.
+        estimate: of it, if there is one.
     """
 
     sentence: int
@@ -35,6 +37,7 @@ class Change:
     after: str
     gain: float | None
     reasons: tuple[tuple[str, float], ...]
+    metric: str = "BLEU"
     estimate: Estimate | None = None
 
     @property
@@ -60,9 +63,8 @@ class Change:
         if self.estimate is None:
             return ""
         helped = self.estimate.helped
-        return f"score {self.estimate.expected:.1f}" + (
-            "" if helped is None else f", helped with probability {helped:.2f}"
-        )
+        probability = "" if helped is None else f", helped with probability {helped:.2f}"
+        return f"{self.metric} {self.estimate.expected:.1f}{probability}"
 
 
 def find_changes(
@@ -73,12 +75,12 @@ def find_changes(
     before: Sequence[str],
     after: Sequence[str],
     filters: Filters,
-    estimates: Mapping[int, Estimate],
+    measured: Measured,
 ) -> list[Change]:
     """Return the sentences of a scored list whose line differs.
 
     The largest gain in sentence BLEU comes first, without references the clearest decision. References have gone
-    through the filters already; estimates are by sentence.
+    through the filters already.
     """
     changes = []
     for sentence_list in read_nbest(nbest):
@@ -94,7 +96,8 @@ def find_changes(
             after=after[number],
             gain=_gain(answers, filters(before[number]), filters(after[number])) if answers else None,
             reasons=_reasons(sentence_list, weights, before[number], after[number]),
-            estimate=estimates.get(number),
+            metric=measured.metric,
+            estimate=measured.estimates.get(number),
         )
         changes.append(change)
     return sorted(changes, key=lambda each: (-(each.clarity if each.gain is None else each.gain), each.sentence))

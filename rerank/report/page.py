@@ -8,15 +8,17 @@ from moses_io.errors import printable
 from moses_io.text import tokens
 from rerank.report.changes import Change
 from rerank.report.evaluation import Evaluation
+from rerank.report.picture import STYLE
 from rerank.report.terminal import cells, summary
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
-table { border-collapse: collapse; } th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; } small { color: #666; }
-section { border-top: 1px solid #ddd; padding: 1em 0; } h2 { font-size: 1em; margin: 0; }
-dl { display: grid; grid-template-columns: 6em 1fr; margin: .5em 0; } dt { color: #666; } dd { margin: 0; }
-del { background: #fdd; text-decoration: none; } ins { background: #cfc; text-decoration: none; }
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
+table { border-collapse: collapse; } th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid #8885; }
+th:first-child, td:first-child { text-align: left; } small { color: #777; }
+section { border-top: 1px solid #8885; padding: 1em 0; } h2 { font-size: 1em; margin: 0; }
+dl { display: grid; grid-template-columns: 6em 1fr; margin: .5em 0; } dt { color: #777; } dd { margin: 0; }
+del { background: #f003; text-decoration: none; } ins { background: #0a04; text-decoration: none; }
 .reason { display: grid; grid-template-columns: 12em 4em 1fr; font-size: .85em; align-items: center; }
 .reason b { text-align: right; padding-right: 1em; font-weight: normal; } .reason i { height: .7em; display: block; }
 .for { background: #4a4; } .against { background: #c55; }
@@ -30,8 +32,10 @@ _ORDERS = """\
 <input type="radio" name="order" id="helped"><label for="helped">least likely helped first</label>"""
 
 
-def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, worth: Sequence[str] = ()) -> str:
-    """Return the page: the table, what features and estimates are `worth`, and each change, word by word, and why."""
+def page(
+    evaluation: Evaluation, changes: Sequence[Change], sentences: int, worth: Sequence[str] = (), drawn: str = ""
+) -> str:
+    """Return the page: the table, what features and estimates are `worth`, a picture (`drawn`), and each change."""
     table = "".join(_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
     small = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
     small += evaluation.facts.lines() if evaluation.facts else []
@@ -40,10 +44,11 @@ def page(evaluation: Evaluation, changes: Sequence[Change], sentences: int, wort
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8"><title>moses-rerank</title>',
-            f"<style>{_STYLE}</style></head><body>",
+            f"<style>{_STYLE}{STYLE}</style></head><body>",
             "<h1>moses-rerank</h1>",
             f"<table>{table}</table><p><small>{'<br>'.join(map(_escaped, small))}</small></p>",
             f"<pre>{chr(10).join(map(_escaped, worth))}</pre>",
+            drawn,
             f"<p>{summary(changes, sentences)}. {order} first; a bar is a feature's weighted part of the model "
             "score after minus before: green speaks for the change, red against it.</p>",
             _ORDERS if any(change.estimate for change in changes) else "",

@@ -18,6 +18,7 @@ from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
 from rerank.report.evaluation import evaluate_files
 from rerank.report.page import page
+from rerank.report.picture import picture
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.tuned import lines as tuned_lines
 from rerank.report.worth import lines as worth_lines
@@ -68,10 +69,10 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     references = [[filters(line) for line in lines] for lines in read_references(files.references)]
     weights, confidence = read_weights(files.weights), read_confidence(files.confidence)
     measured = measure(confidence, files.scored, weights, references, filters)
-    fits = {files.name: measured.fit} if measured.fit else {}
-    changes = find_changes(
-        files.scored, weights, source, references, before, after, filters, estimates=measured.estimates
-    )
+    outcome = measured.outcome
+    fits = {files.name: outcome.fit()} if outcome else {}
+    drawn = picture(outcome, confidence.dev, measured.metric, files.name) if outcome else ""
+    changes = find_changes(files.scored, weights, source, references, before, after, filters, measured)
     worth = worth_lines(read_worth(files.ablation)) if files.ablation else []
     estimated = estimate_lines(confidence, fits)
     gain = read_gain(files.gain)
@@ -84,7 +85,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         *beside,
         *side_by_side(changes),
     ]
-    html = page(evaluation, changes, len(source), [*tuned, "", *worth, "", *estimated])
+    html = page(evaluation, changes, len(source), [*tuned, "", *worth, "", *estimated], drawn)
     counts = {"sentences": len(source), "changed": len(changes), "confidence": as_json(confidence, fits)}
     counts |= {"tuning": asdict(gain)}
     plain = json.dumps(evaluation.as_json() | counts, indent=2)

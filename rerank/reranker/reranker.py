@@ -8,7 +8,7 @@ from pathlib import Path
 
 from features.feature import Resources
 from features.feature_set import FeatureSet
-from features.progress import note
+from features.progress import note, warn
 from features.request import parse_requests
 from moses_io.errors import InputError
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
@@ -17,10 +17,12 @@ from moses_io.streams import Lines
 from moses_io.text import decode, without_line_end
 from moses_io.weights import read_weights
 from rerank import __version__
+from rerank.confidence.file import CONFIDENCE
+from rerank.confidence.judging import read_judge
 from rerank.inputs import Text, input_of, path_of
 from rerank.reranker.folder import WEIGHTS, read_features, read_manifest
 from rerank.scoring import load_features, score_list, written
-from rerank.selection import Holes, LinearModel, Ranking, rankings, read_holes
+from rerank.selection import Estimate, Holes, Judge, LinearModel, Ranking, rankings, read_holes
 from rerank.sources import Sources, is_live, open_sources
 
 
@@ -41,10 +43,17 @@ class ScoredCandidate:
 
 @dataclass(frozen=True)
 class ScoredSentence:
-    """The candidates of a source sentence, whose id counts from 0, best first; of equal ones the first in the list."""
+    """The candidates of a source sentence.
+
+    Attributes:
+        sentence: its id, from 0.
+        candidates: best first; of equal ones the first in the list.
+        estimate: how good the best one is expected to be, None where the reranker cannot tell.
+    """
 
     sentence: int
     candidates: tuple[ScoredCandidate, ...]
+    estimate: Estimate | None = None
 
 
 class Reranker:
@@ -81,6 +90,7 @@ class Reranker:
         requests = parse_requests([f"{label}={text}" for label, text in features.items()])
         self._features = load_features(requests, Resources(device, precision, str(cache)))
         self.features = dict(features)
+        self._confidence = ""
         if isinstance(weights, Mapping):
             self.weights, self._origin = {name: tuple(values) for name, values in weights.items()}, "the weights"
         else:
@@ -117,6 +127,7 @@ class Reranker:
         requests = read_features(place, manifest, features or {}, allow_code)
         own = {request.label: request.text for request in requests}
         reranker = cls(own, place / WEIGHTS, device=device, precision=precision, cache=cache)
+        reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         note(f"signature: {manifest.signature}|version:{__version__}")
         return reranker
 
@@ -139,11 +150,21 @@ class Reranker:
     def score(self, nbest: Text, source: Text) -> Iterator[ScoredSentence]:
         """Yield the sentences of a list with all features and totals of their candidates; see `rerank`.
 
-        A sentence without candidates is left out. Errors come where the list is read, after the sentences before.
+        A sentence without candidates is left out. Errors come where the list is read, after the sentences before. A
+        reranker that `load` opened also estimates how good its choice is; where that was fitted by another version, a
+        warning says so.
         """
+        judge = self._judge()
         for item in self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), Holes(blank=True)):
             if not isinstance(item, bytes):
-                yield _scored(item)
+                yield _scored(judge(item) if judge else item)
+
+    def _judge(self) -> Judge | None:
+        try:
+            return read_judge(self._confidence, self._origin, None) if self._confidence else None
+        except InputError as error:
+            warn(f"no estimates: {error}")
+            return None
 
     def rankings(
         self, nbest: str | Lines, source: str | Lines, holes: Holes, batch: int = 0
@@ -180,7 +201,7 @@ def _scored(ranking: Ranking) -> ScoredSentence:
         ScoredCandidate(hypotheses[place].text, _values(hypotheses[place]), float(ranking.scores[place]))
         for place in ranking.order
     )
-    return ScoredSentence(ranking.candidates.sentence, tuple(candidates))
+    return ScoredSentence(ranking.candidates.sentence, tuple(candidates), ranking.estimate)
 
 
 def _values(hypothesis: Hypothesis) -> dict[str, tuple[float, ...]]:

@@ -1,9 +1,9 @@
-"""`--tuner auto`: what stands before gives way only to what is surely better where nothing was tuned.
+"""`--tuner auto`: what stands before gives way only to what is better where nothing was tuned, and likely so.
 
 First stand the weights that tuning starts from; then the mean of three tuners; then what else may be better than the
 mean. What is highest on folds is so by chance as much as by merit: where a tuner is chosen for that alone, it is worth
-less elsewhere than the mean over which it was chosen (`docs/tuning.md`). So that a lead counts, its p must be below
-`SURE`; tuning then does not lose, however few the sentences are.
+less elsewhere than the mean over which it was chosen (`docs/tuning.md`). So a lead over the mean must be sure, and one
+over the start weights at least likely.
 
 What is told of the choice is measured on nested folds: of each fold what is chosen by a way which was itself chosen,
 and tuned, without it.
@@ -18,6 +18,10 @@ from rerank.tuning.ways import HELD, START, Tunings, Unseen, Way
 
 SURE = 0.1
 """Largest p of a lead over the mean that is believed."""
+
+
+SURE, LIKELY = 0.05, 0.5
+"""Largest p, in either direction, of a lead over the mean, and over the start weights, that is believed."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,11 @@ def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
 
 
 def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
-    """Return the start weights, the first of the ways if it is surely better, or another that is so again."""
+    """Return the first of the ways, one that is surely better, or the start weights, without knowing the fold aside."""
     usual, start = ways[0], Way(START)
     leaders = sorted(ways[1:], key=lambda way: -unseen.reached(way, aside))
-    best = next((way for way in leaders if unseen.surely_better(way, usual, aside)), usual)
-    return best if unseen.surely_better(best, start, aside) else start
+    best = next((way for way in leaders if unseen.better(way, usual, aside, SURE)), usual)
+    return best if unseen.better(best, start, aside, LIKELY) else start
 
 
 def _tried(unseen: Unseen, ways: list[Way]) -> tuple[Tried, ...]:

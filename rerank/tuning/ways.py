@@ -15,8 +15,6 @@ from rerank.tuning.folds import partition, without
 from rerank.tuning.tuning_set import TuningSet
 
 START = "the start weights"
-SURE = 0.05
-"""Largest p, in either direction, of a lead that is believed."""
 HELD = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
 """Tunings that are held nearer to the start than `expected` is by default."""
 
@@ -136,9 +134,9 @@ class Unseen:
         """Return the p of the difference of two ways."""
         return p_value(self._score, self.rest(way, aside), self.rest(other, aside))
 
-    def surely_better(self, way: Way, other: Way, aside: int | None) -> bool:
-        """Tell whether a way reaches more than another, and surely so."""
-        return self.reached(way, aside) > self.reached(other, aside) and self.p(way, other, aside) < SURE
+    def better(self, way: Way, other: Way, aside: int | None, most: float) -> bool:
+        """Tell whether a way reaches more than another, with a p below `most`."""
+        return self.reached(way, aside) > self.reached(other, aside) and self.p(way, other, aside) < most
 
     def nested(self, choose: Callable[[int], Way]) -> Array:
         """(n, formula.size) statistics of each fold by a way chosen without knowing it, in the order of sentences."""

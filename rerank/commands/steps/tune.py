@@ -32,14 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--choose", metavar="NBEST", help="scored list for --tuner auto to choose on, instead of folds")
     add("--choose-reference", action="append", default=[], metavar="FILE", help="its reference; may be repeated")
     add("--tuner", metavar="NAME", help="mean, auto, kbmira, mert, pro or expected (default: mean)")
-    add("--metric", metavar="METRIC", help="bleu, bleu-shortest, bleu-average, chrf, chrf++, ter; bleu+chrf:0.7,0.3")
+    add("--metric", metavar="METRIC", help="bleu[-shortest, -average], chrf, chrf3, chrf++, ter; bleu+chrf:0.7,0.3")
     add("--filter", default="", metavar="NAMES", help="before the metric, such as debpe,detokenize; see `evaluate`")
     add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
     add(
-        "--runs",
-        type=whole_number,
-        metavar="N",
-        help="tune from N seeds and keep the average (default: 1; kbmira, pro 5, mert 20)",
+        "--runs", type=whole_number, metavar="N", help="keep the average of N runs (default: 1; kbmira, pro 5, mert 20)"
     )
     add("--ridge", type=float, metavar="X", help="hold weights near the start; pro: near 0")
     add_settings(parser, "KEY=NUMBER", "settings of the tuner: restarts=15")

@@ -52,7 +52,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     lists = Lists([str(paths[0])], [str(paths[1])], Filters(""))
     tuning = settle({"tuner": "expected"})
     tune(lists, str(start), tuning, str(paths[2]), Caution())
-    fit_confidence(DevFiles(lists, str(start), str(paths[2])), tuning, 4, str(paths[3]))
+    fit_confidence(DevFiles(lists, str(start), str(paths[2])), tuning, "bleu", 4, str(paths[3]))
     return Fitted(*paths)
 
 

@@ -43,10 +43,10 @@ def test_what_is_read_estimates_as_what_was_written(fitted: Any, tmp_path: Path)
     assert (tmp_path / "again").read_bytes() == fitted.confidence.read_bytes()
 
 
-def refit(fitted: Any, nbest: Path, weights: Path, folder: Path) -> Path:
+def refit(fitted: Any, nbest: Path, weights: Path, folder: Path, metric: str = "bleu") -> Path:
     lists = Lists([str(nbest)], [str(fitted.reference)], Filters(""))
     files = DevFiles(lists, str(fitted.weights.with_name("start.ini")), str(weights))
-    fit_confidence(files, settle({"tuner": "expected"}), 4, str(folder / "again"))
+    fit_confidence(files, settle({"tuner": "expected"}), metric, 4, str(folder / "again"))
     return folder / "again"
 
 
@@ -74,10 +74,29 @@ def test_measured_on_the_same_sentences(fitted: Any) -> None:
     confidence, weights = read_confidence(str(fitted.confidence)), read_weights(str(fitted.weights))
     references = [fitted.reference.read_text().splitlines()]
     measured = measure(confidence, str(fitted.nbest), weights, references, Filters(""))
-    assert measured.fit and measured.fit.correlation > confidence.dev.correlation - 0.01
-    assert sum(part.count for part in measured.fit.quarters) == len(measured.estimates) == 80
+    assert measured.outcome and measured.metric == "BLEU"
+    fit = measured.outcome.fit()
+    assert fit.correlation > confidence.dev.correlation - 0.01
+    assert sum(part.count for part in fit.quarters) == len(measured.estimates) == 80
     unjudged = measure(confidence, str(fitted.nbest), weights, [], Filters(""))
-    assert (unjudged.estimates, unjudged.fit) == (measured.estimates, None)
+    assert (unjudged.estimates, unjudged.outcome) == (measured.estimates, None)
+
+
+def test_another_metric_is_expected(fitted: Any, tmp_path: Path) -> None:
+    """Choices are those of the tuned weights; what they reach, also with Moses' kept, is of the metric."""
+    path, weights = refit(fitted, fitted.nbest, fitted.weights, tmp_path, "chrf3"), read_weights(str(fitted.weights))
+    references = [fitted.reference.read_text().splitlines()]
+    measured = measure(read_confidence(str(path)), str(fitted.nbest), weights, references, Filters(""))
+    chrf3 = Metric("chrf3")
+    reached = [
+        100 * float(chrf3.formula.score(np.array(chrf3.counter([reference])(ranking.best.text))))
+        for reference, ranking in zip(references[0], rankings(fitted), strict=True)
+    ]
+    assert measured.metric == "chrf3" and measured.outcome
+    assert measured.outcome.reached == pytest.approx(reached)
+    assert measured.outcome.expected.mean() == pytest.approx(np.mean(reached), abs=2)
+    one, other = read_confidence(str(path)), read_confidence(str(fitted.confidence))
+    assert (one.units.names, one.kept) != (other.units.names, other.kept)
 
 
 def test_estimates_of_a_sentence_need_no_other(fitted: Any) -> None:
@@ -156,15 +175,22 @@ def test_another_list_and_other_weights_are_refused(
             confidence.check(candidates)
 
 
+def steps(values: list[Any]) -> dict[str, Any]:
+    return {"intercept": 1, "predictors": {"x": {"mean": 0, "deviation": 1, "coefficient": 1, "steps": values}}}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 2}, "format 2, this version reads format 1"),
+        ({"format": 1}, "format 1, this version reads format 2; make it anew by `moses-rerank run`"),
         ({"spread": 0}, "expected a number above 0, found 0"),
         ({"spread": 1e999}, "expected a number up to 3.4e+38, found inf"),
         ({"deviations": [1, 1]}, "2 deviations of 3 values"),
         ({"features": []}, "no attribute"),
         ({"helped": {"intercept": 1, "predictors": {"x": {"mean": 1}}}}, "no 'deviation'"),
+        ({"helped": steps([[0.5, "high"]])}, "expected a number, found 'high'"),
+        ({"helped": steps([[0.5]])}, "not enough values to unpack"),
+        ({"helped": steps([0.5])}, "not iterable"),
         ({"helped": {"intercept": True, "predictors": {}}}, "expected a number, found True"),
         ({"alone": "luck"}, "'luck' is no predictor of the expected score"),
     ],

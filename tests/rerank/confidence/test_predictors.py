@@ -3,8 +3,11 @@ import math
 import numpy as np
 import pytest
 
+from features.feature import Resources, Sentence
+from features.kinds.consensus import Consensus
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import SentenceList
+from moses_io.text import tokens
 from rerank.confidence.predictors import FeatureUnits, predictors
 
 UNITS = FeatureUnits((("L", 1), ("T", 2)), np.array([2.0, 1.0, 0.0]))
@@ -28,10 +31,12 @@ def test_by_hand() -> None:
     texts = np.array([shares[0], probability, shares[3]])
     expected = {
         "lead": math.log1p(2.0), "above the mean": 3 - 4.5 / 4, "place by Moses": math.log(2), "texts": math.log(3),
+        "share of different words": 1,
         "length": math.log1p(4), "shortness": 0.25, "total per word": 0.75, "letters per word": 1,
         "Moses' total": -2, "Moses' total per word": -0.5,
         "probability, scale 1": probability,
         "entropy, scale 1": -(texts * np.log(texts)).sum(), "L per word": -0.5, "T:1 per word": 0.75,
+        "T:1 of the choice": 3,
         "L is the best": 1.0, "T:2 is the best": 0.0,
         "posterior of 1-grams, scale 1": (3 * (shares[0] + probability) + probability) / 4,
         "posterior of 4-grams, scale 1": probability,
@@ -41,6 +46,28 @@ def test_by_hand() -> None:
     assert change["T:2 over Moses' choice"] == -1.0  # constant on dev: as it is
     assert change["total over Moses' choice"] == 2.0
     assert change["likeness to the list over Moses' choice, scale 1"] > 0
+
+
+def test_likeness_is_that_of_the_consensus_feature() -> None:
+    """Of the list, whose totals are taken for Moses', and of a feature, which is."""
+    lines = [line.replace("e |", "b a x b |") for line in LINES]
+    choice, change = predictors(listed(lines), TOTALS, UNITS)
+    for name, exponents in (("scale 1", TOTALS), ("scale 4", 4 * TOTALS), ("L", 4 * np.array([-4, -2, -3, -9]) / 2)):
+        likeness = consensus(lines, exponents.tolist())
+        assert choice[f"likeness to the list, {name}"] == pytest.approx(likeness[1])
+        if name != "L":
+            gained = change[f"likeness to the list over Moses' choice, {name}"]
+            assert gained == pytest.approx(likeness[1] - likeness[0])
+
+
+def consensus(lines: list[str], totals: list[float]) -> list[float]:
+    """Values of the feature for candidates with these totals."""
+    hypotheses = listed(
+        [f"{line.rpartition(' ')[0]} {total!r}" for line, total in zip(lines, totals, strict=True)]
+    ).hypotheses
+    sentence = Sentence(0, (), tuple(tuple(tokens(each.text)) for each in hypotheses), hypotheses)
+    values: list[float] = Consensus("bleu,1", Resources())([sentence])[:, 0].tolist()  # (N, 1)
+    return values
 
 
 def test_a_list_of_one_mind_is_like_itself() -> None:

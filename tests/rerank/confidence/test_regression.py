@@ -1,12 +1,25 @@
 import numpy as np
 import pytest
+from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from features.arrays import Array
 from rerank.confidence.fit import Outcome, correlation, parts
-from rerank.confidence.regression import FEWEST, PENALTIES, STRENGTH, fit_logistic, fit_ridge, probabilities
+from rerank.confidence.regression import (
+    FEWEST,
+    LEAF,
+    PENALTIES,
+    RATE,
+    SAMPLE,
+    SEEN,
+    STEPS,
+    STRENGTH,
+    fit_logistic,
+    fit_score,
+    probabilities,
+)
 
 NAMES = ("a", "b", "c")
 
@@ -24,8 +37,16 @@ def clipped(rows: Array) -> Array:
 
 def test_values_are_those_of_scikit_learn(rows: Array) -> None:
     reached = rows @ [0.1, 0.5, 0] + np.random.default_rng(4).normal(0, 5, 60)
-    oracle = make_pipeline(StandardScaler(), FunctionTransformer(clipped), RidgeCV(PENALTIES)).fit(rows, reached)
-    assert fit_ridge(NAMES, rows, reached).values(rows) == pytest.approx(oracle.predict(rows))
+    steps = GradientBoostingRegressor(
+        n_estimators=STEPS, learning_rate=RATE, max_depth=1, min_samples_leaf=LEAF, subsample=SAMPLE,
+        max_features=SEEN, random_state=0,
+    )  # fmt: skip
+    oracles = [
+        make_pipeline(StandardScaler(), FunctionTransformer(clipped), model).fit(rows, reached).predict(rows)
+        for model in (RidgeCV(PENALTIES), steps)
+    ]
+    assert np.ptp(oracles[1]) > 1
+    assert fit_score(NAMES, rows, reached).values(rows) == pytest.approx(np.mean(oracles, axis=0))
     helped = (reached > np.median(reached)).astype(float)
     classifier = LogisticRegression(C=STRENGTH, max_iter=1000)
     oracle = make_pipeline(StandardScaler(), FunctionTransformer(clipped), classifier).fit(rows, helped)
@@ -35,7 +56,7 @@ def test_values_are_those_of_scikit_learn(rows: Array) -> None:
 
 def test_of_few_sentences_the_mean_is_told(rows: Array) -> None:
     few = rows[: FEWEST - 1]
-    assert fit_ridge(NAMES, few, np.arange(len(few), dtype=float)).values(rows) == pytest.approx(4.0)
+    assert fit_score(NAMES, few, np.arange(len(few), dtype=float)).values(rows) == pytest.approx(4.0)
     helped = np.zeros(60)
     helped[: FEWEST - 1] = 1
     assert probabilities(fit_logistic(NAMES, rows, helped).values(rows)) == pytest.approx(10 / 62)

@@ -62,6 +62,11 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert list(experiment.features) == ["NMT", "Old", "Both", "LMbig", "Len", "Opus"]
     assert experiment.tuning.tuning == settle({"seed": 7})
     assert experiment.tuning.caution == Caution(5, fallback=True)
+    assert experiment.tuning.confidence == "bleu"
+    path.write_text(f'{EXPERIMENT}metric = "ter"\n')
+    assert read_experiment(str(path)).tuning.confidence == "ter"
+    path.write_text(f'{EXPERIMENT}metric = "ter"\nconfidence = "chrf3"\n')
+    assert read_experiment(str(path)).tuning.confidence == "chrf3"
     path.write_text(f"{EXPERIMENT}folds = 0\n")
     assert read_experiment(str(path)).tuning.caution == Caution()
     path.write_text(EXPERIMENT.partition("[features]")[0])
@@ -102,6 +107,8 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ('start-from = "pair"', 'start-from = "par"', "models.fertile.start-from: no model and no folder 'par'"),
         ('start-from = "pair"', 'start-from = "fertile"', "models.fertile.start-from: put 'fertile' before 'fertile'"),
         ("reverse = false", "reverse = true", "models.forward: a bidirectional encoder reads both ways"),
+        ("seed = 7", 'confidence = "chrfff"', "tuning.confidence: unknown metric 'chrfff'; did you mean 'chrf'?"),
+        ("seed = 7", "confidence = true", "tuning.confidence: metric: expected a name such as 'bleu', found True"),
         ("seed = 7", "seed = -1", "tuning.seed: expected a whole number from 0, found -1"),
         ("seed = 7", 'tuner = "kbmira"\niterations = 0', "tuning.iterations: expected a whole number from 1, found 0"),
         ("seed = 7", 'tuner = "kbmira"\nstep = 0', "tuning.step: expected a number above 0, found 0"),

@@ -5,11 +5,14 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from features.feature import Resources
+from moses_io.streams import digest
+from rerank import Reranker
 from rerank.experiment.chain import run_experiment
 from rerank.experiment.file import read_experiment
 
@@ -82,9 +85,9 @@ def folder(tuned: Path, tmp_path: Path) -> Path:
     return shutil.copytree(tuned, tmp_path / "again")
 
 
-def run(command: Command, folder: Path, test: str) -> tuple[str, list[str]]:
+def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT) -> tuple[str, list[str]]:
     """Run the experiment with these test sets; return what was printed, and the stages that were done."""
-    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", test))
+    (folder / "experiment.toml").write_text(experiment.replace("TEST", test))
     status, out, err = command("run", folder / "experiment.toml")
     assert status == 0, err
     stages = re.findall(r"^\[\d+/\d+\] (.*)$", err, re.MULTILINE)
@@ -128,6 +131,7 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     assert report["systems"] == [{"system": "moses"}, {"system": "reranked"}]
     assert list(report["confidence"]["sets"]) == ["dev"]
     html = (work / "report.html").read_text()
+    assert "<svg" not in html
     assert html.count("<section") == changed and "Clearest decision" in html
     for text in (printed, html):
         assert not re.search("sentence BLEU|reference|best candidates|chrF|TER", text)
@@ -192,6 +196,48 @@ def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Pat
     assert command(*apply)[:2] == (0, (work / "test.reranked").read_bytes())
     status, out, err = command(*apply, "--keep-unless", 0.5)
     assert (status, out, "a reranker without confidence.json" in err) == (2, b"", True)
+
+
+def test_confidence_in_another_metric_costs_only_itself(command: Command, folder: Path) -> None:
+    test = 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }'
+    printed, done = run(command, folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
+    assert "estimate confidence" in done and not {"tune", "ablate dev"} & set(done)
+    assert "Confidence: expected chrf of a sentence > what it reached" in printed
+    assert re.search(r"^--keep-unless 0.5 on dev, out of fold: chrf \d", printed, re.MULTILINE)
+    assert re.search(r"^  expected   chrf \d+\.\d", printed, re.MULTILINE)
+    page = (folder / "work" / "report.html").read_text()
+    assert "expected chrf</text>" in page and page.count("<svg") == 1
+
+
+def test_confidence_of_another_version_is_made_anew(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rerank.experiment.outcome.FORMAT", -1)
+    assert run(command, folder, "")[1] == ["estimate confidence"]
+
+
+def test_scores_in_python_come_with_estimates(command: Command, folder: Path) -> None:
+    """Those that `apply` writes; what another version fitted is a warning, and is no reason not to score."""
+    place, lists = folder / "work" / "reranker", (folder / "news.nbest", folder / "news.de")
+    apply = ["apply", place, lists[0], "--source", lists[1], "--feature", f"Known=scores:{folder / 'news.known'}"]
+    assert command(*apply, "--confidence", folder / "applied")[0] == 0
+    reranker = Reranker.load(place, features={"Known": f"scores:{folder / 'news.known'}"})
+    scored = list(reranker.score(*lists))
+    assert b"".join(each.estimate.line for each in scored if each.estimate) == (folder / "applied").read_bytes()
+    assert {each.estimate.helped is None for each in scored if each.estimate} == {True, False}
+
+    content = (place / "confidence.json").read_text().replace('"format": 2', '"format": 1')
+    (place / "confidence.json").write_text(content)
+    manifest = json.loads((place / "reranker.json").read_text())
+    manifest["files"]["confidence.json"] = digest(place / "confidence.json")
+    (place / "reranker.json").write_text(json.dumps(manifest))
+    old = Reranker.load(place, features=reranker.features)
+    with pytest.warns(
+        UserWarning, match="no estimates: .*confidence.json: format 1, this version reads format 2; make"
+    ):
+        assert list(old.score(*lists)) == [replace(each, estimate=None) for each in scored]
+    status, out, err = command(*apply, "--confidence", folder / "applied")
+    assert (status, out) == (2, b"") and "format 1, this version reads format 2; make it" in err.split("\n")[-2]
 
 
 def test_a_reference_of_another_length(command: Command, folder: Path) -> None:

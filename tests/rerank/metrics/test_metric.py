@@ -19,8 +19,8 @@ corpora = st.lists(st.tuples(lines, lines, lines), min_size=1, max_size=6)
 @given(corpora)
 @pytest.mark.parametrize(
     ("name", "scorer"),
-    [("chrf", CHRF()), ("chrf++", CHRF(word_order=2)), ("ter", TER())],
-    ids=["chrf", "chrf++", "ter"],
+    [("chrf", CHRF()), ("chrf3", CHRF(beta=3)), ("chrf++", CHRF(word_order=2)), ("ter", TER())],
+    ids=["chrf", "chrf3", "chrf++", "ter"],
 )
 def test_corpus_scores(name: str, scorer: CHRF | TER, corpus: list[tuple[str, str, str]]) -> None:
     metric = Metric(name)

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from rerank.confidence.measured import Measured
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, find_changes
 from rerank.report.evaluation import evaluate, evaluate_files
@@ -27,7 +28,14 @@ def find(folder: Path, references: list[list[str]]) -> list[Change]:
     weights = {"L": (0.5,), "T": (-1.0, 1.0), "s_x": (0.25,)}
     source = ["s0", "s1", "s2", "s3"]
     return find_changes(
-        str(folder / "list"), weights, source, references, BEFORE, AFTER, Filters(""), {0: Estimate(41.25, 0.75)}
+        str(folder / "list"),
+        weights,
+        source,
+        references,
+        BEFORE,
+        AFTER,
+        Filters(""),
+        Measured("chrf", {0: Estimate(41.25, 0.75)}),
     )
 
 
@@ -66,7 +74,7 @@ def test_text(changes: list[Change]) -> None:
     assert "  after      a b c" in lines
     assert "  why        T -2.00, L +0.50, sparse -0.25" in lines
     assert lines[lines.index("  why        T -2.00, L +0.50, sparse -0.25") + 1] == (
-        "  expected   score 41.2, helped with probability 0.75"
+        "  expected   chrf 41.2, helped with probability 0.75"
     )
     assert len([line for line in side_by_side(changes, 2) if line.startswith("sentence")]) == 2
 
@@ -85,7 +93,7 @@ def test_without_references_the_clearest_decision_is_first(unscored: list[Change
         "  before     a b x",
         "  after      a b c",
         "  why        T -2.00, L +0.50, sparse -0.25",
-        "  expected   score 41.2, helped with probability 0.75",
+        "  expected   chrf 41.2, helped with probability 0.75",
     ]
     assert len([line for line in side_by_side(unscored, 2) if line.startswith("sentence")]) == 2
 
@@ -111,7 +119,7 @@ def test_page(changes: list[Change]) -> None:
     assert text.count("<section") == 3
     assert 'class="against" style="width: 100%"' in text
     assert '<section style="--expected: 4125; --helped: 7500"><h2>sentence 0, ' in text
-    assert "<dt>expected</dt><dd>score 41.2, helped with probability 0.75</dd>" in text
+    assert "<dt>expected</dt><dd>chrf 41.2, helped with probability 0.75</dd>" in text
     assert "lowest expected score first" in text
     assert "lowest expected score first" not in page(evaluation, changes[:1], 4)
 

@@ -45,7 +45,7 @@ def textual(metric: str, sparse: bool = False) -> Problem:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf++", "ter", "bleu+chrf:0.7,0.3"])
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf3", "chrf++", "ter", "bleu+chrf:0.7,0.3"])
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_every_tuner_raises_every_metric(tuner: str, metric: str, sparse: bool) -> None:
     problem = textual(metric, sparse)
