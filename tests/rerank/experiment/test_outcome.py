@@ -110,6 +110,26 @@ def test_without_a_test_set_folds_of_dev_speak(command: Command, folder: Path) -
     assert list(work.glob("*report*")) == list(work.glob("test*")) == []
 
 
+def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Path) -> None:
+    auto = EXPERIMENT.replace('tuner = "kbmira"\niterations = 3\n', 'tuner = "auto"\nclimbs = 1\n')
+    talks = 'choose = { source = "talks.de", reference = "talks.en", nbest = "talks.nbest" }\n'
+    shutil.copy(folder / "talks.known", folder / "choose.known")
+    printed, done = run(command, folder, f"{talks}test = {WITHOUT}", auto)
+    assert {"score choose Known", "join choose", "tune", "ablate choose"} <= set(done)
+    work = folder / "work"
+    gain = json.loads((work / "tuning.json").read_text())
+    where = f"on {work / 'choose.nbest.gz'}"
+    assert gain["where"] == f"{where}, nested" and gain["chosen"] in [name for name, _, _ in gain["tried"]]
+    assert f"How weights are tuned: BLEU {where}; p against the mean\n" in printed
+    assert f"; {where}, nested {gain['old']:.2f} -> {gain['new']:.2f} (p " in printed
+    assert json.loads((work / "report.json").read_text())["tuning"] == gain
+    assert sets(folder) == [["dev", "choose"]] * 3
+    fixed = EXPERIMENT.replace("TEST", talks)
+    (folder / "experiment.toml").write_text(fixed)
+    status, _, err = command("run", folder / "experiment.toml")
+    assert status == 2 and "tuning.tuner: kbmira chooses nothing on the list of [choose]; auto does" in err
+
+
 def test_without_references_it_is_told_what_changed(command: Command, folder: Path) -> None:
     printed, done = run(command, folder, f"test = {WITHOUT}")
     assert done == [
