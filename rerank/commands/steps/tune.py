@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--runs", type=whole_number, metavar="N", help="keep the average of N runs (default: 1; kbmira, pro 5, mert 20)"
     )
-    add("--ridge", type=float, metavar="X", help="hold weights near the start; pro: near 0")
+    add("--ridge", type=float, metavar="X", help="hold weights near the start (not mean and auto); pro: near 0")
     add_settings(parser, "KEY=NUMBER", "settings of the tuner: restarts=15")
     add("--sign", action="append", metavar="NAME:+|-", help="no weight below (+) or above (-) 0; may be repeated")
     add("--freeze", action="append", metavar="NAME", help="keep the start weight of a feature; may be repeated")

@@ -25,7 +25,7 @@ Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
 
 
-def problem(noise: float, sentences: int = 60, seed: int = 1, start: tuple[float, float] = (1.0, 0.0)) -> Problem:
+def problem(noise: float, sentences: int = 45, seed: int = 1, start: tuple[float, float] = (1.0, 0.0)) -> Problem:
     """The first feature knows something of BLEU, the second all but for `noise`."""
     rng = np.random.default_rng(seed)
     size = 10 * sentences
@@ -40,7 +40,7 @@ def problem(noise: float, sentences: int = 60, seed: int = 1, start: tuple[float
     return Problem(candidates, statistics, Metric("bleu").formula, np.array(start))
 
 
-def tunings(of: Problem, folds: int = 4) -> Tunings:
+def tunings(of: Problem, folds: int = 3) -> Tunings:
     with progress_bar("", None) as bar:
         return Tunings(of, AutoSettings(climbs=1), {"New": np.array([1])}, folds, bar)
 
@@ -81,7 +81,7 @@ def test_start_weights_that_nothing_beats_are_kept() -> None:
 def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
     """With other statistics and features in one fold, the choices and weights for that fold stay as they were."""
     first = problem(3.0)
-    held = partition(60, 4)[2]
+    held = partition(45, 3)[2]
     rows, rng = first.candidates.rows_of(held), np.random.default_rng(5)
     statistics = first.statistics.copy()
     statistics[rows] = rng.permutation(statistics[rows])
