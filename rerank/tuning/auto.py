@@ -73,7 +73,8 @@ def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
     """
     new, mean = tuple(tunings.columns), unseen.reached(Way(MEAN), aside)
     harmful = tuple(label for label in new if unseen.reached(Way(MEAN, (label,), anew=False), aside) > mean)
-    fewer = [Way(MEAN, dropped) for dropped in dict.fromkeys([new, harmful]) if dropped]
+    fewer = [Way(MEAN, new, called="the new features")] if new else []
+    fewer += [Way(MEAN, harmful)] if harmful not in ((), new) else []
     return [Way(MEAN), *(Way(name) for name in (*tunings.names, *HELD) if name != MEAN), *fewer]
 
 

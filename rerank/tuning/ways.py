@@ -27,16 +27,19 @@ class Way:
         tuner: a name of `rerank.tuners.mean.several`, of `HELD`, or `START`.
         dropped: labels of the features that get no weight.
         anew: whether the others are tuned without these; else theirs are set to 0 afterwards.
+        called: what these features are called together, if not by their labels.
     """
 
     tuner: str
     dropped: tuple[str, ...] = ()
     anew: bool = True
+    called: str = ""
 
     @property
     def name(self) -> str:
         """What it is called in notes and reports."""
-        return f"{self.tuner} without {', '.join(self.dropped)}" if self.dropped else self.tuner
+        without_these = self.called or ", ".join(self.dropped)
+        return f"{self.tuner} without {without_these}" if self.dropped else self.tuner
 
 
 @dataclass

@@ -63,7 +63,7 @@ def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
         MEAN,
         "mert",
         START,
-        "mean without New",
+        "mean without the new features",
         "expected, ridge 0.001",
     }
     scores = [each.score for each in choice.tried]
