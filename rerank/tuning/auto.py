@@ -42,7 +42,7 @@ class Choice:
         weights: (size,) tuned in that way on the whole list.
         tried: the ways, what reaches most first.
         nested: (n, formula.size) statistics of what is chosen for each sentence by a way chosen and tuned without it.
-        old: the same by the mean without the new features, or the start weights; None without any.
+        old: the same without the new features: of the start weights, or the mean, which is better; None without any.
     """
 
     way: Way
@@ -62,8 +62,17 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
         weights=tunings.weights(way),
         tried=_tried(unseen, [*ways, Way(START)]),
         nested=unseen.nested(lambda aside: _best(unseen, _ways(tunings, unseen, aside), aside)),
-        old=unseen.nested(lambda aside: _best(unseen, [Way(MEAN, new)], aside)) if new else None,
+        old=_old(tunings, unseen) if new else None,
     )
+
+
+def _old(tunings: Tunings, unseen: Unseen) -> Array:
+    """(n, formula.size) statistics of what is chosen without the new features.
+
+    It is the better of two, so that no gain of the start weights over what is tuned anew is taken for one of features.
+    """
+    ways = (Way(START), Way(MEAN, tuple(tunings.columns)))
+    return unseen.nested(lambda _: max(ways, key=lambda way: unseen.reached(way, None)))
 
 
 def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:

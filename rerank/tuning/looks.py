@@ -33,7 +33,7 @@ def look(problem: Problem, tuning: Tuning, new: Sequence[str], folds: int) -> Lo
         return Look("", None)
     places, where = groups(problem.candidates.space), f"out of fold, {folds} folds"
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
-    _tell(trust, new, f"{where}: {problem.formula.name}")
+    _tell(trust, new, f"{where}: {problem.formula.name}", "tuned anew")
     return Look(where, trust)
 
 
@@ -56,16 +56,13 @@ def look_and_choose(
         note(f"{where}: {formula.name} {100 * nested:.2f}")
         return Look(where, None), choice
     old, p = float(formula.score(choice.old.sum(axis=0))), p_value(formula.score, choice.old, choice.nested)  # (), ()
-    _tell(Trust(old, nested, p), new, f"{where}: {formula.name}")
+    _tell(Trust(old, nested, p), new, f"{where}: {formula.name}", "as they are or tuned anew")
     return Look(where, Trust(old, nested, p)), choice
 
 
-def _tell(trust: Trust, new: Sequence[str], where: str) -> None:
-    names = ", ".join(new)
-    note(
-        f"{where} {100 * trust.old:.2f} with the features of the start tuned anew, {100 * trust.new:.2f} with {names} "
-        f"(p {trust.p:.4f})"
-    )
+def _tell(trust: Trust, new: Sequence[str], where: str, anew: str) -> None:
+    old, names = f"{100 * trust.old:.2f} with the features of the start {anew}", ", ".join(new)
+    note(f"{where} {old}, {100 * trust.new:.2f} with {names} (p {trust.p:.4f})")
     if not trust.helps:
         warn(f"the new features ({names}) do not help on sentences that were not tuned on")
 
