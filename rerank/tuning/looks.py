@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from features.arrays import Integers
 from features.progress import note, progress_bar, warn
+from moses_io.errors import InputError, counted, shown
 from rerank.candidates import FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
@@ -15,7 +16,7 @@ from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.auto import Choice, choose
 from rerank.tuning.folds import Trust, cross_validate
-from rerank.tuning.tuning_set import Lists
+from rerank.tuning.tuning_set import Lists, TuningSet
 from rerank.tuning.ways import Tunings
 
 
@@ -42,9 +43,9 @@ def look_and_choose(
 ) -> tuple[Look, Choice]:
     """Choose how to tune, on folds or on other lists, and tell what it gains."""
     places, formula = groups(problem.candidates.space), problem.formula
+    unseen = _read_other(other, Metric(tuning.metric), problem.candidates.space) if other else None
     with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
-        tunings = Tunings(problem, tuning.settings, {name: places[name] for name in new}, folds, bar)
-        choice = choose(tunings, other.read(Metric(tuning.metric)) if other else None)
+        choice = choose(Tunings(problem, tuning.settings, {name: places[name] for name in new}, folds, bar), unseen)
     where = f"on {', '.join(other.nbest)}" if other else f"out of fold, {folds} folds"
     note(f"{formula.name} by how weights are tuned, {where}:")
     for tried in choice.tried:
@@ -58,6 +59,20 @@ def look_and_choose(
     old, p = float(formula.score(choice.old.sum(axis=0))), p_value(formula.score, choice.old, choice.nested)  # (), ()
     _tell(Trust(old, nested, p), new, f"{where}: {formula.name}", "as they are or tuned anew")
     return Look(where, Trust(old, nested, p)), choice
+
+
+def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
+    """Read lists to choose on, which must have the dense features of those to tune on."""
+    listed = other.read(metric)
+    own, others = dict(space.dense), dict(listed.candidates.space.dense)
+    for name in (*own, *others):
+        if own.get(name, 0) != others.get(name, 0):
+            counts = [counted(values.get(name, 0), "value") for values in (others, own)]
+            where = ", ".join(other.nbest)
+            raise InputError(
+                f"{where}: feature {shown(name)} has {counts[0]} here and {counts[1]} in the list to tune on"
+            )
+    return listed
 
 
 def _tell(trust: Trust, new: Sequence[str], where: str, anew: str) -> None:

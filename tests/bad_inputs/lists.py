@@ -35,12 +35,14 @@ def readers(valid: Path, nbest: str) -> dict[str, tuple[str, ...]]:
     """Return arguments of every command that reads a list."""
     source, reference = ("--source", f"{valid}/dev.de"), ("--reference", f"{valid}/dev.en")
     start, weights, out = ("--start", f"{valid}/moses.ini"), ("--weights", f"{valid}/moses.ini"), ("--output", "out")
+    choose = ("--tuner", "auto", "--set", "climbs=1", "--choose", nbest, "--choose-reference", f"{valid}/dev.en")
     features = tuple(word for kind in ("length", "phrases", "consensus:bleu") for word in ("--feature", kind))
     return {
         "validate": ("validate", nbest, *source),
         "score": ("score", nbest, *source, *features, *out),
         "score by a model": ("score", nbest, *source, "--feature", f"neural:{valid}/forward", *out),
         "tune": ("tune", nbest, *reference, *start, *out),
+        "list to choose on": ("tune", f"{valid}/nbest", *reference, *start, *choose, *out),
         "rerank": ("rerank", nbest, *weights, *source, *out),
         "apply": ("apply", f"{valid}/reranker", nbest, *source, *out),
         "explain": ("explain", nbest, *weights, "--sentence", "3"),

@@ -26,6 +26,7 @@ def readers(valid: Path) -> dict[str, tuple[str, ...]]:
     """Return arguments of every command that reads a text."""
     nbest, out = f"{valid}/nbest", ("--output", "out")
     start, small = ("--start", f"{valid}/moses.ini"), ("--set", "embedding=4", "hidden=4", "attention=4", "updates=2")
+    choose = ("--tuner", "auto", "--set", "climbs=1", "--choose", nbest, "--choose-reference", "text")
     corpus = train_files(valid)
     as_target = [*corpus[:3], "text", *corpus[4:]]
     as_dev = [*corpus[:7], "text"]
@@ -34,6 +35,7 @@ def readers(valid: Path) -> dict[str, tuple[str, ...]]:
         "source of apply": ("apply", f"{valid}/reranker", nbest, "--source", "text", *out),
         "source of score": ("score", nbest, "--source", "text", "--feature", "copied", *out),
         "reference of tune": ("tune", nbest, "--reference", "text", *start, *out),
+        "reference to choose by": ("tune", nbest, "--reference", f"{valid}/dev.en", *start, *choose, *out),
         "translation": ("evaluate", "text", "--reference", f"{valid}/dev.en"),
         "reference of evaluate": ("evaluate", f"{valid}/dev.en", "--reference", "text"),
         "target of train": (*train, *as_target),

@@ -82,7 +82,7 @@ def warm_up(valid: Path, folder: Path) -> None:
     scored, weights = str(folder / "scored"), str(folder / "weights")
     start = ["--reference", f"{valid}/dev.en", "--start", f"{valid}/moses.ini"]
     _run("score", f"{valid}/nbest", *texts, *models, "--output", scored)
-    for tuner in ("kbmira", "mert", "pro", "expected"):
+    for tuner in ("kbmira", "mert", "pro", "expected", "auto"):
         _run("tune", scored, *start, "--tuner", tuner, "--output", weights)
     _run("rerank", scored, "--weights", weights, "--output", str(folder / "reranked"))
     _run("evaluate", "--reference", f"{valid}/dev.en", str(folder / "reranked"), f"{valid}/dev.en")

@@ -137,6 +137,9 @@ def test_the_command_tells_what_it_chose(command: Command, write: Write) -> None
     assert b"# chosen: mean\n" in ini and read_weights(str(write("ini", ini)))["New"][0] > 0
     status, ini, err = command(*arguments, "--choose", other, "--choose-reference", answers)
     assert status == 0 and f"on {other}, nested: BLEU" in err and "chosen: mean\n" not in err
+    few = write("few", "0 ||| the old house is red . ||| Old= 1 ||| 0\n")
+    status, _, err = command(*arguments, "--choose", few, "--choose-reference", reference)
+    assert status == 2 and f"{few}: feature 'New' has 0 values here and 1 value in the list to tune on" in err
     status, _, err = command(*arguments, "--choose", other)
     assert status == 2 and "--choose and --choose-reference together" in err
     status, _, err = command(*arguments[:-1], "mert", "--choose", other, "--choose-reference", answers)
