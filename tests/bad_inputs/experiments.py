@@ -16,7 +16,7 @@ test = {{ source = "{valid}/dev.de", reference = "{valid}/dev.en", nbest = "{val
 [features]
 {features}
 [tuning]
-iterations = 3
+climbs = 1
 {tuning}
 """
 WHOLE = {
