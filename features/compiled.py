@@ -41,7 +41,7 @@ class _Cache(_Files):  # type: ignore[misc]
 def compiled(**options: Any) -> Callable[[Function], Function]:
     """Have numba compile a function, with options of `numba.njit`.
 
-    Small functions that make no array have `_nrt=False`: references are then not counted, which takes longer than BLEU.
+    Small functions that make no array have `_nrt=False`, so that numba counts no references; it takes longer than BLEU.
     """
 
     def decorate(function: Function) -> Function:

@@ -164,7 +164,7 @@ def tune(
         output: ini to write, with all weights.
         filters: what is done to text before the metric, such as `debpe,detokenize`.
         folds: tell, on so many folds, what the features without start weights gain; 0 for none.
-        fallback: keep the start weights if they gain nothing there.
+        fallback: keep the start weights if they gain nothing there; `tuner="auto"` has a rule of its own.
         choose: path of a scored list for `tuner="auto"` to choose on, instead of folds.
         choose_references: path of its references, or of several.
         settings: of the tuning, such as `metric="bleu+chrf:0.7,0.3", tuner="mert", runs=20, seed=1, sign=["LM0:+"],
@@ -180,6 +180,8 @@ def tune(
 
     lists = Lists(paths_of(nbest), paths_of(references), Filters(filters))
     caution = tuning.Caution(folds=folds, fallback=fallback)
+    if (choose is None) != (not choose_references):
+        raise InputError("expected choose and choose_references together")
     other = Lists([path_of(choose)], paths_of(choose_references), Filters(filters)) if choose else None
     gain = tuning.tune(lists, path_of(start), settle(settings), path_of(output), caution, other)
     return TunedWeights(read_weights(path_of(output)), gain)

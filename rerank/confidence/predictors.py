@@ -116,7 +116,7 @@ def _of_opinion(wording: Wording, shares: Array, probability: float, scale: str)
 
 
 def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -> dict[str, float]:
-    """Features (N, D) of the choice; those that sum over words are for their mean, such as a worst word as they are."""
+    """Features (N, D) of the choice as they are, for such as a worst word, and per word, for sums over words."""
     own, best = values[choice].tolist(), (values[choice] >= values.max(axis=0)).tolist()  # (D,), (D,)
     of_choice: dict[str, float] = {}
     for name, value, highest in zip(units.names, own, best, strict=True):

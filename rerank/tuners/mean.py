@@ -17,6 +17,8 @@ from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 THREADS = 2
 MEAN = "mean"
+SEEDS = 2**32
+"""Seeds of climbs begin again at 0 here."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class MeanSettings:
 
     Attributes:
         climbs: of mert, each from another random point; their mean counts as one of the three.
-        seed: of kbmira, and of the first climb.
+        seed: of kbmira; the next one has other climbs.
     """
 
     climbs: int = 5
@@ -68,7 +70,7 @@ def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
     mert, which does not tune sparse features, has no part where there are some.
     """
     climbs = 0 if problem.candidates.space.sparse else settings.climbs
-    seeds = [settings.seed + number for number in range(climbs)]
+    seeds = [((settings.seed - 1) * climbs + 1 + number) % SEEDS for number in range(climbs)]
     tasks: list[Callable[[], Tuned]] = [
         partial(kbmira.tune, problem, kbmira.KbmiraSettings(seed=settings.seed)),
         partial(expected.tune, problem, expected.ExpectedSettings()),

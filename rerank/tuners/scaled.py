@@ -79,6 +79,12 @@ class ScaledProblem:
         return outside
 
 
+def divided_start(problem: Problem) -> Array:
+    """(size,) the start weights, divided as tuned ones are."""
+    scaled = ScaledProblem(problem)
+    return scaled.mean([scaled.problem.start])
+
+
 def _scale(problem: Problem, start: Array) -> float:
     """Return what the start is multiplied by, so that scores under it have a spread of `SCORES`."""
     candidates = problem.candidates

@@ -1,9 +1,8 @@
-"""`--tuner auto`: what stands before gives way only to what is better where nothing was tuned, and likely so.
+"""`--tuner auto`: the mean of three tuners, unless something else is surely better where nothing was tuned.
 
-First stand the weights that tuning starts from; then the mean of three tuners; then what else may be better than the
-mean. What is highest on folds is so by chance as much as by merit: where a tuner is chosen for that alone, it is worth
-less elsewhere than the mean over which it was chosen (`docs/tuning.md`). So a lead over the mean must be sure, and one
-over the start weights at least likely.
+What is highest on folds is so by chance as much as by merit: where a tuner is chosen for that alone, it is worth less
+elsewhere than the mean over which it was chosen (`docs/tuning.md`). So a lead over the mean must be sure. That of the
+weights that tuning starts from must be likely at least; to keep them for less loses more elsewhere than it saves.
 
 What is told of the choice is measured on nested folds: of each fold what is chosen by a way which was itself chosen,
 and tuned, without it.
@@ -16,12 +15,11 @@ from rerank.tuners.mean import MEAN
 from rerank.tuning.tuning_set import TuningSet
 from rerank.tuning.ways import HELD, START, Tunings, Unseen, Way
 
-SURE = 0.1
-"""Largest p of a lead over the mean that is believed."""
+SURE, LIKELY = 0.05, 0.3
+"""Largest p, in either direction, of a lead over the mean that is believed; that of the start weights.
 
-
-SURE, LIKELY = 0.05, 0.5
-"""Largest p, in either direction, of a lead over the mean, and over the start weights, that is believed."""
+There are several other ways: each is believed below its share of `SURE` (Bonferroni).
+"""
 
 
 @dataclass(frozen=True)
@@ -42,19 +40,19 @@ class Choice:
         weights: (size,) tuned in that way on the whole list.
         tried: the ways, what reaches most first.
         nested: (n, formula.size) statistics of what is chosen for each sentence by a way chosen and tuned without it.
-        old: the same without the new features: of the start weights, or the mean, which is better; None without any.
+        old: the same by the start weights or, if it is better, by the mean without the new features.
     """
 
     way: Way
     weights: Array
     tried: tuple[Tried, ...]
     nested: Array
-    old: Array | None
+    old: Array
 
 
 def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
     """Choose how to tune, on folds of the list that is tuned on, or on another one."""
-    unseen, new = Unseen(tunings, other), tuple(tunings.columns)
+    unseen = Unseen(tunings, other)
     ways = _ways(tunings, unseen, None)
     way = _best(unseen, ways, None)
     return Choice(
@@ -62,7 +60,7 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
         weights=tunings.weights(way),
         tried=_tried(unseen, [*ways, Way(START)]),
         nested=unseen.nested(lambda aside: _best(unseen, _ways(tunings, unseen, aside), aside)),
-        old=_old(tunings, unseen) if new else None,
+        old=_old(tunings, unseen),
     )
 
 
@@ -71,7 +69,7 @@ def _old(tunings: Tunings, unseen: Unseen) -> Array:
 
     It is the better of two, so that no gain of the start weights over what is tuned anew is taken for one of features.
     """
-    ways = (Way(START), Way(MEAN, tuple(tunings.columns)))
+    ways = [Way(START), *([Way(MEAN, tuple(tunings.columns))] if tunings.columns else [])]
     return unseen.nested(lambda _: max(ways, key=lambda way: unseen.reached(way, None)))
 
 
@@ -88,11 +86,11 @@ def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
 
 
 def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
-    """Return the first of the ways, one that is surely better, or the start weights, without knowing the fold aside."""
+    """Return the first of the ways unless another is surely, or the start likely, better; the fold aside is unknown."""
     usual, start = ways[0], Way(START)
     leaders = sorted(ways[1:], key=lambda way: -unseen.reached(way, aside))
-    best = next((way for way in leaders if unseen.better(way, usual, aside, SURE)), usual)
-    return best if unseen.better(best, start, aside, LIKELY) else start
+    best = next((way for way in leaders if unseen.better(way, usual, aside, SURE / len(leaders))), usual)
+    return start if unseen.better(start, best, aside, LIKELY) else best
 
 
 def _tried(unseen: Unseen, ways: list[Way]) -> tuple[Tried, ...]:

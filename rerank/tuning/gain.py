@@ -29,8 +29,9 @@ class Gain:
         before: of the best candidates of the tuning set under the start weights.
         after: the same under the weights that were written.
         where: on which sentences `old` and `new` were measured, and a way to tune chosen; empty if on none.
-        old: without the new features, the others tuned anew; None if not measured, or without new features.
-        new: with all features, on nested folds where a way to tune was chosen.
+        old: without the new features, the others tuned anew or, if a way to tune was chosen and they are better, by the
+            start weights; None if not measured.
+        new: with all features or, if a way to tune was chosen, by nested folds of that choice.
         p: how likely so large a difference of these two is, in either direction, if there is none.
         chosen: the way to tune that was chosen; empty where there was no choice.
         tried: what it was chosen from, what reaches most first.

@@ -13,7 +13,7 @@ from rerank.candidates import FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
-from rerank.tuners.table import Tuning
+from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.auto import Choice, choose
 from rerank.tuning.folds import Trust, cross_validate
 from rerank.tuning.tuning_set import Lists, TuningSet
@@ -21,7 +21,7 @@ from rerank.tuning.ways import Tunings
 
 
 class Look(NamedTuple):
-    """What was looked at: on which sentences, and what new features gain there, None without any."""
+    """What was looked at: on which sentences, and what is gained there; None where nothing was looked at."""
 
     where: str
     trust: Trust | None
@@ -44,6 +44,9 @@ def look_and_choose(
     """Choose how to tune, on folds or on other lists, and tell what it gains."""
     places, formula = groups(problem.candidates.space), problem.formula
     unseen = _read_other(other, Metric(tuning.metric), problem.candidates.space) if other else None
+    folds, least = min(folds, len((unseen or problem).candidates.sentences)), 2 if other else 3
+    if folds < least:
+        raise InputError(f"{AUTO} chooses on {least} folds at least, each of a sentence or more; found {folds}")
     with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
         choice = choose(Tunings(problem, tuning.settings, {name: places[name] for name in new}, folds, bar), unseen)
     where = f"on {', '.join(other.nbest)}" if other else f"out of fold, {folds} folds"
@@ -51,14 +54,10 @@ def look_and_choose(
     for tried in choice.tried:
         note(f"  {100 * tried.score:6.2f}  {tried.way.name} (p {tried.p:.4f} against the mean)")
     note(f"chosen: {choice.way.name}")
-    nested = float(formula.score(choice.nested.sum(axis=0)))  # ()
-    where = f"{where}, nested"
-    if choice.old is None:
-        note(f"{where}: {formula.name} {100 * nested:.2f}")
-        return Look(where, None), choice
-    old, p = float(formula.score(choice.old.sum(axis=0))), p_value(formula.score, choice.old, choice.nested)  # (), ()
-    _tell(Trust(old, nested, p), new, f"{where}: {formula.name}", "as they are or tuned anew")
-    return Look(where, Trust(old, nested, p)), choice
+    old, nested = (float(formula.score(each.sum(axis=0))) for each in (choice.old, choice.nested))  # (), ()
+    trust = Trust(old, nested, p_value(formula.score, choice.old, choice.nested))
+    _tell(trust, new, f"{where}, nested: {formula.name}", "as they are or tuned anew")
+    return Look(where, trust), choice
 
 
 def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
@@ -77,8 +76,9 @@ def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
 
 def _tell(trust: Trust, new: Sequence[str], where: str, anew: str) -> None:
     old, names = f"{100 * trust.old:.2f} with the features of the start {anew}", ", ".join(new)
-    note(f"{where} {old}, {100 * trust.new:.2f} with {names} (p {trust.p:.4f})")
-    if not trust.helps:
+    chosen = f"with {names}" if new else "with what was chosen"
+    note(f"{where} {old}, {100 * trust.new:.2f} {chosen} (p {trust.p:.4f})")
+    if new and not trust.helps:
         warn(f"the new features ({names}) do not help on sentences that were not tuned on")
 
 

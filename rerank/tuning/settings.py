@@ -7,7 +7,7 @@ from moses_io.errors import InputError, nearest, shown
 from rerank.metrics.metric import Metric
 from rerank.tuners import moses
 from rerank.tuners.problem import MOST_TIMES, check_numbers
-from rerank.tuners.table import TUNERS, Tuning
+from rerank.tuners.table import TUNERS, TunerKind, Tuning
 
 
 def settle(values: dict[str, Any]) -> Tuning:
@@ -31,8 +31,11 @@ def settle(values: dict[str, Any]) -> Tuning:
     kind = TUNERS[tuner]
     if parity and tuner == "kbmira":
         others = {"step": moses.STEP} | others
-    known = [each.name for each in dataclasses.fields(kind.settings)]
+    known = _settings(kind)
     for name in others:
+        owners = [other for other, row in TUNERS.items() if name in _settings(row)]
+        if name not in known and owners:
+            raise InputError(f"unknown key {shown(name)} for the tuner {tuner}; known to {', '.join(owners)}")
         if name not in known:
             raise InputError(f"unknown key {shown(name)}{nearest(name, [*known, *shared])}")
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
@@ -45,3 +48,7 @@ def settle(values: dict[str, Any]) -> Tuning:
     if tuning.parity and not plain:
         raise InputError("parity: Moses is followed by one run of kbmira on BLEU, with no sign and nothing frozen")
     return tuning
+
+
+def _settings(kind: TunerKind) -> list[str]:
+    return [each.name for each in dataclasses.fields(kind.settings)]

@@ -13,7 +13,7 @@ from rerank import __version__
 from rerank.candidates import Candidates
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
-from rerank.tuners.scaled import ScaledProblem
+from rerank.tuners.scaled import divided_start
 from rerank.tuners.table import AUTO, Tuning, run
 from rerank.tuning.auto import Choice
 from rerank.tuning.gain import Gain, TriedWay
@@ -30,8 +30,8 @@ class Caution:
     """Whether features are looked at on folds before they are believed in.
 
     Attributes:
-        folds: parts of the tuning set; 0 for no look.
-        fallback: write the start weights where the new features do not help.
+        folds: parts of the tuning set; 0 for no look, with `auto` for as many as usual.
+        fallback: write the start weights where the new features do not help; `auto` has a rule of its own.
         ablate: tell what is lost without each feature.
 
     Raises:
@@ -74,23 +74,25 @@ def tune(
         other: lists for `auto` to choose on; without them it does so on folds.
 
     Raises:
-        InputError: the metric is 0 whatever the weights were, or there is another list and nothing to choose.
+        InputError: the metric is 0 whatever the weights were; there is another list and nothing to choose, or too few
+            sentences to choose on.
     """
+    if other and tuning.tuner != AUTO:
+        raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
     problem, weights = read_problem(files, start, tuning)
     space = problem.candidates.space
     compare(space, weights, start)
     _warn_of_names(problem.candidates)
     new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
-    folds = min(caution.folds, sentences)
-    if other and tuning.tuner != AUTO:
-        raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
     if tuning.tuner == AUTO:
-        result = _by_choice(problem, tuning, new, folds or min(FOLDS, sentences), other)
+        result = _by_choice(problem, tuning, new, caution.folds or FOLDS, other)
     else:
-        result = _by_tuner(problem, tuning, new, folds, caution.fallback)
+        result = _by_tuner(problem, tuning, new, min(caution.folds, sentences), caution.fallback)
     if caution.ablate:
         ablate_all(problem, tuning, caution.folds or FOLDS)
-    signature = f"{tuning.signature}|metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
+    chosen = f"|folds:{caution.folds or FOLDS}{'|chosen:elsewhere' if other else ''}" if tuning.tuner == AUTO else ""
+    metric = f"metric:{Metric(tuning.metric).signature}"
+    signature = f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
     gain = _gain(problem, result, signature)
     if max(gain.before, gain.after) == 0:
         hint = "do list and references fit (tokens, case)?"
@@ -138,23 +140,17 @@ def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fall
         return _Result(tuned.weights, seen, None, [])
     kept = f"{START} are kept: on folds the new features gain nothing"
     note(kept)
-    return _Result(_kept(problem), seen, None, [kept])
+    return _Result(divided_start(problem), seen, None, [kept])
 
 
 def _by_choice(problem: Problem, tuning: Tuning, new: list[str], folds: int, other: Lists | None) -> _Result:
     """Choose how to tune, or keep the start weights, where nothing else is better."""
     seen, choice = look_and_choose(problem, tuning, new, folds, other)
-    if choice.way.tuner != START:
-        return _Result(choice.weights, seen, choice, [f"chosen: {choice.way.name}"])
-    kept = f"{START} are kept: nothing that was tuned is better where it was not tuned"
-    note(kept)
-    return _Result(_kept(problem), seen, choice, [kept])
-
-
-def _kept(problem: Problem) -> Array:
-    """(size,) the start weights, divided as tuned ones are."""
-    scaled = ScaledProblem(problem)
-    return scaled.mean([scaled.problem.start])
+    remark = f"chosen: {choice.way.name}"
+    if choice.way.tuner == START:
+        remark = f"{START} are kept: they are better where nothing was tuned"
+        note(remark)
+    return _Result(choice.weights, seen, choice, [remark])
 
 
 def _warn_of_names(candidates: Candidates) -> None:

@@ -10,7 +10,7 @@ from features.progress import Bar
 from rerank.metrics.significance import p_value
 from rerank.tuners import expected, mean
 from rerank.tuners.problem import Problem
-from rerank.tuners.scaled import ScaledProblem
+from rerank.tuners.scaled import ScaledProblem, divided_start
 from rerank.tuning.folds import partition, without
 from rerank.tuning.tuning_set import TuningSet
 
@@ -33,7 +33,7 @@ class Way:
     tuner: str
     dropped: tuple[str, ...] = ()
     anew: bool = True
-    called: str = ""
+    called: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class Tunings:
     def weights(self, way: Way, aside: frozenset[int] = frozenset()) -> Array:
         """(size,) what a way finds without the folds aside."""
         if way.tuner == START:
-            return self.problem.clip(self.problem.start)
+            return divided_start(self.problem)
         key = (way.dropped if way.anew else (), aside)
         if key not in self._tuned:
             self._tuned[key] = self._tune(*key)

@@ -10,7 +10,7 @@ EXAMPLES = """\
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --output weights.ini
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --folds 5 --ablate --output weights.ini
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --tuner mert --metric bleu+chrf:0.7,0.3
-  moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --choose new.scored.gz --choose-reference new.en
+  moses-rerank tune dev.gz --reference dev.en --start moses.ini --tuner auto --choose new.gz --choose-reference new.en
   moses-rerank tune run1.nbest.gz run2.nbest.gz --reference dev.en --start moses.ini --sign LM0:+ --freeze Distortion0
   moses-rerank tune --features run1.features.dat --statistics run1.scores.dat --start run1.dense --parity moses
 
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--sign", action="append", metavar="NAME:+|-", help="no weight below (+) or above (-) 0; may be repeated")
     add("--freeze", action="append", metavar="NAME", help="keep the start weight of a feature; may be repeated")
     add("--parity", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")
-    add("--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds")
+    add("--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds (auto: 5)")
     add("--ablate", action="store_true", help="tell what is lost without each feature, on folds")
     add("--fallback", action="store_true", help="keep the start weights if new features gain nothing on folds")
     add("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")

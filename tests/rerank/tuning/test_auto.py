@@ -17,7 +17,7 @@ from rerank.tuners.mean import MEAN, AutoSettings
 from rerank.tuners.problem import Problem
 from rerank.tuning.auto import Choice, choose
 from rerank.tuning.folds import partition
-from rerank.tuning.gain import Gain, read_gain, write_gain
+from rerank.tuning.gain import Gain, TriedWay, read_gain, write_gain
 from rerank.tuning.tuning_set import TuningSet
 from rerank.tuning.ways import START, Tunings, Unseen, Way
 
@@ -70,12 +70,13 @@ def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_start_weights_that_nothing_beats_are_kept() -> None:
-    """The start has the feature that knows all; what is tuned differs from it by chance alone."""
-    perfect = problem(0.0, start=(0.0, 1.0))
-    choice = chosen(perfect)
+def test_start_weights_are_kept_where_what_is_tuned_is_worse() -> None:
+    """On dev the feature that the start has says the opposite of what it says on the list to choose on."""
+    dev, other = problem(0.5, start=(0.0, 2.0)), problem(0.5, sentences=40, seed=2)
+    dev.candidates.dense[:, 1] *= -1
+    choice = chosen(dev, TuningSet(other.candidates, other.statistics))
     assert choice.way == Way(START) and choice.weights.tolist() == [0, 1]
-    assert score(perfect, choice.nested) == perfect.measure(perfect.start)
+    assert score(dev, choice.nested) == other.measure(np.array([0.0, 1.0])) == score(dev, choice.old)
 
 
 def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
@@ -93,6 +94,55 @@ def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
         assert both[0].tolist() == both[1].tolist() and both[0].tolist() != weights[0].tolist()
         seen = [Unseen(tunings(each), None).rest(way, 2).tolist() for each in (first, second)]
         assert seen[0] == seen[1]
+
+
+def test_the_fold_that_is_held_out_has_no_part_in_the_choice_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its candidates say the opposite of the others, far louder: only the choice for it stays."""
+    first, held = problem(6.0), partition(45, 3)[2]
+    rows, nested = first.candidates.rows_of(held), Unseen.nested
+    ways = []
+    for sign in (1, -50):
+        dense = first.candidates.dense.copy()
+        dense[rows, 1] *= sign
+        folds: list[Way] = []
+
+        def listening(self: Unseen, choose_for: Callable[[int], Way], folds: list[Way] = folds) -> np.ndarray:
+            folds.append(choose_for(2))
+            return nested(self, choose_for)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Unseen, "nested", listening)
+            whole = chosen(replace(first, candidates=replace(first.candidates, dense=dense))).way
+        ways.append((whole, folds[0]))
+    assert ways[0][1] == ways[1][1]
+    assert ways[0][0] != ways[1][0]
+
+
+def test_nested_statistics_are_in_the_order_of_the_sentences() -> None:
+    own, other = problem(1.0), problem(1.0, sentences=7, seed=3)
+    elsewhere = TuningSet(other.candidates, other.statistics)
+    for unseen, expected in ((None, own), (elsewhere, other)):
+        rows = Unseen(tunings(own), unseen).nested(lambda _: Way(START))
+        assert rows.tolist() == expected.chosen(expected.start).tolist()
+
+
+def test_few_sentences_are_refused_and_other_lists_may_be_short(command: Command, write: Write) -> None:
+    rng = np.random.default_rng(3)
+    start, reference = write("start", "[weight]\nOld= 1\n"), write("ref", "the old house is red .\n" * 3)
+    long, answers = write("long", lines(rng, 9, 1)), write("answers", "the old house is red .\n" * 9)
+    auto = ("--start", start, "--tuner", "auto", "--set", "climbs=1")
+    for sentences, folds in ((1, 5), (2, 5), (3, 2)):
+        few = write(f"few{sentences}", lines(rng, sentences, 1))
+        status, _, err = command("tune", few, "--reference", reference, *auto, "--folds", folds)
+        found = min(sentences, folds)
+        assert status == 2 and f"auto chooses on 3 folds at least, each of a sentence or more; found {found}" in err
+    two = write("two", lines(rng, 2, 1))
+    elsewhere = ("--choose", two, "--choose-reference", reference)
+    status, _, err = command("tune", long, "--reference", answers, *auto, *elsewhere)
+    assert status == 0 and "nested: BLEU" in err
+    known = write("known", "[weight]\nOld= 1\nNew= 0.5\n")
+    status, _, err = command("tune", long, "--reference", answers, "--start", known, *auto[2:], "--metric", "chrf")
+    assert status == 0 and "with what was chosen (p " in err
 
 
 def test_a_feature_without_weight_is_tuned_anew_or_set_to_zero() -> None:
@@ -147,7 +197,8 @@ def test_the_command_tells_what_it_chose(command: Command, write: Write) -> None
 
 
 def test_a_gain_is_read_as_it_was_written(tmp_path: Path) -> None:
-    gain = Gain("BLEU", 1.5, 2.5, "", None, None, None, "", (), "kbmira")
+    tried = (TriedWay("mean", 2.25, 1.0), TriedWay("mert", 2.0, 0.5))
+    gain = Gain("BLEU", 1.5, 2.5, "out of fold, 5 folds", 1.0, 2.25, 0.125, "mean", tried, "auto")
     write_gain(str(tmp_path / "gain"), gain)
     assert read_gain(str(tmp_path / "gain")) == gain
     assert json.loads((tmp_path / "gain").read_text())["after"] == pytest.approx(2.5)
