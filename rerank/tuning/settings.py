@@ -7,7 +7,7 @@ from moses_io.errors import InputError, nearest, shown
 from rerank.metrics.metric import Metric
 from rerank.tuners import moses
 from rerank.tuners.problem import MOST_TIMES, check_numbers
-from rerank.tuners.table import TUNERS, TunerKind, Tuning
+from rerank.tuners.table import AUTO, TUNERS, TunerKind, Tuning
 
 
 def settle(values: dict[str, Any]) -> Tuning:
@@ -42,6 +42,8 @@ def settle(values: dict[str, Any]) -> Tuning:
     tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
     Metric(tuning.metric)
     check_numbers(1, whole=True, most=MOST_TIMES, runs=tuning.runs)
+    if tuning.tuner == AUTO and tuning.runs > 1:
+        raise InputError(f"runs: {AUTO} tunes once; set climbs=20 for more of mert")
     if tuning.parity not in ("", "moses"):
         raise InputError(f"parity: expected 'moses', found {shown(tuning.parity)}")
     plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze

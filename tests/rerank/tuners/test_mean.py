@@ -63,5 +63,7 @@ def test_one_feature_that_tells_all_is_taken_and_what_is_frozen_stays(make_probl
 def test_settings_say_what_they_are() -> None:
     assert settle({"tuner": "mean", "seed": 3}).signature == "mean|climbs:5|seed:3"
     assert settle({"tuner": "auto"}).signature == "auto|climbs:5|seed:1"
+    with pytest.raises(InputError, match="runs: auto tunes once"):
+        settle({"tuner": "auto", "runs": 2})
     with pytest.raises(InputError, match="climbs: expected a whole number from 1"):
         settle({"tuner": "mean", "climbs": 0})
