@@ -1,4 +1,4 @@
-"""Statistics of a feature on a list of Moses, each with its bootstrap over sentences; for `scripts/feature_worth`."""
+"""Statistics of a feature on a list of Moses, each with its bootstrap over sentences; for experiments."""
 
 import gzip
 from collections.abc import Callable
@@ -12,8 +12,10 @@ from features.arrays import Array, Integers
 from rerank.candidates import FeatureSpace
 from rerank.metrics.filters import Filters
 from rerank.tuners.problem import Problem
+from rerank.tuners.table import Tuning
+from rerank.tuning.folds import fold_weights
 from rerank.tuning.settings import settle
-from rerank.tuning.tune import read_problem
+from rerank.tuning.tune import FOLDS, read_problem
 from rerank.tuning.tuning_set import Lists
 
 TRIALS = 300
@@ -50,12 +52,12 @@ class Set:
         rng = np.random.default_rng(0)
         self.trials = rng.multinomial(self.size, np.full(self.size, 1 / self.size), size=TRIALS).astype(float)
 
-    def beside(self, values: Array) -> Problem:
-        """Return the problem with one more feature."""
-        candidates = self.problem.candidates
-        space = FeatureSpace((*candidates.space.dense, ("New", 1)), candidates.space.sparse)
-        dense = np.column_stack([candidates.dense, values])  # (N, D + 1)
-        start = np.append(self.problem.start, 0.0)
+    def beside(self, *columns: Array) -> Problem:
+        """Return the problem with more features, each (N,)."""
+        candidates, names = self.problem.candidates, [(f"New{place}", 1) for place in range(len(columns))]
+        space = FeatureSpace((*candidates.space.dense, *names), candidates.space.sparse)
+        dense = np.column_stack([candidates.dense, *columns])  # (N, D + columns)
+        start = np.append(self.problem.start, np.zeros(len(columns)))
         bounds = {"lower": np.array(-np.inf), "upper": np.array(np.inf)}
         return replace(self.problem, candidates=replace(candidates, space=space, dense=dense), start=start, **bounds)
 
@@ -85,6 +87,16 @@ class Set:
         ids = sums[:, -1].astype(np.int64)
         by_sentence = np.column_stack([np.bincount(ids, each, self.size) for each in sums.T[:-1]])  # (n, k)
         return Statistic(float(of(by_sentence.sum(axis=0))), of(self.trials @ by_sentence))
+
+
+def folds(problem: Problem, tuning: Tuning, seed: int) -> Array:
+    """(n, size) statistics out of fold, on a partition of the sentences of its own."""
+    order = np.random.default_rng(seed).permutation(len(problem.candidates.sentences))  # (n,)
+    statistics = np.empty((len(order), problem.formula.size))
+    shuffled = problem.of(order)
+    for held, weights in fold_weights(shuffled, tuning, FOLDS):
+        statistics[order[held]] = shuffled.of(held).chosen(weights)  # (held, size)
+    return statistics
 
 
 def centred(values: Array, ids: Integers) -> Array:
