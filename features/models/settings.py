@@ -38,6 +38,7 @@ class Architecture:
     positions: int = 80  # L, source words that the location score can look at
     memory: int = 32  # size of the memory that the term `memory` keeps for every source position
     fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
+    tie: bool = False  # the softmax's weights are the target's word vectors; what it reads is projected from H to E
 
     @property
     def annotation(self) -> int:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from features.models.network.decoder import Decoded
 from features.models.network.encoder import Annotations
-from features.models.network.softmax import Softmax
+from features.models.network.softmax import Softmax, TiedSoftmax
 from features.models.network.source import Source
 from features.models.settings import Architecture
 from features.models.tables import find
@@ -63,7 +63,11 @@ class EncoderDecoder(nn.Module):
         self.context = Contextualization(architecture) if architecture.contextual else None
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
         self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
-        self.softmax = Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
+        self.softmax = (
+            TiedSoftmax(architecture.hidden, self.target_embedding, bias=architecture.softmax_bias)
+            if architecture.tie
+            else Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
+        )
         objectives = {name: find("objectives", name)(architecture) for name in architecture.objectives}
         self.objectives = nn.ModuleDict(objectives)
         self.sentinels, self.annotation = architecture.sentinels, architecture.annotation

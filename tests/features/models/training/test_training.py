@@ -36,12 +36,10 @@ def corpus(pairs: int) -> list[tuple[list[str], list[str]]]:
     return [(source, [word.upper() for word in source]) for source in (words(rng) for _ in range(pairs))]
 
 
-def fit(folder: Path, resume: bool = False, **settings: Any) -> list[dict[str, Any]]:
+def fit(folder: Path, resume: bool = False, tie: bool = False, **settings: Any) -> list[dict[str, Any]]:
     training = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)
-    train(
-        Task([ModelConfig("rnnsearch", "forward", ARCHITECTURE, training)], corpus(400), corpus(40), folder, CPU),
-        resume=resume,
-    )
+    config = ModelConfig("rnnsearch", "forward", replace(ARCHITECTURE, tie=tie), training)
+    train(Task([config], corpus(400), corpus(40), folder, CPU), resume=resume)
     return metrics(folder)
 
 
@@ -173,8 +171,11 @@ def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("progress")
-def test_the_average_of_checkpoints_is_kept_if_it_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = fit(tmp_path / "model", average=3, schedule="constant", epochs=5)
+@pytest.mark.parametrize("tie", [False, True])
+def test_the_average_of_checkpoints_is_kept_if_it_is_better(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tie: bool
+) -> None:
+    rows = fit(tmp_path / "model", tie=tie, average=3, schedule="constant", epochs=5)
     assert "average of the last 3 checkpoints: dev" in capsys.readouterr().err
     assert perplexity(tmp_path / "model") <= min(row["dev_perplexity"] for row in rows) * (1 + 1e-6)
 
