@@ -11,7 +11,7 @@ from features.models.network.softmax import Softmax, TiedSoftmax
 from features.models.network.source import Source
 from features.models.settings import Architecture
 from features.models.tables import find
-from features.models.vocabulary import PADDING, UNKNOWN
+from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
 
 class TokenScores(NamedTuple):
@@ -53,13 +53,41 @@ class Contextualization(nn.Module):
         return torch.sigmoid(self.source(mean)), torch.sigmoid(self.target(mean))
 
 
+class WordDropout(nn.Module):
+    """Leaves out the whole vector of a share of the words while training; the others are divided by 1 - share.
+
+    Each token is drawn by itself (Sennrich & Zhang 2019; Gal & Ghahramani 2016 draw once for all tokens of a word).
+    Sentinels always stay as they are.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, vectors: Tensor, words: Tensor) -> Tensor:
+        """(…, E) what is left of vectors (…, E) of words (…)."""
+        if not self.training or not self.share:
+            return vectors
+        kept = torch.rand(words.shape, device=words.device) >= self.share  # (…)
+        factors = torch.where((words == BEGIN) | (words == END), 1.0, kept / (1 - self.share))  # (…)
+        return vectors * factors.unsqueeze(-1)
+
+
 class EncoderDecoder(nn.Module):
     """p(t|s) with an encoder and a decoder of the tables; the sizes are those of the vocabularies."""
 
-    def __init__(self, architecture: Architecture, source_size: int, target_size: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        architecture: Architecture,
+        source_size: int,
+        target_size: int,
+        dropout: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.source_embedding = nn.Embedding(source_size, architecture.embedding, padding_idx=PADDING)
         self.target_embedding = nn.Embedding(target_size, architecture.embedding, padding_idx=PADDING)
+        self.word_dropout = WordDropout(word_dropout)
         self.context = Contextualization(architecture) if architecture.contextual else None
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
         self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
@@ -95,7 +123,7 @@ class EncoderDecoder(nn.Module):
 
     def _annotate(self, source: Tensor, mask: Tensor, source_mask: Tensor) -> tuple[Annotations, tuple[Tensor, ...]]:
         """Return the encoder's annotations, and what contextual vectors of target words are multiplied with."""
-        embedded = self.source_embedding(source)  # (B, S, E)
+        embedded = self.word_dropout(self.source_embedding(source), source)  # (B, S, E)
         if self.context is None:
             return self.encoder(embedded, mask), ()
         source_gate, target_gate = self.context(embedded, source_mask)
@@ -103,7 +131,7 @@ class EncoderDecoder(nn.Module):
 
     def embed(self, target: Tensor, source: Source) -> Tensor:
         """(…, B, E) vectors of previous target words (…, B)."""
-        embedded: Tensor = self.target_embedding(target)
+        embedded: Tensor = self.word_dropout(self.target_embedding(target), target)
         return embedded * source.gate[0] if source.gate else embedded
 
     def decode(self, source: Source, target: Tensor) -> Decoded:

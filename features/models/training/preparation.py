@@ -165,10 +165,11 @@ def _run(task: Task, pairs: Sequence[TokenPair], learners: list[Learner]) -> Run
 
 def _network(config: ModelConfig, source: int, target: int, start: Model | None) -> EncoderDecoder:
     """Make a network, with the weights of `start` where it has them."""
-    network = EncoderDecoder(config.architecture, source, target, config.training.dropout)
-    if config.training.init:
+    training = config.training
+    network = EncoderDecoder(config.architecture, source, target, training.dropout, training.word_dropout)
+    if training.init:
         for weight in network.parameters():
-            torch.nn.init.uniform_(weight, -config.training.init, config.training.init)
+            torch.nn.init.uniform_(weight, -training.init, training.init)
         with torch.no_grad():
             for embedding in (network.source_embedding, network.target_embedding):
                 embedding.weight[PADDING].zero_()

@@ -9,11 +9,11 @@ import torch
 from features.models.batches import pad
 from features.models.network.attention import Query
 from features.models.network.decoder import StepInput
-from features.models.network.model import EncoderDecoder, TokenScores
+from features.models.network.model import EncoderDecoder, TokenScores, WordDropout
 from features.models.network.softmax import Softmax
 from features.models.network.source import gather
 from features.models.settings import Architecture
-from features.models.vocabulary import UNKNOWN
+from features.models.vocabulary import BEGIN, END, SPECIAL, UNKNOWN
 
 CPU = torch.device("cpu")
 SOURCES = [[4, 5, 6, 7, 8], [5, 1, 9], [7], []]
@@ -98,6 +98,38 @@ def test_unknown_words_are_marked(network: EncoderDecoder) -> None:
 def test_loss_is_the_sum_of_all_log_probabilities(network: EncoderDecoder) -> None:
     loss = network(pad(SOURCES, CPU), pad(TARGETS, CPU)).loss
     assert math.isclose(float(loss.detach()), -float(score(network, SOURCES, TARGETS).log_probs.sum()), rel_tol=1e-12)
+
+
+def test_of_words_that_are_all_dropped_only_sentinels_are_read(architecture: Architecture) -> None:
+    """In training; the words that are said count."""
+    torch.manual_seed(3)
+    network = EncoderDecoder(architecture, 10, 11, word_dropout=1 - 1e-9).double()
+    others = [[word % 6 + 4 for word in words] for words in SOURCES]
+    target = pad(TARGETS, CPU)
+    said = target[:, 1:].t()
+
+    def loss(sources: list[list[int]], previous: torch.Tensor) -> float:
+        source = network.encode(pad(sources, CPU))
+        outputs = network.decoder(network.embed(previous, source), source).outputs
+        return float(network.softmax.loss(outputs, said).plain)
+
+    first, second = target[:, :-1].t(), target[:, :-1].t().clone()
+    second[second >= len(SPECIAL)] = UNKNOWN
+    assert loss(SOURCES, first) == loss(others, second)
+    assert loss(SOURCES, first) != loss([words[:1] for words in SOURCES], first)
+    network.eval()
+    assert loss(SOURCES, first) != loss(SOURCES, second)
+
+
+def test_word_dropout_leaves_the_mean_of_vectors_as_it_is() -> None:
+    torch.manual_seed(1)
+    words, vectors = torch.tensor([BEGIN, 7, END, UNKNOWN]).repeat(20000, 1), torch.tensor([2.0, -1.0]).double()
+    left = WordDropout(0.2)(vectors.expand(*words.shape, 2), words)  # (20000, 4, 2)
+    assert (left[:, [0, 2]] == vectors).all()
+    others = left[:, [1, 3]]
+    assert set(others[..., 0].unique().tolist()) == {0.0, 2.5}
+    assert ((others[..., 0] == 0) == (others[..., 1] == 0)).all()
+    torch.testing.assert_close(others.mean(dim=(0, 1)), vectors, rtol=0.02, atol=0)
 
 
 @pytest.mark.parametrize("bias", [False, True])
