@@ -74,9 +74,10 @@ class Training:
     bfloat16: bool = False  # reckon in bfloat16 where that is safe; on a GPU only
     seed: int = 1  # of the weights, the order and the dropout
     word_dropout: float = 0.0  # share of the words, on both sides, whose whole vector is left out
+    warmup: int = 0  # updates over which the step size rises from 0 to what `schedule` says
 
 
-_FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "fertility", "seed"}
+_FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "warmup", "neighbours", "fertility", "seed"}
 _LIMITS = {
     "dropout": 1, "smoothing": 1, "word_dropout": 1, "layers": 2**7, "encoder_layers": 2**7,
     "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16,

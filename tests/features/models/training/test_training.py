@@ -14,10 +14,11 @@ from features.models.config import CHECKPOINT, ModelConfig
 from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
+from features.models.tables import TABLES, find
 from features.models.training import learner, loop, preparation
 from features.models.training.checkpoint import Run
 from features.models.training.loop import train
-from features.models.training.optimizers import constant, halving, linear
+from features.models.training.optimizers import constant, halving, linear, step_size
 from features.models.training.preparation import Task, begin_run
 from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from moses_io.errors import InputError
@@ -237,6 +238,22 @@ def test_schedules() -> None:
     assert [linear(settings, 1, progress) for progress in (0.0, 0.5, 1.0)] == pytest.approx([1, 0.55, 0.1])
     assert [halving(settings, epoch, 0.5) for epoch in range(4, 10)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
     assert constant(settings, 9, 0.9) == 1
+
+
+@pytest.mark.parametrize("schedule", TABLES["schedule"])
+def test_the_step_size_rises_over_the_warmup(schedule: str) -> None:
+    settings = Training(rate=0.5, schedule=schedule, warmup=4, hold=1)
+    for epoch in (1, 2):
+        plain = [step_size(replace(settings, warmup=0), epoch, updates, 10) for updates in range(10)]
+        assert plain == [0.5 * find("schedule", schedule)(settings, epoch, updates / 10) for updates in range(10)]
+        shares = [0.25, 0.5, 0.75, *[1] * 7]
+        found = [step_size(settings, epoch, updates, 10) for updates in range(10)]
+        assert found == pytest.approx([share * rate for share, rate in zip(shares, plain, strict=True)])
+
+
+def test_training_warms_up(tmp_path: Path) -> None:
+    rows = fit(tmp_path / "model", rate=0.02, schedule="constant", warmup=50, epochs=2)
+    assert [row["rate"] for row in rows] == pytest.approx([0.02 * row["updates"] / 50 for row in rows])
 
 
 def test_batches_by_tokens() -> None:
