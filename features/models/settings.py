@@ -75,11 +75,12 @@ class Training:
     seed: int = 1  # of the weights, the order and the dropout
     word_dropout: float = 0.0  # share of the words, on both sides, whose whole vector is left out
     warmup: int = 0  # updates over which the step size rises from 0 to what `schedule` says
+    bpe_dropout: float = 0.0  # share of the merges of pieces that each epoch of training leaves out
 
 
 _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "warmup", "neighbours", "fertility", "seed"}
 _LIMITS = {
-    "dropout": 1, "smoothing": 1, "word_dropout": 1, "layers": 2**7, "encoder_layers": 2**7,
+    "dropout": 1, "smoothing": 1, "word_dropout": 1, "bpe_dropout": 1, "layers": 2**7, "encoder_layers": 2**7,
     "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16,
 }  # fmt: skip
 CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
@@ -105,7 +106,9 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
     parts = {field.name for field in dataclasses.fields(Architecture)}
     architecture = _replace(architecture, {name: values[name] for name in values if name in parts})
     check(architecture)
-    return architecture, _replace(training, {name: values[name] for name in values if name not in parts})
+    training = _replace(training, {name: values[name] for name in values if name not in parts})
+    check_training(training)
+    return architecture, training
 
 
 def check(architecture: Architecture) -> None:
@@ -134,6 +137,12 @@ def check(architecture: Architecture) -> None:
     for holds, reason in rules:
         if not holds:
             raise InputError(reason)
+
+
+def check_training(training: Training) -> None:
+    """Refuse settings of training that do not go together, with the reason."""
+    if training.bpe_dropout and not training.bpe:
+        raise InputError("bpe_dropout leaves out merges of pieces: it needs bpe")
 
 
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:

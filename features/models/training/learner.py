@@ -57,13 +57,21 @@ class EncodedCorpus:
         return sum(len(self.pairs[number][1]) + 1 for number in numbers)
 
 
-def encode(pairs: Sequence[TokenPair], config: ModelConfig, source: Vocabulary, target: Vocabulary) -> EncodedCorpus:
-    """Turn token pairs into numbers; a right-to-left model has its targets reversed."""
-    step = -1 if config.right_to_left else 1
-    return EncodedCorpus(
-        pairs=[(source.encode(left), target.encode(right)[::step]) for left, right in pairs],
-        target_lengths=[len(right) + 1 for _, right in pairs],
-    )
+def encode(pairs: Sequence[TokenPair], learners: Sequence[Learner], dropout: float = 0.0) -> list[EncodedCorpus]:
+    """Turn token pairs into numbers for each learner, the second of which reads the same the other way round.
+
+    A right-to-left model has its targets reversed. Words are cut at random with `dropout`, see `Vocabulary.encode`.
+    """
+    first = learners[0]
+    numbers = [(first.source.encode(left, dropout), first.target.encode(right, dropout)) for left, right in pairs]
+    lengths = [(len(left) + 1, len(right) + 1) for left, right in pairs]
+    corpora = []
+    for learner, way in zip(learners, (1, -1), strict=False):
+        step = -1 if learner.config.right_to_left else 1
+        sides = (pair[::way] for pair in numbers)
+        encoded = [(source, target[::step]) for source, target in sides]
+        corpora.append(EncodedCorpus(pairs=encoded, target_lengths=[pair[::way][1] for pair in lengths]))
+    return corpora
 
 
 @torch.inference_mode()

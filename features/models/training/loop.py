@@ -4,6 +4,7 @@ import contextlib
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,8 +14,9 @@ from features.models.config import CHECKPOINT
 from features.models.device import within_memory
 from features.models.folder import held, remove_leftovers, save_weights
 from features.models.network.objectives import trace
+from features.models.subwords import seeded
 from features.models.training.checkpoint import Run, save, weights_of
-from features.models.training.learner import loss_of, perplexity
+from features.models.training.learner import encode, loss_of, perplexity
 from features.models.training.optimizers import step_size
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
 from features.progress import Bar, note, progress_bar
@@ -79,6 +81,9 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
         learner.network.train()
     settings, progress, started = run.settings, run.progress, time.monotonic()
     progress.epoch += 1
+    if settings.bpe_dropout:
+        cut = partial(encode, run.pairs, run.learners, settings.bpe_dropout)
+        run.corpus = seeded(cut, run.rng.getrandbits(31))
     batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
     loss, tokens, length, rate = 0.0, 0, 0, settings.rate
     for first in range(0, len(batches), settings.accumulate):

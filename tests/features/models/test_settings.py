@@ -60,6 +60,11 @@ def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> N
     assert reason in str(caught.value)
 
 
+def test_settings_of_training_that_do_not_go_together() -> None:
+    with pytest.raises(InputError, match="bpe_dropout leaves out merges of pieces: it needs bpe"):
+        override(Architecture(), Training(), {"bpe_dropout": "0.1"})
+
+
 def test_lists_and_switches_from_text_and_from_toml() -> None:
     for terms, sentinels in (("position,markov", "false"), (["position", "markov"], False)):
         architecture, _ = override(Architecture(), Training(), {"terms": terms, "sentinels": sentinels})

@@ -14,9 +14,11 @@ from features.models.config import CHECKPOINT, ModelConfig
 from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
+from features.models.subwords import seeded
 from features.models.tables import TABLES, find
 from features.models.training import learner, loop, preparation
 from features.models.training.checkpoint import Run
+from features.models.training.learner import encode
 from features.models.training.loop import train
 from features.models.training.optimizers import constant, halving, linear, step_size
 from features.models.training.preparation import Task, begin_run
@@ -377,6 +379,33 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "source.bpe").unlink()
     with pytest.raises(InputError, match=r"source\.bpe: No such file"):
         load_vocabulary(tmp_path, "source", True)
+
+
+PIECES = ["low", "lower", "lowest", "new", "newer", "newest"]
+
+
+def test_pieces_by_chance() -> None:
+    built = build_vocabulary([PIECES] * 5, Training(bpe=30, bpe_dropout=0.5))
+    cuts = [seeded(lambda: [tuple(built.encode(PIECES, 0.5)) for _ in range(200)], seed) for seed in (1, 1, 2)]
+    assert cuts[0] == cuts[1] != cuts[2]
+    assert len(set(cuts[0])) > 100
+    for cut in cuts[0]:
+        assert "".join(built.words[number] for number in cut) == "▁" + "▁".join(PIECES)
+    assert built.encode(PIECES, 1e-9) == built.encode(PIECES)
+    plain = build_vocabulary([PIECES] * 5, Training(bpe=30))
+    assert set(plain.words) < set(built.words)
+    assert [built.words[number] for number in built.encode(PIECES)] == [
+        plain.words[number] for number in plain.encode(PIECES)
+    ]
+
+
+def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
+    settings = Training(bpe=40, bpe_dropout=0.5)
+    configs = [ModelConfig("x", side, ARCHITECTURE, settings) for side in ("forward", "backward")]
+    run = begin(tmp_path / "pair", configs, [(PIECES, PIECES[::-1])] * 9)
+    there, back = encode(run.pairs, run.learners, 0.5)
+    assert there.pairs == [pair[::-1] for pair in back.pairs]
+    assert len({len(source) for source, _ in there.pairs}) > 1
 
 
 @pytest.mark.gpu
