@@ -76,6 +76,7 @@ class Training:
     word_dropout: float = 0.0  # share of the words, on both sides, whose whole vector is left out
     warmup: int = 0  # updates over which the step size rises from 0 to what `schedule` says
     bpe_dropout: float = 0.0  # share of the merges of pieces that each epoch of training leaves out
+    rdrop: float = 0.0  # weight of how far two passes with different dropout are apart; each batch passes twice
 
 
 _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "warmup", "neighbours", "fertility", "seed"}
@@ -143,6 +144,8 @@ def check_training(training: Training) -> None:
     """Refuse settings of training that do not go together, with the reason."""
     if training.bpe_dropout and not training.bpe:
         raise InputError("bpe_dropout leaves out merges of pieces: it needs bpe")
+    if training.rdrop and not (training.dropout or training.word_dropout):
+        raise InputError("rdrop compares passes with different dropout: it needs dropout or word_dropout")
 
 
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:

@@ -26,10 +26,10 @@ class TokenScores(NamedTuple):
 class Objective(NamedTuple):
     """What training looks at, of a batch of pairs."""
 
-    loss: Tensor  # sum of -log p over the target tokens, with label smoothing if asked for
-    plain: Tensor  # the same without label smoothing, and without gradient
+    loss: Tensor  # sum of -log p over the target tokens, with label smoothing and R-drop if asked for
+    plain: Tensor  # the same without these two, and without gradient
     bonus: Tensor  # sum of what is added to the log-likelihood
-    rows: Tensor  # (J, B, S) attention, 0 on padding
+    rows: Tensor  # (J, B, S) attention, 0 on padding; with R-drop (J, 2B, S), the second passes behind the first
 
 
 class Contextualization(nn.Module):
@@ -142,11 +142,23 @@ class EncoderDecoder(nn.Module):
         outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)  # (J, B, H), (J, B, S)
         return Decoded(outputs=outputs, rows=rows * (target[:, 1:].t() != PADDING).unsqueeze(-1))  # rows (J, B, S)
 
-    def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0) -> Objective:
-        """Return what training looks at, of sources (B, S) and targets (B, J+1)."""
+    def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0, rdrop: float = 0.0) -> Objective:
+        """Return what training looks at, of sources (B, S) and targets (B, J+1).
+
+        With `rdrop`, alpha in R-drop (Liang et al. 2021, eq. 3-5), each pair is passed twice, with a dropout of its own
+        each time: loss and bonus are sums over both passes, `plain` is their mean, and the loss has alpha / 2 times
+        their symmetric divergence at every target token.
+        """
+        if rdrop:
+            source, target = source.repeat(2, 1), target.repeat(2, 1)  # (2B, S), (2B, J+1)
         encoded = self.encode(source)
         outputs, rows = self.decode(encoded, target)
-        loss, plain = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)  # words (J, B)
+        words = target[:, 1:].t()  # (J, B)
+        loss, plain = self.softmax.loss(outputs, words, smoothing)
+        if rdrop:
+            first, second = outputs.chunk(2, dim=1)  # (J, B, H) both
+            loss = loss + rdrop / 2 * self.softmax.divergence(first, second, words[:, : first.shape[1]])
+            plain = plain / 2
         bonus = sum((objective(encoded, rows).sum() for objective in self.objectives.values()), loss.new_zeros(()))
         return Objective(loss=loss, plain=plain, bonus=bonus, rows=rows)
 

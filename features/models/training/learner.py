@@ -35,7 +35,8 @@ class Learner:
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.bfloat16):
-            outcome: Objective = self.network(source, target, settings.smoothing)
+            rdrop = settings.rdrop if self.network.training else 0.0
+            outcome: Objective = self.network(source, target, settings.smoothing, rdrop)
         return outcome
 
     def add_row(self, row: dict[str, Any]) -> None:

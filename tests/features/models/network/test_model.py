@@ -10,7 +10,7 @@ from features.models.batches import pad
 from features.models.network.attention import Query
 from features.models.network.decoder import StepInput
 from features.models.network.model import EncoderDecoder, TokenScores, WordDropout
-from features.models.network.softmax import Softmax
+from features.models.network.softmax import Softmax, TiedSoftmax
 from features.models.network.source import gather
 from features.models.settings import Architecture
 from features.models.vocabulary import BEGIN, END, SPECIAL, UNKNOWN
@@ -159,6 +159,55 @@ def test_the_softmax_equals_torch_and_has_its_gradients(
         return total * 1.5
 
     assert torch.autograd.gradcheck(run, (outputs.requires_grad_(), *weights))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_divergence_equals_torch_and_has_its_gradients(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("features.models.network.softmax.BLOCK", 3)
+    torch.manual_seed(1)
+    words = torch.tensor([[1, 2], [0, 5], [4, 4], [0, 3], [1, 0]])
+    vectors = torch.nn.Embedding(6, 3)
+    for softmax in (Softmax(4, 6, bias=bias).double(), TiedSoftmax(4, vectors, bias=bias).double()):
+        sides = [torch.randn(5, 2, 4).double().requires_grad_() for _ in range(2)]
+        inputs = [*sides, *softmax.parameters()]
+
+        def slow(softmax: Softmax = softmax, sides: list[torch.Tensor] = sides) -> torch.Tensor:
+            logits = [torch.nn.functional.linear(softmax.project(side), softmax.weight, softmax.bias) for side in sides]
+            p, q = (side[words != 0].log_softmax(-1) for side in logits)
+            both = [torch.nn.functional.kl_div(*pair, reduction="sum", log_target=True) for pair in ((q, p), (p, q))]
+            return both[0] + both[1]
+
+        found = softmax.divergence(*sides, words)
+        torch.testing.assert_close(found, slow())
+        wanted = torch.autograd.grad(slow() * 1.5, inputs)
+        torch.testing.assert_close(torch.autograd.grad(found * 1.5, inputs), wanted)
+    assert torch.autograd.gradcheck(lambda *rows: softmax.divergence(*rows, words), sides)
+
+
+def test_without_dropout_two_passes_are_twice_one(architecture: Architecture) -> None:
+    torch.manual_seed(3)
+    network = EncoderDecoder(architecture, 10, 11).double()
+    once, twice = (network(pad(SOURCES, CPU), pad(TARGETS, CPU), 0.1, rdrop) for rdrop in (0.0, 5.0))
+    for part in ("loss", "bonus"):
+        torch.testing.assert_close(getattr(twice, part), 2 * getattr(once, part))
+    torch.testing.assert_close(twice.plain, once.plain)
+    torch.testing.assert_close(twice.rows, once.rows.repeat(1, 2, 1))
+
+
+def test_rdrop_adds_half_its_weight_of_the_divergence_of_two_passes() -> None:
+    architecture = Architecture(embedding=4, hidden=5, attention=4)
+    network = EncoderDecoder(architecture, 10, 11, dropout=0.5).double()
+    source, target = pad(SOURCES, CPU), pad(TARGETS, CPU)
+    losses = []
+    for rdrop in (1e-30, 2.0, 4.0):
+        torch.manual_seed(1)
+        losses.append(network(source, target, 0.0, rdrop).loss)
+    torch.manual_seed(1)
+    outputs = network.decode(network.encode(source.repeat(2, 1)), target.repeat(2, 1)).outputs
+    apart = network.softmax.divergence(*outputs.chunk(2, dim=1), target[:, 1:].t())
+    assert float(apart.detach()) > 0.01
+    torch.testing.assert_close(losses[1] - losses[0], apart)
+    torch.testing.assert_close(losses[2] - losses[0], 2 * apart)
 
 
 class Loss(torch.nn.Module):

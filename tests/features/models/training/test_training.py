@@ -123,8 +123,19 @@ class Killed(Exception):
 def test_a_killed_training_goes_on_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
 ) -> None:
-    """It dies at the beginning of call `last` of a function."""
     settings = settings | {"dropout": 0.3, "epochs": 3}
+    check_that_it_goes_on(tmp_path, monkeypatch, settings, place, name, last)
+
+
+def test_a_killed_training_of_the_low_resource_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"tie": True, "word_dropout": 0.2, "warmup": 30, "bpe": 30, "bpe_dropout": 0.3, "rdrop": 1.0}
+    check_that_it_goes_on(tmp_path, monkeypatch, {**settings, "average": 2, "epochs": 2}, loop, "save", 3)
+
+
+def check_that_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
+) -> None:
+    """It dies at the beginning of call `last` of a function."""
     whole = fit(tmp_path / "whole", **settings)
     function, calls = getattr(place, name), iter(range(1, 99))
 
@@ -230,9 +241,11 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
         torch.testing.assert_close(weight.detach(), target)
 
 
-def test_perplexity_in_training_leaves_smoothing_out(tmp_path: Path) -> None:
-    rows = [fit(tmp_path / str(s), epochs=1, updates=1, smoothing=s)[0]["train_perplexity"] for s in (0.0, 0.5)]
-    assert rows[0] == rows[1]
+def test_perplexity_in_training_leaves_smoothing_and_rdrop_out(tmp_path: Path) -> None:
+    others: list[dict[str, float]] = [{}, {"smoothing": 0.5}, {"rdrop": 3.0}]
+    rows = [fit(tmp_path / str(n), epochs=1, updates=1, **each) for n, each in enumerate(others)]
+    assert rows[0][0]["train_perplexity"] == rows[1][0]["train_perplexity"]
+    assert rows[2][0]["train_perplexity"] == pytest.approx(rows[0][0]["train_perplexity"], rel=1e-6)
 
 
 def test_schedules() -> None:
