@@ -39,8 +39,8 @@ class Run:
 
     settings: Training
     learners: list[Learner]  # one, or the forward and the backward one
-    pairs: Sequence[TokenPair]  # what is trained on, in the direction of the first learner
-    corpus: list[EncodedCorpus]  # the same for each learner, pair n of all being the same
+    pairs: Sequence[TokenPair]  # tokens to train on, in the direction of the first learner
+    corpus: list[EncodedCorpus]  # in numbers, for each learner, pair n of all being the same
     dev: list[EncodedCorpus]  # the same, for early stopping
     optimizer: torch.optim.Optimizer  # over the weights of all learners
     planned: int  # updates in all epochs
