@@ -86,7 +86,7 @@ def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
 def seeded(function: Callable[[], Result], seed: int) -> Result:
     """Call a function whose random cuts follow from `seed` (31 bits) alone.
 
-    Sentencepiece has one generator a thread, and before version 0.2.2 reads the seed only when a thread first draws: so
+    Sentencepiece has one generator a thread, and up to version 0.2.1 reads the seed only when a thread first draws: so
     the function has a thread of its own.
     """
     sentencepiece.set_random_generator_seed(seed)
