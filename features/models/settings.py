@@ -38,6 +38,7 @@ class Architecture:
     positions: int = 80  # L, source words that the location score can look at
     memory: int = 32  # size of the memory that the term `memory` keeps for every source position
     fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
+    tie: bool = False  # the softmax's weights are the target's word vectors; what it reads is projected from H to E
 
     @property
     def annotation(self) -> int:
@@ -72,11 +73,15 @@ class Training:
     length: int = 80  # pairs with a side of more words are left out of training
     bfloat16: bool = False  # reckon in bfloat16 where that is safe; on a GPU only
     seed: int = 1  # of the weights, the order and the dropout
+    word_dropout: float = 0.0  # share of the words, on both sides, whose whole vector is left out
+    warmup: int = 0  # updates over which the step size rises from 0 to what `schedule` says
+    bpe_dropout: float = 0.0  # share of the merges of pieces that each epoch of training leaves out
+    rdrop: float = 0.0  # weight of how far two passes with different dropout are apart; each batch passes twice
 
 
-_FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "fertility", "seed"}
+_FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "warmup", "neighbours", "fertility", "seed"}
 _LIMITS = {
-    "dropout": 1, "smoothing": 1, "layers": 2**7, "encoder_layers": 2**7,
+    "dropout": 1, "smoothing": 1, "word_dropout": 1, "bpe_dropout": 1, "layers": 2**7, "encoder_layers": 2**7,
     "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16,
 }  # fmt: skip
 CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
@@ -102,7 +107,9 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
     parts = {field.name for field in dataclasses.fields(Architecture)}
     architecture = _replace(architecture, {name: values[name] for name in values if name in parts})
     check(architecture)
-    return architecture, _replace(training, {name: values[name] for name in values if name not in parts})
+    training = _replace(training, {name: values[name] for name in values if name not in parts})
+    check_training(training)
+    return architecture, training
 
 
 def check(architecture: Architecture) -> None:
@@ -131,6 +138,14 @@ def check(architecture: Architecture) -> None:
     for holds, reason in rules:
         if not holds:
             raise InputError(reason)
+
+
+def check_training(training: Training) -> None:
+    """Refuse settings of training that do not go together, with the reason."""
+    if training.bpe_dropout and not training.bpe:
+        raise InputError("bpe_dropout leaves out merges of pieces: it needs bpe")
+    if training.rdrop and not (training.dropout or training.word_dropout):
+        raise InputError("rdrop compares passes with different dropout: it needs dropout or word_dropout")
 
 
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:

@@ -5,12 +5,16 @@ A token is cut by itself, so that pieces map back to tokens. Text is taken as it
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import sentencepiece
 
 from features.progress import note
 from moses_io.errors import InputError
+
+Result = TypeVar("Result")
 
 _START = "▁"
 """Sentencepiece's mark of where a token begins."""
@@ -33,6 +37,20 @@ class Subwords:
         if token not in self._known:
             self._known[token] = self._processor.encode(_text(token), out_type=str) or [token]
         return self._known[token]
+
+    def cut_at_random(self, token: str, dropout: float) -> list[str]:
+        """Return pieces of a token, at least one, of which each merge was left out with probability `dropout`.
+
+        BPE-dropout (Provilkov et al. 2020); see `seeded`.
+        """
+        return self._processor.encode(
+            _text(token), out_type=str, enable_sampling=True, alpha=dropout, nbest_size=-1
+        ) or [token]
+
+    @property
+    def pieces(self) -> list[str]:
+        """All pieces that were learned, and sentencepiece's three marks."""
+        return [self._processor.id_to_piece(number) for number in range(len(self._processor))]
 
     def gives(self, piece: str) -> bool:
         """Tell whether cutting may give this piece: one that was learned, or a run of letters that were not."""
@@ -63,6 +81,17 @@ def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
         note(f"bpe: the text has {most[1]} pieces, not {pieces}")
         return learn(sentences, int(most[1]))
     return Subwords(model.getvalue())
+
+
+def seeded(function: Callable[[], Result], seed: int) -> Result:
+    """Call a function whose random cuts follow from `seed` (31 bits) alone.
+
+    Sentencepiece has one generator a thread, and up to version 0.2.1 reads the seed only when a thread first draws: so
+    the function has a thread of its own.
+    """
+    sentencepiece.set_random_generator_seed(seed)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
 
 
 def _text(token: str) -> str:

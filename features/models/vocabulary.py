@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from features.models.settings import Training
@@ -28,9 +29,12 @@ class Vocabulary:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and (self.words, self._model) == (other.words, other._model)
 
-    def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the numbers of the tokens or of their pieces, `UNKNOWN` for those that are not known."""
-        units = _pieces(tokens, self._subwords) if self._subwords else tokens
+    def encode(self, tokens: Iterable[str], dropout: float = 0.0) -> list[int]:
+        """Return the numbers of the tokens or of their pieces, `UNKNOWN` for those that are not known.
+
+        Pieces are cut at random with `dropout`, see `Subwords.cut_at_random`.
+        """
+        units = _pieces(tokens, self._subwords, dropout) if self._subwords else tokens
         return [self._numbers.get(unit, UNKNOWN) for unit in units]
 
     def save(self, folder: Path, side: str) -> None:
@@ -43,10 +47,12 @@ class Vocabulary:
 
 
 def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> Vocabulary:
-    """Keep the most frequent words, equals in the order of their bytes; of pieces, all that occur."""
+    """Keep the most frequent words, equals in the order of their bytes; of pieces, all that occur, or may by chance."""
     if training.bpe:
         subwords = learn(sentences, training.bpe)
-        return Vocabulary(_frequent((_pieces(tokens, subwords) for tokens in sentences), 1, 0), subwords)
+        cut = (_pieces(tokens, subwords) for tokens in sentences)
+        by_chance = [subwords.pieces] if training.bpe_dropout else []
+        return Vocabulary(_frequent(chain(cut, by_chance), 1, 0), subwords)
     return Vocabulary(_frequent(sentences, training.frequency, training.words))
 
 
@@ -93,7 +99,9 @@ def _may_be_kept(word: str) -> bool:
     return word not in SPECIAL and word != "" and " " not in word and "\r" not in word
 
 
-def _pieces(tokens: Iterable[str], subwords: Subwords) -> list[str]:
+def _pieces(tokens: Iterable[str], subwords: Subwords, dropout: float = 0.0) -> list[str]:
+    if dropout:
+        return [piece for token in tokens for piece in subwords.cut_at_random(token, dropout)]
     return [piece for token in tokens for piece in subwords.cut(token)]
 
 

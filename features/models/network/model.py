@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from features.models.network.decoder import Decoded
 from features.models.network.encoder import Annotations
-from features.models.network.softmax import Softmax
+from features.models.network.softmax import Softmax, TiedSoftmax
 from features.models.network.source import Source
 from features.models.settings import Architecture
 from features.models.tables import find
-from features.models.vocabulary import PADDING, UNKNOWN
+from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
 
 class TokenScores(NamedTuple):
@@ -26,10 +26,10 @@ class TokenScores(NamedTuple):
 class Objective(NamedTuple):
     """What training looks at, of a batch of pairs."""
 
-    loss: Tensor  # sum of -log p over the target tokens, with label smoothing if asked for
-    plain: Tensor  # the same without label smoothing, and without gradient
+    loss: Tensor  # sum of -log p over the target tokens, with label smoothing and R-drop if asked for
+    plain: Tensor  # the same without these two, and without gradient
     bonus: Tensor  # sum of what is added to the log-likelihood
-    rows: Tensor  # (J, B, S) attention, 0 on padding
+    rows: Tensor  # (J, B, S) attention, 0 on padding; with R-drop (J, 2B, S), the second passes behind the first
 
 
 class Contextualization(nn.Module):
@@ -53,17 +53,49 @@ class Contextualization(nn.Module):
         return torch.sigmoid(self.source(mean)), torch.sigmoid(self.target(mean))
 
 
+class WordDropout(nn.Module):
+    """Leaves out the whole vector of a share of the words while training; the others are divided by 1 - share.
+
+    Each token is drawn by itself (Sennrich & Zhang 2019; Gal & Ghahramani 2016 draw once for all tokens of a word).
+    Sentinels always stay as they are.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, vectors: Tensor, words: Tensor) -> Tensor:
+        """(…, E) what is left of vectors (…, E) of words (…)."""
+        if not self.training or not self.share:
+            return vectors
+        kept = torch.rand(words.shape, device=words.device) >= self.share  # (…)
+        factors = torch.where((words == BEGIN) | (words == END), 1.0, kept / (1 - self.share))  # (…)
+        return vectors * factors.unsqueeze(-1)
+
+
 class EncoderDecoder(nn.Module):
     """p(t|s) with an encoder and a decoder of the tables; the sizes are those of the vocabularies."""
 
-    def __init__(self, architecture: Architecture, source_size: int, target_size: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        architecture: Architecture,
+        source_size: int,
+        target_size: int,
+        dropout: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.source_embedding = nn.Embedding(source_size, architecture.embedding, padding_idx=PADDING)
         self.target_embedding = nn.Embedding(target_size, architecture.embedding, padding_idx=PADDING)
+        self.word_dropout = WordDropout(word_dropout)
         self.context = Contextualization(architecture) if architecture.contextual else None
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
         self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
-        self.softmax = Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
+        self.softmax = (
+            TiedSoftmax(architecture.hidden, self.target_embedding, bias=architecture.softmax_bias)
+            if architecture.tie
+            else Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
+        )
         objectives = {name: find("objectives", name)(architecture) for name in architecture.objectives}
         self.objectives = nn.ModuleDict(objectives)
         self.sentinels, self.annotation = architecture.sentinels, architecture.annotation
@@ -91,7 +123,7 @@ class EncoderDecoder(nn.Module):
 
     def _annotate(self, source: Tensor, mask: Tensor, source_mask: Tensor) -> tuple[Annotations, tuple[Tensor, ...]]:
         """Return the encoder's annotations, and what contextual vectors of target words are multiplied with."""
-        embedded = self.source_embedding(source)  # (B, S, E)
+        embedded = self.word_dropout(self.source_embedding(source), source)  # (B, S, E)
         if self.context is None:
             return self.encoder(embedded, mask), ()
         source_gate, target_gate = self.context(embedded, source_mask)
@@ -99,7 +131,7 @@ class EncoderDecoder(nn.Module):
 
     def embed(self, target: Tensor, source: Source) -> Tensor:
         """(…, B, E) vectors of previous target words (…, B)."""
-        embedded: Tensor = self.target_embedding(target)
+        embedded: Tensor = self.word_dropout(self.target_embedding(target), target)
         return embedded * source.gate[0] if source.gate else embedded
 
     def decode(self, source: Source, target: Tensor) -> Decoded:
@@ -110,11 +142,23 @@ class EncoderDecoder(nn.Module):
         outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)  # (J, B, H), (J, B, S)
         return Decoded(outputs=outputs, rows=rows * (target[:, 1:].t() != PADDING).unsqueeze(-1))  # rows (J, B, S)
 
-    def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0) -> Objective:
-        """Return what training looks at, of sources (B, S) and targets (B, J+1)."""
+    def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0, rdrop: float = 0.0) -> Objective:
+        """Return what training looks at, of sources (B, S) and targets (B, J+1).
+
+        With `rdrop`, alpha in R-drop (Liang et al. 2021, eq. 3-5), each pair is passed twice, with a dropout of its own
+        each time: loss and bonus are sums over both passes, `plain` is their mean, and the loss has alpha / 2 times
+        their symmetric divergence at every target token.
+        """
+        if rdrop:
+            source, target = source.repeat(2, 1), target.repeat(2, 1)  # (2B, S), (2B, J+1)
         encoded = self.encode(source)
         outputs, rows = self.decode(encoded, target)
-        loss, plain = self.softmax.loss(outputs, target[:, 1:].t(), smoothing)  # words (J, B)
+        words = target[:, 1:].t()  # (J, B)
+        loss, plain = self.softmax.loss(outputs, words, smoothing)
+        if rdrop:
+            first, second = outputs.chunk(2, dim=1)  # (J, B, H) both
+            loss = loss + rdrop / 2 * self.softmax.divergence(first, second, words[:, : first.shape[1]])
+            plain = plain / 2
         bonus = sum((objective(encoded, rows).sum() for objective in self.objectives.values()), loss.new_zeros(()))
         return Objective(loss=loss, plain=plain, bonus=bonus, rows=rows)
 

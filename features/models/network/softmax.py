@@ -27,6 +27,10 @@ class Losses(NamedTuple):
 class Softmax(nn.Linear):
     """p(word | output): a linear layer from H to the V words of the vocabulary, and the softmax over them."""
 
+    def project(self, outputs: Tensor) -> Tensor:
+        """Return what the weights are multiplied with, of outputs (…, H): they themselves."""
+        return outputs
+
     def loss(self, outputs: Tensor, words: Tensor, smoothing: float = 0.0) -> Losses:
         """Return the losses over all rows (…, H) but those where a word (…) is padding.
 
@@ -36,8 +40,21 @@ class Softmax(nn.Linear):
         mask = words != PADDING
         rows = outputs[mask].to(self.weight.dtype)  # (N, H)
         with torch.autocast(rows.device.type, enabled=False):
-            losses = _Loss.apply(rows, self.weight, self.bias, words[mask], smoothing)  # type: ignore[no-untyped-call]
+            losses = _Loss.apply(self.project(rows), self.weight, self.bias, words[mask], smoothing)  # type: ignore[no-untyped-call]
         return Losses(*losses)
+
+    def divergence(self, outputs: Tensor, others: Tensor, words: Tensor) -> Tensor:
+        """() nats, KL(p||q) + KL(q||p) summed over all rows but those where a word (…) is padding.
+
+        p is what is said at rows of `outputs` (…, H), q at those of `others`; gradients go to both. Twice what Liang et
+        al. 2021 have in eq. 4. Precision as in `loss`.
+        """
+        mask = words != PADDING
+        pairs = [side[mask].to(self.weight.dtype) for side in (outputs, others)]  # (N, H) both
+        with torch.autocast(outputs.device.type, enabled=False):
+            first, second = (self.project(rows) for rows in pairs)
+            total: Tensor = _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        return total
 
     def log_probs(self, outputs: Tensor, words: Tensor) -> Tensor:
         """(…) natural log of p(word), from outputs (…, H) and words (…)."""
@@ -49,13 +66,40 @@ class Softmax(nn.Linear):
         parts = []
         for block in _blocks(len(outputs)):
             first, last = np.searchsorted(rows, (block.start, block.stop))
-            logits = product(self.weight, outputs[block], self.bias)  # (V, N)
+            logits = product(self.weight, self.project(outputs[block]), self.bias)  # (V, N)
             places = torch.from_numpy(rows[first:last] - block.start).to(words.device)  # (M,)
             at_words = logits[words[first:last], places]  # (M,)
             highest = logits.amax(dim=0)  # (N,)
             log_norm = logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,) in half the time of logsumexp
             parts.append(at_words - log_norm[places])  # (M,)
         return torch.cat(parts)  # (M,)
+
+
+class TiedSoftmax(Softmax):
+    """A softmax whose weights (V, E) are the vectors of the target words, with which they are saved and loaded.
+
+    What it reads is projected from H to E first, without bias (Press & Wolf 2017, where H is E). Its gradients move the
+    vector of padding, too, which is 0 at first: that one is read at steps behind `</s>` alone, which nothing looks at,
+    and as a weight it says how unlikely padding is, like any other word that is never seen.
+    """
+
+    def __init__(self, hidden: int, vectors: nn.Embedding, bias: bool) -> None:
+        super().__init__(vectors.embedding_dim, vectors.num_embeddings, bias=bias)
+        self.weight = vectors.weight
+        self.projection = nn.Linear(hidden, vectors.embedding_dim, bias=False)
+
+    def project(self, outputs: Tensor) -> Tensor:
+        """(…, E) of outputs (…, H)."""
+        projected: Tensor = self.projection(outputs)
+        return projected
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        del destination[f"{prefix}weight"]
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
+        own = {f"{prefix}weight": self.weight}
+        super()._load_from_state_dict(state_dict | own, prefix, *arguments)
 
 
 class _Loss(torch.autograd.Function):
@@ -98,6 +142,41 @@ class _Loss(torch.autograd.Function):
         """Scale the gradients."""
         outputs, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
         return outputs, weight, bias[0] if bias else None, None, None
+
+
+class _Divergence(torch.autograd.Function):
+    """Symmetric divergence and its gradients in one pass over the logits of both sides."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, others: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return KL(p||q) + KL(q||p); keep the gradients."""
+        total, sides = outputs.new_zeros(()), (outputs, others)
+        gradients = [torch.empty_like(outputs), torch.empty_like(others), torch.zeros_like(weight)]
+        if bias is not None:
+            gradients.append(torch.zeros_like(bias))
+        for block in _blocks(len(outputs)):
+            log_p, log_q = (product(weight, side[block], bias).log_softmax(dim=0) for side in sides)  # (V, N) both
+            apart = log_p - log_q  # (V, N)
+            p, q = log_p.exp_(), log_q.exp_()
+            further = p - q
+            total += (further * apart).sum()
+            slopes = (
+                p.mul_(apart - (p * apart).sum(dim=0)).add_(further),  # (V, N)
+                q.mul_((q * apart).sum(dim=0) - apart).sub_(further),  # (V, N)
+            )
+            for slope, side, gradient in zip(slopes, sides, gradients, strict=False):
+                torch.mm(slope.t(), weight, out=gradient[block])  # (N, H)
+                gradients[2].addmm_(slope, side[block])  # (V, H)
+                if bias is not None:
+                    gradients[3] += slope.sum(dim=1)  # (V,)
+        ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradients."""
+        outputs, others, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
+        return outputs, others, weight, bias[0] if bias else None
 
 
 def _blocks(rows: int) -> list[slice]:

@@ -56,5 +56,6 @@ def lower(network: EncoderDecoder, stepwise: bool) -> None:
     if stepwise:
         weights = network.decoder.recurrence.stack.named_parameters()
         lowered += [weight for name, weight in weights if name.startswith("weight")]
-    for weight in (network.softmax.weight, *lowered):
+    for weight in lowered:
         weight.data = weight.data.bfloat16()
+    network.softmax.weight = nn.Parameter(network.softmax.weight.detach().bfloat16())  # word vectors stay as they are

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from features.models.folder import digest_of
 from features.models.settings import Training
-from features.models.training.learner import EncodedCorpus, Learner
+from features.models.training.learner import EncodedCorpus, Learner, TokenPair
 from moses_io.errors import InputError
 from moses_io.streams import check_plain, open_output
 
@@ -38,7 +39,8 @@ class Run:
 
     settings: Training
     learners: list[Learner]  # one, or the forward and the backward one
-    corpus: list[EncodedCorpus]  # for each learner, pair n of all being the same
+    pairs: Sequence[TokenPair]  # tokens to train on, in the direction of the first learner
+    corpus: list[EncodedCorpus]  # in numbers, for each learner, pair n of all being the same
     dev: list[EncodedCorpus]  # the same, for early stopping
     optimizer: torch.optim.Optimizer  # over the weights of all learners
     planned: int  # updates in all epochs

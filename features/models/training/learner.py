@@ -35,7 +35,8 @@ class Learner:
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.bfloat16):
-            outcome: Objective = self.network(source, target, settings.smoothing)
+            rdrop = settings.rdrop if self.network.training else 0.0
+            outcome: Objective = self.network(source, target, settings.smoothing, rdrop)
         return outcome
 
     def add_row(self, row: dict[str, Any]) -> None:
@@ -57,13 +58,21 @@ class EncodedCorpus:
         return sum(len(self.pairs[number][1]) + 1 for number in numbers)
 
 
-def encode(pairs: Sequence[TokenPair], config: ModelConfig, source: Vocabulary, target: Vocabulary) -> EncodedCorpus:
-    """Turn token pairs into numbers; a right-to-left model has its targets reversed."""
-    step = -1 if config.right_to_left else 1
-    return EncodedCorpus(
-        pairs=[(source.encode(left), target.encode(right)[::step]) for left, right in pairs],
-        target_lengths=[len(right) + 1 for _, right in pairs],
-    )
+def encode(pairs: Sequence[TokenPair], learners: Sequence[Learner], dropout: float = 0.0) -> list[EncodedCorpus]:
+    """Turn token pairs into numbers for each learner, the second of which reads the same the other way round.
+
+    A right-to-left model has its targets reversed. Words are cut at random with `dropout`, see `Vocabulary.encode`.
+    """
+    first = learners[0]
+    numbers = [(first.source.encode(left, dropout), first.target.encode(right, dropout)) for left, right in pairs]
+    lengths = [(len(left) + 1, len(right) + 1) for left, right in pairs]
+    corpora = []
+    for learner, way in zip(learners, (1, -1), strict=False):
+        step = -1 if learner.config.right_to_left else 1
+        sides = (pair[::way] for pair in numbers)
+        encoded = [(source, target[::step]) for source, target in sides]
+        corpora.append(EncodedCorpus(pairs=encoded, target_lengths=[pair[::way][1] for pair in lengths]))
+    return corpora
 
 
 @torch.inference_mode()

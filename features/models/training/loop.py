@@ -4,6 +4,7 @@ import contextlib
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,9 +14,10 @@ from features.models.config import CHECKPOINT
 from features.models.device import within_memory
 from features.models.folder import held, remove_leftovers, save_weights
 from features.models.network.objectives import trace
-from features.models.tables import find
+from features.models.subwords import seeded
 from features.models.training.checkpoint import Run, save, weights_of
-from features.models.training.learner import loss_of, perplexity
+from features.models.training.learner import encode, loss_of, perplexity
+from features.models.training.optimizers import step_size
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
 from features.progress import Bar, note, progress_bar
 from moses_io.errors import InputError
@@ -79,12 +81,14 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
         learner.network.train()
     settings, progress, started = run.settings, run.progress, time.monotonic()
     progress.epoch += 1
-    schedule = find("schedule", settings.schedule)
+    if settings.bpe_dropout:
+        cut = partial(encode, run.pairs, run.learners, settings.bpe_dropout)
+        run.corpus = seeded(cut, run.rng.getrandbits(31))
     batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
     loss, tokens, length, rate = 0.0, 0, 0, settings.rate
     for first in range(0, len(batches), settings.accumulate):
         group = batches[first : first + settings.accumulate]
-        rate = settings.rate * schedule(settings, progress.epoch, progress.updates / run.planned)
+        rate = step_size(settings, progress.epoch, progress.updates, run.planned)
         step_loss, step_tokens = _update(run, group, rate)
         _check_finite(step_loss, run)
         loss, tokens = loss + step_loss, tokens + step_tokens

@@ -7,11 +7,22 @@ import torch
 from torch import nn
 
 from features.models.settings import Training
+from features.models.tables import find
 
 
 def adam(weights: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
     """Adam (Kingma & Ba 2015) in torch's fused kernel."""
     return torch.optim.Adam(weights, lr=lr, fused=True)
+
+
+def step_size(settings: Training, epoch: int, updates: int, planned: int) -> float:
+    """Return the step size after `updates` of `planned` updates, by the schedule, and below it during the warmup.
+
+    The first of w updates of the warmup is 1/w of what the schedule says, the last all of it (Vaswani et al. 2017).
+    """
+    risen = min(1.0, (updates + 1) / settings.warmup) if settings.warmup else 1.0
+    share: float = find("schedule", settings.schedule)(settings, epoch, updates / planned)
+    return settings.rate * share * risen
 
 
 def linear(settings: Training, epoch: int, progress: float) -> float:

@@ -28,7 +28,7 @@ from moses_io.errors import InputError, counted
 from moses_io.text import encode as encode_text
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
-_SHARED_WITH_START = ("direction", "right_to_left", "bpe", "words", "frequency", *_PARTS)
+_SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "words", "frequency", *_PARTS)
 """Settings that a model shares with the one that it starts from."""
 LARGE = "hidden, embedding, attention, layers or words"
 """Settings that make a network large."""
@@ -141,19 +141,14 @@ def _check_memory(task: Task, sizes: list[int]) -> None:
 def _run(task: Task, pairs: Sequence[TokenPair], learners: list[Learner]) -> Run:
     _announce(task, len(pairs), learners)
     settings = task.settings
-    corpus, dev = (
-        [
-            encode([pair[::-1] for pair in side] if number else side, learner.config, learner.source, learner.target)
-            for number, learner in enumerate(learners)
-        ]
-        for side in (pairs, task.dev)
-    )
+    corpus, dev = (encode(side, learners) for side in (pairs, task.dev))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     batches = len(bucketed(corpus[0].pairs, settings.batch, settings.tokens))
     planned = settings.epochs * math.ceil(batches / settings.accumulate)
     return Run(
         settings=settings,
         learners=learners,
+        pairs=pairs,
         corpus=corpus,
         dev=dev,
         optimizer=find("optimizer", settings.optimizer)(weights, lr=settings.rate),
@@ -165,10 +160,11 @@ def _run(task: Task, pairs: Sequence[TokenPair], learners: list[Learner]) -> Run
 
 def _network(config: ModelConfig, source: int, target: int, start: Model | None) -> EncoderDecoder:
     """Make a network, with the weights of `start` where it has them."""
-    network = EncoderDecoder(config.architecture, source, target, config.training.dropout)
-    if config.training.init:
+    training = config.training
+    network = EncoderDecoder(config.architecture, source, target, training.dropout, training.word_dropout)
+    if training.init:
         for weight in network.parameters():
-            torch.nn.init.uniform_(weight, -config.training.init, config.training.init)
+            torch.nn.init.uniform_(weight, -training.init, training.init)
         with torch.no_grad():
             for embedding in (network.source_embedding, network.target_embedding):
                 embedding.weight[PADDING].zero_()

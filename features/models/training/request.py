@@ -56,8 +56,9 @@ class TrainingRequest:
         for name, value in (other._direction | asdict(their_parts)).items():
             if name != "objectives" and value != expected[name]:
                 raise InputError(f"that model has {name} {value!r}, this one {expected[name]!r}")
-        if (theirs.bpe, theirs.words, theirs.frequency) != (ours.bpe, ours.words, ours.frequency):
-            raise InputError("that model has another vocabulary; bpe, words and frequency must be the same")
+        names = ("bpe", "bpe_dropout", "words", "frequency")
+        if any(getattr(theirs, name) != getattr(ours, name) for name in names):
+            raise InputError(f"that model has another vocabulary; {', '.join(names)} must be the same")
 
     @property
     def _direction(self) -> dict[str, bool]:

@@ -32,6 +32,8 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "first-general-local-p": {"score": "general", "window": "local-p", "encoder": "unidirectional", "reverse": True},
     "fine-local-m": {"granularity": "fine", "window": "local-m", "terms": ["markov", "memory"], "neighbours": 0},
     "fine-local-p": {"granularity": "fine", "window": "local-p", "sentinels": False},
+    "tied": {"tie": True},
+    "tied-encdec-contextual": {"tie": True, "wiring": "none", "softmax_bias": False, "contextual": True},
     "coverage": {"objectives": ["coverage", "fertility"], "fertility": 7, "encoder": "unidirectional"},
 }  # fmt: skip
 

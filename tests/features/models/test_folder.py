@@ -14,11 +14,13 @@ from safetensors.torch import load_file, save
 
 from features.models import folder as folder_module
 from features.models import weights
+from features.models.batches import pad
 from features.models.config import read_config
 from features.models.device import find_device
-from features.models.folder import load_model
+from features.models.folder import load_model, save_weights
 from features.models.network.model import EncoderDecoder
 from features.models.scoring.alone import score_pairs
+from features.models.settings import Architecture
 from moses_io.errors import InputError
 
 CPU = torch.device("cpu")
@@ -251,6 +253,18 @@ def test_nothing_is_made_for_sizes_that_the_weights_have_not(kept: Path, monkeyp
     with pytest.raises(InputError, match=r"tensor 'decoder\..*6000"):
         load_model(kept, CPU)
     assert devices == ["meta"]
+
+
+@pytest.mark.parametrize("architecture", ["tied"], indirect=True)
+def test_tied_weights_are_saved_once(network: EncoderDecoder, architecture: Architecture, tmp_path: Path) -> None:
+    assert network.softmax.weight is network.target_embedding.weight
+    save_weights(tmp_path, network.float())
+    assert "softmax.weight" not in load_file(tmp_path / "model.safetensors")
+    again = weights.load_network(tmp_path / "model.safetensors", architecture, 10, 11).eval()
+    assert again.softmax.weight is again.target_embedding.weight
+    source, target = pad([[4, 5], [6]], CPU), pad([[4], [5, 6, 7]], CPU)
+    found, wanted = (each.score(each.encode(source), target).log_probs for each in (again, network))
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
 def test_weights_that_a_training_replaces_meanwhile(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

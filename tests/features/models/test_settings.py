@@ -60,6 +60,21 @@ def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> N
     assert reason in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"bpe_dropout": "0.1"}, "bpe_dropout leaves out merges of pieces: it needs bpe"),
+        (
+            {"rdrop": "1", "dropout": "0"},
+            "rdrop compares passes with different dropout: it needs dropout or word_dropout",
+        ),
+    ],
+)
+def test_settings_of_training_that_do_not_go_together(values: dict[str, str], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        override(Architecture(), Training(), values)
+
+
 def test_lists_and_switches_from_text_and_from_toml() -> None:
     for terms, sentinels in (("position,markov", "false"), (["position", "markov"], False)):
         architecture, _ = override(Architecture(), Training(), {"terms": terms, "sentinels": sentinels})

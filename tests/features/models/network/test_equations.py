@@ -139,8 +139,14 @@ class Slow:
                     context = self.attend(u, y, j)
                     u = np.tanh(self.linear("decoder.combine", np.concatenate([context, u])))
                     feed = {"none": feed, "output": u, "context": context}[architecture.feed]
-            logits = self.linear("softmax", u)
+            logits = self.logits(u)
             self.log_probs.append(float(logits[word]) - math.log(sum(math.exp(value) for value in logits)))
+
+    def logits(self, u: Array) -> Array:
+        if not self.a.tie:
+            return self.linear("softmax", u)
+        products = [vector @ self.linear("softmax.projection", u) for vector in self.w["target_embedding.weight"]]
+        return np.array(products) + self.w.get("softmax.bias", 0.0)
 
     def linear(self, name: str, x: Array) -> Array:
         """W x + b, where there is a b."""

@@ -9,11 +9,11 @@ import torch
 from features.models.batches import pad
 from features.models.network.attention import Query
 from features.models.network.decoder import StepInput
-from features.models.network.model import EncoderDecoder, TokenScores
-from features.models.network.softmax import Softmax
+from features.models.network.model import EncoderDecoder, TokenScores, WordDropout
+from features.models.network.softmax import Softmax, TiedSoftmax
 from features.models.network.source import gather
 from features.models.settings import Architecture
-from features.models.vocabulary import UNKNOWN
+from features.models.vocabulary import BEGIN, END, SPECIAL, UNKNOWN
 
 CPU = torch.device("cpu")
 SOURCES = [[4, 5, 6, 7, 8], [5, 1, 9], [7], []]
@@ -100,6 +100,38 @@ def test_loss_is_the_sum_of_all_log_probabilities(network: EncoderDecoder) -> No
     assert math.isclose(float(loss.detach()), -float(score(network, SOURCES, TARGETS).log_probs.sum()), rel_tol=1e-12)
 
 
+def test_of_words_that_are_all_dropped_only_sentinels_are_read(architecture: Architecture) -> None:
+    """In training; the words that are said count."""
+    torch.manual_seed(3)
+    network = EncoderDecoder(architecture, 10, 11, word_dropout=1 - 1e-9).double()
+    others = [[word % 6 + 4 for word in words] for words in SOURCES]
+    target = pad(TARGETS, CPU)
+    said = target[:, 1:].t()
+
+    def loss(sources: list[list[int]], previous: torch.Tensor) -> float:
+        source = network.encode(pad(sources, CPU))
+        outputs = network.decoder(network.embed(previous, source), source).outputs
+        return float(network.softmax.loss(outputs, said).plain)
+
+    first, second = target[:, :-1].t(), target[:, :-1].t().clone()
+    second[second >= len(SPECIAL)] = UNKNOWN
+    assert loss(SOURCES, first) == loss(others, second)
+    assert loss(SOURCES, first) != loss([words[:1] for words in SOURCES], first)
+    network.eval()
+    assert loss(SOURCES, first) != loss(SOURCES, second)
+
+
+def test_word_dropout_leaves_the_mean_of_vectors_as_it_is() -> None:
+    torch.manual_seed(1)
+    words, vectors = torch.tensor([BEGIN, 7, END, UNKNOWN]).repeat(20000, 1), torch.tensor([2.0, -1.0]).double()
+    left = WordDropout(0.2)(vectors.expand(*words.shape, 2), words)  # (20000, 4, 2)
+    assert (left[:, [0, 2]] == vectors).all()
+    others = left[:, [1, 3]]
+    assert set(others[..., 0].unique().tolist()) == {0.0, 2.5}
+    assert ((others[..., 0] == 0) == (others[..., 1] == 0)).all()
+    torch.testing.assert_close(others.mean(dim=(0, 1)), vectors, rtol=0.02, atol=0)
+
+
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_the_softmax_equals_torch_and_has_its_gradients(
@@ -127,6 +159,55 @@ def test_the_softmax_equals_torch_and_has_its_gradients(
         return total * 1.5
 
     assert torch.autograd.gradcheck(run, (outputs.requires_grad_(), *weights))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_divergence_equals_torch_and_has_its_gradients(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("features.models.network.softmax.BLOCK", 3)
+    torch.manual_seed(1)
+    words = torch.tensor([[1, 2], [0, 5], [4, 4], [0, 3], [1, 0]])
+    vectors = torch.nn.Embedding(6, 3)
+    for softmax in (Softmax(4, 6, bias=bias).double(), TiedSoftmax(4, vectors, bias=bias).double()):
+        sides = [torch.randn(5, 2, 4).double().requires_grad_() for _ in range(2)]
+        inputs = [*sides, *softmax.parameters()]
+
+        def slow(softmax: Softmax = softmax, sides: list[torch.Tensor] = sides) -> torch.Tensor:
+            logits = [torch.nn.functional.linear(softmax.project(side), softmax.weight, softmax.bias) for side in sides]
+            p, q = (side[words != 0].log_softmax(-1) for side in logits)
+            both = [torch.nn.functional.kl_div(*pair, reduction="sum", log_target=True) for pair in ((q, p), (p, q))]
+            return both[0] + both[1]
+
+        found = softmax.divergence(*sides, words)
+        torch.testing.assert_close(found, slow())
+        wanted = torch.autograd.grad(slow() * 1.5, inputs)
+        torch.testing.assert_close(torch.autograd.grad(found * 1.5, inputs), wanted)
+    assert torch.autograd.gradcheck(lambda *rows: softmax.divergence(*rows, words), sides)
+
+
+def test_without_dropout_two_passes_are_twice_one(architecture: Architecture) -> None:
+    torch.manual_seed(3)
+    network = EncoderDecoder(architecture, 10, 11).double()
+    once, twice = (network(pad(SOURCES, CPU), pad(TARGETS, CPU), 0.1, rdrop) for rdrop in (0.0, 5.0))
+    for part in ("loss", "bonus"):
+        torch.testing.assert_close(getattr(twice, part), 2 * getattr(once, part))
+    torch.testing.assert_close(twice.plain, once.plain)
+    torch.testing.assert_close(twice.rows, once.rows.repeat(1, 2, 1))
+
+
+def test_rdrop_adds_half_its_weight_of_the_divergence_of_two_passes() -> None:
+    architecture = Architecture(embedding=4, hidden=5, attention=4)
+    network = EncoderDecoder(architecture, 10, 11, dropout=0.5).double()
+    source, target = pad(SOURCES, CPU), pad(TARGETS, CPU)
+    losses = []
+    for rdrop in (1e-30, 2.0, 4.0):
+        torch.manual_seed(1)
+        losses.append(network(source, target, 0.0, rdrop).loss)
+    torch.manual_seed(1)
+    outputs = network.decode(network.encode(source.repeat(2, 1)), target.repeat(2, 1)).outputs
+    apart = network.softmax.divergence(*outputs.chunk(2, dim=1), target[:, 1:].t())
+    assert float(apart.detach()) > 0.01
+    torch.testing.assert_close(losses[1] - losses[0], apart)
+    torch.testing.assert_close(losses[2] - losses[0], 2 * apart)
 
 
 class Loss(torch.nn.Module):

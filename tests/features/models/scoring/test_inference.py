@@ -37,6 +37,7 @@ def test_lower_precision_comes_close(network: EncoderDecoder) -> None:
         lowered = copy.deepcopy(network)
         lower(lowered, stepwise)
         assert {weight.dtype for weight in lowered.parameters()} == {torch.float32, torch.bfloat16}
+        assert torch.equal(lowered.target_embedding.weight, network.target_embedding.weight)
         assert lowered.softmax.bias is None or lowered.softmax.bias.dtype == torch.float32
         if not stepwise:
             found = score(lowered)

@@ -14,10 +14,13 @@ from features.models.config import CHECKPOINT, ModelConfig
 from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
+from features.models.subwords import seeded
+from features.models.tables import TABLES, find
 from features.models.training import learner, loop, preparation
 from features.models.training.checkpoint import Run
+from features.models.training.learner import encode
 from features.models.training.loop import train
-from features.models.training.optimizers import constant, halving, linear
+from features.models.training.optimizers import constant, halving, linear, step_size
 from features.models.training.preparation import Task, begin_run
 from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from moses_io.errors import InputError
@@ -36,12 +39,10 @@ def corpus(pairs: int) -> list[tuple[list[str], list[str]]]:
     return [(source, [word.upper() for word in source]) for source in (words(rng) for _ in range(pairs))]
 
 
-def fit(folder: Path, resume: bool = False, **settings: Any) -> list[dict[str, Any]]:
+def fit(folder: Path, resume: bool = False, tie: bool = False, **settings: Any) -> list[dict[str, Any]]:
     training = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)
-    train(
-        Task([ModelConfig("rnnsearch", "forward", ARCHITECTURE, training)], corpus(400), corpus(40), folder, CPU),
-        resume=resume,
-    )
+    config = ModelConfig("rnnsearch", "forward", replace(ARCHITECTURE, tie=tie), training)
+    train(Task([config], corpus(400), corpus(40), folder, CPU), resume=resume)
     return metrics(folder)
 
 
@@ -122,8 +123,19 @@ class Killed(Exception):
 def test_a_killed_training_goes_on_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
 ) -> None:
-    """It dies at the beginning of call `last` of a function."""
     settings = settings | {"dropout": 0.3, "epochs": 3}
+    check_that_it_goes_on(tmp_path, monkeypatch, settings, place, name, last)
+
+
+def test_a_killed_training_of_the_low_resource_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"tie": True, "word_dropout": 0.2, "warmup": 30, "bpe": 30, "bpe_dropout": 0.3, "rdrop": 1.0}
+    check_that_it_goes_on(tmp_path, monkeypatch, {**settings, "average": 2, "epochs": 2}, loop, "save", 3)
+
+
+def check_that_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
+) -> None:
+    """It dies at the beginning of call `last` of a function."""
     whole = fit(tmp_path / "whole", **settings)
     function, calls = getattr(place, name), iter(range(1, 99))
 
@@ -173,8 +185,11 @@ def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("progress")
-def test_the_average_of_checkpoints_is_kept_if_it_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = fit(tmp_path / "model", average=3, schedule="constant", epochs=5)
+@pytest.mark.parametrize("tie", [False, True])
+def test_the_average_of_checkpoints_is_kept_if_it_is_better(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tie: bool
+) -> None:
+    rows = fit(tmp_path / "model", tie=tie, average=3, schedule="constant", epochs=5)
     assert "average of the last 3 checkpoints: dev" in capsys.readouterr().err
     assert perplexity(tmp_path / "model") <= min(row["dev_perplexity"] for row in rows) * (1 + 1e-6)
 
@@ -226,9 +241,11 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
         torch.testing.assert_close(weight.detach(), target)
 
 
-def test_perplexity_in_training_leaves_smoothing_out(tmp_path: Path) -> None:
-    rows = [fit(tmp_path / str(s), epochs=1, updates=1, smoothing=s)[0]["train_perplexity"] for s in (0.0, 0.5)]
-    assert rows[0] == rows[1]
+def test_perplexity_in_training_leaves_smoothing_and_rdrop_out(tmp_path: Path) -> None:
+    others: list[dict[str, float]] = [{}, {"smoothing": 0.5}, {"rdrop": 3.0}]
+    rows = [fit(tmp_path / str(n), epochs=1, updates=1, **each) for n, each in enumerate(others)]
+    assert rows[0][0]["train_perplexity"] == rows[1][0]["train_perplexity"]
+    assert rows[2][0]["train_perplexity"] == pytest.approx(rows[0][0]["train_perplexity"], rel=1e-6)
 
 
 def test_schedules() -> None:
@@ -236,6 +253,22 @@ def test_schedules() -> None:
     assert [linear(settings, 1, progress) for progress in (0.0, 0.5, 1.0)] == pytest.approx([1, 0.55, 0.1])
     assert [halving(settings, epoch, 0.5) for epoch in range(4, 10)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
     assert constant(settings, 9, 0.9) == 1
+
+
+@pytest.mark.parametrize("schedule", TABLES["schedule"])
+def test_the_step_size_rises_over_the_warmup(schedule: str) -> None:
+    settings = Training(rate=0.5, schedule=schedule, warmup=4, hold=1)
+    for epoch in (1, 2):
+        plain = [step_size(replace(settings, warmup=0), epoch, updates, 10) for updates in range(10)]
+        assert plain == [0.5 * find("schedule", schedule)(settings, epoch, updates / 10) for updates in range(10)]
+        shares = [0.25, 0.5, 0.75, *[1] * 7]
+        found = [step_size(settings, epoch, updates, 10) for updates in range(10)]
+        assert found == pytest.approx([share * rate for share, rate in zip(shares, plain, strict=True)])
+
+
+def test_training_warms_up(tmp_path: Path) -> None:
+    rows = fit(tmp_path / "model", rate=0.02, schedule="constant", warmup=50, epochs=2)
+    assert [row["rate"] for row in rows] == pytest.approx([0.02 * row["updates"] / 50 for row in rows])
 
 
 def test_batches_by_tokens() -> None:
@@ -359,6 +392,33 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "source.bpe").unlink()
     with pytest.raises(InputError, match=r"source\.bpe: No such file"):
         load_vocabulary(tmp_path, "source", True)
+
+
+PIECES = ["low", "lower", "lowest", "new", "newer", "newest"]
+
+
+def test_pieces_by_chance() -> None:
+    built = build_vocabulary([PIECES] * 5, Training(bpe=30, bpe_dropout=0.5))
+    cuts = [seeded(lambda: [tuple(built.encode(PIECES, 0.5)) for _ in range(200)], seed) for seed in (1, 1, 2)]
+    assert cuts[0] == cuts[1] != cuts[2]
+    assert len(set(cuts[0])) > 100
+    for cut in cuts[0]:
+        assert "".join(built.words[number] for number in cut) == "▁" + "▁".join(PIECES)
+    assert built.encode(PIECES, 1e-9) == built.encode(PIECES)
+    plain = build_vocabulary([PIECES] * 5, Training(bpe=30))
+    assert set(plain.words) < set(built.words)
+    assert [built.words[number] for number in built.encode(PIECES)] == [
+        plain.words[number] for number in plain.encode(PIECES)
+    ]
+
+
+def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
+    settings = Training(bpe=40, bpe_dropout=0.5)
+    configs = [ModelConfig("x", side, ARCHITECTURE, settings) for side in ("forward", "backward")]
+    run = begin(tmp_path / "pair", configs, [(PIECES, PIECES[::-1])] * 9)
+    there, back = encode(run.pairs, run.learners, 0.5)
+    assert there.pairs == [pair[::-1] for pair in back.pairs]
+    assert len({len(source) for source, _ in there.pairs}) > 1
 
 
 @pytest.mark.gpu
