@@ -38,6 +38,7 @@ class Architecture:
     positions: int = 80  # L, source words that the location score can look at
     memory: int = 32  # size of the memory that the term `memory` keeps for every source position
     fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
+    lexicon: str = "none"  # word translation probabilities in the softmax: `none`, or as a `bias`
 
     @property
     def annotation(self) -> int:
@@ -84,6 +85,7 @@ CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "output": ("tanh", "state"),
     "feed": ("none", "output", "context"),
     "granularity": ("word", "fine"),
+    "lexicon": ("none", "bias"),
 }
 
 Settings = TypeVar("Settings", Architecture, Training)
@@ -111,8 +113,12 @@ def check(architecture: Architecture) -> None:
     attends, first = a.wiring != "none", a.wiring == "attend-first"
     additive, bidirectional = a.score == "additive", a.encoder == "bidirectional"
     parts = a.terms or a.objectives or a.window != "global" or a.granularity != "word" or not additive
+    parts = parts or a.lexicon != "none"
     rules = (
-        (attends or not parts, "wiring 'none' has no attention for scores, terms, objectives, windows or granularity"),
+        (
+            attends or not parts,
+            "wiring 'none' has no attention for scores, terms, objectives, windows, granularity or lexicon",
+        ),
         (additive or not a.terms, f"terms are added inside the additive score, not inside {a.score!r}"),
         (additive or a.granularity == "word", "granularity 'fine' needs the additive score"),
         (

@@ -33,6 +33,10 @@ class Vocabulary:
         units = _pieces(tokens, self._subwords) if self._subwords else tokens
         return [self._numbers.get(unit, UNKNOWN) for unit in units]
 
+    def sizes(self, tokens: Sequence[str]) -> list[int]:
+        """Return how many numbers each token has."""
+        return [len(self._subwords.cut(token)) if self._subwords else 1 for token in tokens]
+
     def save(self, folder: Path, side: str) -> None:
         """Write `SIDE.vocabulary`, a line a word, without the special ones, and `SIDE.bpe` if there are pieces."""
         with open_output(str(folder / f"{side}.vocabulary")) as stream:

@@ -85,7 +85,7 @@ class Experiment:
     def files(self) -> list[str]:
         """The files that it reads."""
         lists = [path for part in self.sets.values() for path in part.files]
-        return [self.train.source, self.train.target, *lists, self.start]
+        return [*self.train.files, *lists, self.start]
 
     def result(self, name: str) -> str:
         """Return the path of a file or folder that it makes."""
@@ -254,6 +254,6 @@ def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
 
 
 def _corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
-    check_keys(table, ("source", "target"), "train.")
-    source, target = (str(folder / path_of(table, key, "train.")) for key in ("source", "target"))
-    return ParallelFiles(source=source, target=target)
+    check_keys(table, ("source", "target", "alignment"), "train.")
+    keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
+    return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))

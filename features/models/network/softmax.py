@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from features.arrays import Integers
 from features.models.network.cells import product
+from features.models.network.lexicon import Lexical
 from features.models.vocabulary import PADDING
 
 BLOCK = 256
@@ -27,29 +28,33 @@ class Losses(NamedTuple):
 class Softmax(nn.Linear):
     """p(word | output): a linear layer from H to the V words of the vocabulary, and the softmax over them."""
 
-    def loss(self, outputs: Tensor, words: Tensor, smoothing: float = 0.0) -> Losses:
+    def loss(self, outputs: Tensor, words: Tensor, smoothing: float = 0.0, lexical: Lexical | None = None) -> Losses:
         """Return the losses over all rows (…, H) but those where a word (…) is padding.
 
         With label smoothing, the loss wants a share of the probability of all words alike (Szegedy et al. 2016).
+        What a lexicon says is of all rows, flattened.
         Reckoned in the precision of the weights, also under autocast.
         """
         mask = words != PADDING
         rows = outputs[mask].to(self.weight.dtype)  # (N, H)
         with torch.autocast(rows.device.type, enabled=False):
-            losses = _Loss.apply(rows, self.weight, self.bias, words[mask], smoothing)  # type: ignore[no-untyped-call]
+            known = [part[mask.flatten()] for part in lexical] if lexical else [None, None]  # (N, U) each
+            losses = _Loss.apply(rows, self.weight, self.bias, words[mask], smoothing, *known)  # type: ignore[no-untyped-call]
         return Losses(*losses)
 
-    def log_probs(self, outputs: Tensor, words: Tensor) -> Tensor:
-        """(…) natural log of p(word), from outputs (…, H) and words (…)."""
+    def log_probs(self, outputs: Tensor, words: Tensor, lexical: Lexical | None = None) -> Tensor:
+        """(…) natural log of p(word), from outputs (…, H) and words (…); what a lexicon says is of all, flattened."""
         rows = np.arange(words.numel())  # (N,)
-        return self.chosen(outputs.flatten(0, -2), rows, words.flatten()).view(words.shape)  # (…)
+        return self.chosen(outputs.flatten(0, -2), rows, words.flatten(), lexical).view(words.shape)  # (…)
 
-    def chosen(self, outputs: Tensor, rows: Integers, words: Tensor) -> Tensor:
+    def chosen(self, outputs: Tensor, rows: Integers, words: Tensor, lexical: Lexical | None = None) -> Tensor:
         """(M,) natural log of p(words[m]) at output rows[m] of (N, H); `rows` ascend, and a row may have many words."""
         parts = []
         for block in _blocks(len(outputs)):
             first, last = np.searchsorted(rows, (block.start, block.stop))
             logits = product(self.weight, outputs[block], self.bias)  # (V, N)
+            if lexical:
+                logits.scatter_add_(0, lexical.words[block].t(), lexical.values[block].t())  # (V, N)
             places = torch.from_numpy(rows[first:last] - block.start).to(words.device)  # (M,)
             at_words = logits[words[first:last], places]  # (M,)
             highest = logits.amax(dim=0)  # (N,)
@@ -63,16 +68,27 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+        ctx: Any,
+        outputs: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        values: Tensor | None,
+        known: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        """Return loss and sum of -log p; keep the gradients if they will be asked for."""
+        """Return loss and sum of -log p; keep the gradients if they will be asked for.
+
+        `values` (N, U) are added to the logits of the words `known` (N, U).
+        """
         learns = ctx.needs_input_grad[0]
         plain, spread = outputs.new_zeros(()), outputs.new_zeros(())
         gradients = [torch.empty_like(outputs), torch.zeros_like(weight)] if learns else []
-        if learns and bias is not None:
-            gradients.append(torch.zeros_like(bias))
+        gradients += [torch.zeros_like(each) for each in (bias, values) if each is not None and learns]
         for block in _blocks(len(outputs)):
             logits, words = product(weight, outputs[block], bias), targets[None, block]  # (V, N), (1, N)
+            if values is not None and known is not None:
+                logits.scatter_add_(0, known[block].t(), values[block].t())  # (V, N)
             highest = logits.amax(dim=0, keepdim=True)  # (1, N)
             at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0  # () both
             slope = logits.sub_(highest).exp_()
@@ -89,6 +105,9 @@ class _Loss(torch.autograd.Function):
                 gradients[1].addmm_(slope, outputs[block])  # (V, H)
                 if bias is not None:
                     gradients[2] += slope.sum(dim=1)  # (V,)
+                if known is not None:
+                    gradients[-1][block] = slope.gather(0, known[block].t()).t()  # (N, U)
+        ctx.has_bias, ctx.has_values = bias is not None, values is not None
         ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(plain)
         return (1 - smoothing) * plain + smoothing * spread, plain
@@ -96,8 +115,9 @@ class _Loss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients."""
-        outputs, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
-        return outputs, weight, bias[0] if bias else None, None, None
+        outputs, weight, *others = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
+        bias, values = others[0] if ctx.has_bias else None, others[-1] if ctx.has_values else None
+        return outputs, weight, bias, None, None, values, None
 
 
 def _blocks(rows: int) -> list[slice]:

@@ -12,7 +12,9 @@ import torch
 from features.models.batches import CELLS, EncodedPair, bucketed, pad
 from features.models.config import METRICS, ModelConfig
 from features.models.network.model import EncoderDecoder, Objective
+from features.models.training.links import spread
 from features.models.vocabulary import Vocabulary
+from moses_io.alignment import Alignment
 from moses_io.streams import open_output
 
 TokenPair = tuple[list[str], list[str]]
@@ -51,18 +53,32 @@ class EncodedCorpus:
 
     pairs: list[EncodedPair]  # in the direction of the network
     target_lengths: list[int]  # tokens of each target before they were cut into pieces, and one for `</s>`
+    links: list[Alignment]  # of the numbers of each pair, without sentinels; empty if the corpus has no alignment
 
     def tokens(self, numbers: Sequence[int]) -> int:
         """Return the target's tokens of some pairs, `</s>` included."""
         return sum(len(self.pairs[number][1]) + 1 for number in numbers)
 
 
-def encode(pairs: Sequence[TokenPair], config: ModelConfig, source: Vocabulary, target: Vocabulary) -> EncodedCorpus:
-    """Turn token pairs into numbers; a right-to-left model has its targets reversed."""
+def encode(
+    pairs: Sequence[TokenPair],
+    config: ModelConfig,
+    source: Vocabulary,
+    target: Vocabulary,
+    links: Sequence[Alignment] = (),
+) -> EncodedCorpus:
+    """Turn token pairs, and the links of each if they are known, into numbers.
+
+    A right-to-left model has its targets reversed.
+    """
     step = -1 if config.right_to_left else 1
     return EncodedCorpus(
         pairs=[(source.encode(left), target.encode(right)[::step]) for left, right in pairs],
         target_lengths=[len(right) + 1 for _, right in pairs],
+        links=[
+            spread(each, source.sizes(left), target.sizes(right), config.right_to_left)
+            for each, (left, right) in zip(links, pairs, strict=False)
+        ],
     )
 
 

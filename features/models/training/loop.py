@@ -160,8 +160,10 @@ def _try_average(run: Run) -> None:
         return
     for number, learner in enumerate(run.learners):
         recent = [weights[number] for weights in run.recent]
-        stacks = {name: torch.stack([weights[name] for weights in recent]) for name in recent[0]}  # (average, …) each
-        learner.network.load_state_dict({name: stack.mean(dim=0) for name, stack in stacks.items()})  # (…) each
+        names = [name for name, _ in learner.network.named_parameters()]
+        stacks = {name: torch.stack([weights[name] for weights in recent]) for name in names}  # (average, …) each
+        means = {name: stack.mean(dim=0) for name, stack in stacks.items()}  # (…) each
+        learner.network.load_state_dict(recent[-1] | means)
     joint = _measure(run)[0]
     better = joint < run.progress.best
     note(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")

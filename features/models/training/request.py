@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
+from moses_io.alignment import Alignment, read_alignments, turned
 from moses_io.errors import InputError
 from moses_io.text import read_lines, read_parallel, tokens
 
@@ -76,10 +77,16 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class ParallelFiles:
-    """A text and its translation, one sentence a line."""
+    """A text and its translation, one sentence a line; `alignment` has the links of each pair, if they are known."""
 
     source: str
     target: str
+    alignment: str = ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that there are."""
+        return (self.source, self.target, *([self.alignment] if self.alignment else []))
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ def train_model(
     """
     request.check(start)
     architecture, training = request.settle()
-    corpus, dev = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
+    (corpus, links), (dev, _) = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
     from features.models.device import find_device
     from features.models.training.loop import train
     from features.models.training.preparation import Task
@@ -109,7 +116,7 @@ def train_model(
         ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
         for direction, partner in partners.items()
     ]
-    task = Task(models=models, corpus=corpus, dev=dev, folder=Path(output), device=find_device(device))
+    task = Task(models, corpus, dev, folder=Path(output), device=find_device(device), links=links)
     train(task, Path(start) if start else None, resume)
 
 
@@ -120,6 +127,10 @@ def best_perplexity(folder: Path) -> float:
     return min((epoch["dev_perplexity"] for epoch in epochs), default=math.inf)
 
 
-def _read(files: ParallelFiles, backward: bool) -> "list[TokenPair]":
+def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[Alignment]]":
+    """Return the pairs, and the links of each if they are known, the other way round for a backward model."""
     pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(files.source, files.target)]
-    return [(target, source) for source, target in pairs] if backward else pairs
+    links = read_alignments(files.alignment, pairs) if files.alignment else []
+    if backward:
+        return [(target, source) for source, target in pairs], [turned(each) for each in links]
+    return pairs, links
