@@ -38,7 +38,7 @@ class Architecture:
     positions: int = 80  # L, source words that the location score can look at
     memory: int = 32  # size of the memory that the term `memory` keeps for every source position
     fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
-    lexicon: str = "none"  # word translation probabilities in the softmax: `none`, or as a `bias`
+    lexicon: str = "none"  # word translation probabilities in the softmax: `none`, as a `bias`, or in a `mixture`
 
     @property
     def annotation(self) -> int:
@@ -85,7 +85,7 @@ CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "output": ("tanh", "state"),
     "feed": ("none", "output", "context"),
     "granularity": ("word", "fine"),
-    "lexicon": ("none", "bias"),
+    "lexicon": ("none", "bias", "mixture"),
 }
 
 Settings = TypeVar("Settings", Architecture, Training)

@@ -12,6 +12,8 @@ from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
 ENTRIES = 20
 """Most probable translations of a word that are kept."""
+SMALLEST = -60.0
+"""Log-probability below which a slope grows no more: a row of attention may be 0 at the only word that says a word."""
 LEAST = 0.005
 """Probability of a translation that is kept, at least."""
 EPSILON = 0.001
@@ -21,18 +23,41 @@ EPSILON = 0.001
 class Lexical(NamedTuple):
     """What a lexicon says of the U words that each of N steps may say by it; all other words have the value 0.
 
-    No word has a value twice in a row; `PADDING` fills rows up, with the value 0.
+    No word has a value twice in a row; `PADDING` fills rows up, with the value 0. What `mixes` is a share of the
+    probability of the word, and the softmax has what these leave; else values are added to logits.
     """
 
     values: Tensor  # (N, U)
     words: Tensor  # (N, U) their numbers
+    mixes: bool
+
+    def rows(self, rows: Tensor) -> "Lexical":
+        """Return some of the steps, by a mask (N,)."""
+        return Lexical(values=self.values[rows], words=self.words[rows], mixes=self.mixes)
+
+    def columns(self, block: slice) -> "Lexical":
+        """(U, N) each: some of the steps, as columns."""
+        return Lexical(values=self.values[block].t(), words=self.words[block].t(), mixes=self.mixes)
+
+
+class Mixed(NamedTuple):
+    """What a lexicon changes of a loss over N steps."""
+
+    at_words: Tensor  # () sum of what it adds to log p of the wanted words
+    mean: Tensor  # () sum of what it adds to the mean of log p of all words, if there is smoothing
+    left: Tensor  # (1, N) probability that a word which is wanted came from the softmax
+    taken: Tensor  # (U, N) the share of each word in what is wanted, as far as it came from the lexicon
+    slope: Tensor  # (U, N) of the loss by the lexicon's shares
 
 
 class Lexicon(nn.Module):
-    """p_lex(w | step j) = sum_i alpha[j, i] lex(w | s_i), as a bias of the softmax (Arthur et al. 2016, eq. 9-10).
+    """p_lex(w | step j) = sum_i alpha[j, i] lex(w | s_i), in the softmax (Arthur et al. 2016, section 3).
 
-    The logit of w gets log(p_lex(w) + epsilon) - log(epsilon): that second part, the same for all words, is not theirs
-    and changes no probability, but leaves the words that the lexicon lacks as they are. alpha[j] is the row that made
+    As a `bias`, the logit of w gets log(p_lex(w) + epsilon) - log(epsilon): that second part, the same for all words,
+    is not theirs and changes no probability, but leaves the words that the lexicon lacks as they are. As a `mixture`
+    (their linear interpolation), p(w) = lambda p_lex(w) + (1 - lambda m) p_softmax(w) with one learned number lambda,
+    the sigmoid of `gate`; they have m = 1, here it is the sum of p_lex, which is less where the table was cut off or a
+    word is unknown, and the softmax has the rest. alpha[j] is the row that made
     the context of the prediction, in every wiring; where fine, its mean over the dimensions. `<s>` of the source stands
     for no word and predicts what was linked to none, `</s>` predicts `</s>` with probability 1, an unknown word says
     nothing.
@@ -44,8 +69,9 @@ class Lexicon(nn.Module):
     words: Tensor  # (V of the source, ENTRIES) numbers of target words; `PADDING` where there are fewer
     probabilities: Tensor  # (V of the source, ENTRIES), 0 where there are fewer
 
-    def __init__(self, source_size: int) -> None:
+    def __init__(self, source_size: int, mixes: bool) -> None:
         super().__init__()
+        self.gate = nn.Parameter(torch.zeros(())) if mixes else None
         self.register_buffer("words", torch.zeros(source_size, ENTRIES, dtype=torch.int32))
         self.register_buffer("probabilities", torch.zeros(source_size, ENTRIES))
 
@@ -82,4 +108,43 @@ class Lexicon(nn.Module):
             else:
                 known = torch.bmm(attended.transpose(0, 1), table).transpose(0, 1).flatten(0, 1)  # (J·B, U)
                 words = words.repeat(len(rows), 1)  # (J·B, U)
-            return Lexical(values=torch.log1p(known / EPSILON), words=words)
+            if self.gate is None:
+                return Lexical(values=torch.log1p(known / EPSILON), words=words, mixes=False)
+            return Lexical(values=torch.sigmoid(self.gate) * known, words=words, mixes=True)
+
+
+def mix(lexical: Lexical, log_probs: Tensor, wanted: Tensor, smoothing: float, size: int) -> Mixed:
+    """Mix a lexicon's shares into a softmax over `size` words.
+
+    With the weights y of all words in the loss, -sum_w y(w) log p(w), a(w) = p_softmax's part of p(w) and
+    r = sum_w y(w) a(w), its slope by the logits is r p_softmax(w) - y(w) a(w), and by a share r / (1 - sum of shares) -
+    y(w) / p(w).
+
+    Args:
+        lexical: (U, N) shares.
+        log_probs: (U, N) log p of the same words by the softmax.
+        wanted: (1, N) words.
+        smoothing: share of all words alike in the weights; the rest is of the wanted word.
+        size: V.
+    """
+    log_rest = torch.log1p(-lexical.values.sum(dim=0, keepdim=True))  # (1, N)
+    by_softmax = log_probs + log_rest  # (U, N)
+    mixed = torch.logaddexp(lexical.values.log(), by_softmax)  # (U, N)
+    is_wanted, gained = lexical.words == wanted, mixed - by_softmax  # (U, N) both
+    weights = (1 - smoothing) * is_wanted + smoothing / size  # (U, N)
+    taken = weights * -torch.expm1(-gained)  # (U, N)
+    left = 1 - taken.sum(dim=0, keepdim=True)  # (1, N)
+    return Mixed(
+        at_words=log_rest.sum() + (gained * is_wanted).sum(),
+        mean=log_rest.sum() + gained.sum() / size,
+        left=left,
+        taken=taken,
+        slope=left / log_rest.exp() - weights * torch.exp(-mixed.clamp(min=SMALLEST)),
+    )
+
+
+def mixed_log_probs(lexical: Lexical, places: Tensor, words: Tensor, log_probs: Tensor) -> Tensor:
+    """(M,) log p(words[m]) at step places[m] of shares (U, N), from the same by the softmax."""
+    at_words = (lexical.values[:, places] * (lexical.words[:, places] == words)).sum(dim=0)  # (M,)
+    rest = torch.log1p(-lexical.values.sum(dim=0))  # (N,)
+    return torch.logaddexp(at_words.log(), log_probs + rest[places])  # (M,)

@@ -65,7 +65,8 @@ class EncoderDecoder(nn.Module):
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
         self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
         self.softmax = Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
-        self.lexicon = Lexicon(source_size) if architecture.lexicon != "none" else None
+        kind = architecture.lexicon
+        self.lexicon = Lexicon(source_size, mixes=kind == "mixture") if kind != "none" else None
         objectives = {name: find("objectives", name)(architecture) for name in architecture.objectives}
         self.objectives = nn.ModuleDict(objectives)
         self.sentinels, self.annotation = architecture.sentinels, architecture.annotation

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from features.arrays import Integers
 from features.models.network.cells import product
-from features.models.network.lexicon import Lexical
+from features.models.network.lexicon import Lexical, mix, mixed_log_probs
 from features.models.vocabulary import PADDING
 
 BLOCK = 256
@@ -38,7 +38,7 @@ class Softmax(nn.Linear):
         mask = words != PADDING
         rows = outputs[mask].to(self.weight.dtype)  # (N, H)
         with torch.autocast(rows.device.type, enabled=False):
-            known = [part[mask.flatten()] for part in lexical] if lexical else [None, None]  # (N, U) each
+            known = lexical.rows(mask.flatten()) if lexical else ()
             losses = _Loss.apply(rows, self.weight, self.bias, words[mask], smoothing, *known)  # type: ignore[no-untyped-call]
         return Losses(*losses)
 
@@ -53,13 +53,17 @@ class Softmax(nn.Linear):
         for block in _blocks(len(outputs)):
             first, last = np.searchsorted(rows, (block.start, block.stop))
             logits = product(self.weight, outputs[block], self.bias)  # (V, N)
-            if lexical:
-                logits.scatter_add_(0, lexical.words[block].t(), lexical.values[block].t())  # (V, N)
+            known = lexical.columns(block) if lexical else None
+            if known and not known.mixes:
+                logits.scatter_add_(0, known.words, known.values)  # (V, N)
             places = torch.from_numpy(rows[first:last] - block.start).to(words.device)  # (M,)
             at_words = logits[words[first:last], places]  # (M,)
             highest = logits.amax(dim=0)  # (N,)
             log_norm = logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,) in half the time of logsumexp
-            parts.append(at_words - log_norm[places])  # (M,)
+            log_probs = at_words - log_norm[places]  # (M,)
+            if known and known.mixes:
+                log_probs = mixed_log_probs(known, places, words[first:last], log_probs)
+            parts.append(log_probs)
         return torch.cat(parts)  # (M,)
 
 
@@ -68,46 +72,29 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        outputs: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        targets: Tensor,
-        smoothing: float,
-        values: Tensor | None,
-        known: Tensor | None,
+        ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, *lexical: Any
     ) -> tuple[Tensor, Tensor]:
         """Return loss and sum of -log p; keep the gradients if they will be asked for.
 
-        `values` (N, U) are added to the logits of the words `known` (N, U).
+        `lexical` are the fields of a `Lexical`, or nothing.
         """
-        learns = ctx.needs_input_grad[0]
+        learns, known = ctx.needs_input_grad[0], Lexical(*lexical) if lexical else None
         plain, spread = outputs.new_zeros(()), outputs.new_zeros(())
         gradients = [torch.empty_like(outputs), torch.zeros_like(weight)] if learns else []
-        gradients += [torch.zeros_like(each) for each in (bias, values) if each is not None and learns]
+        gradients += [torch.zeros_like(each) for each in (bias, *lexical[:1]) if each is not None and learns]
         for block in _blocks(len(outputs)):
-            logits, words = product(weight, outputs[block], bias), targets[None, block]  # (V, N), (1, N)
-            if values is not None and known is not None:
-                logits.scatter_add_(0, known[block].t(), values[block].t())  # (V, N)
-            highest = logits.amax(dim=0, keepdim=True)  # (1, N)
-            at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0  # () both
-            slope = logits.sub_(highest).exp_()
-            norm = slope.sum(dim=0, keepdim=True)  # (1, N)
-            log_norm = norm.log().sum() + highest.sum()  # ()
-            plain += log_norm - at_words
-            spread += log_norm - mean
+            logits = product(weight, outputs[block], bias)  # (V, N)
+            part = _measure(logits, targets[None, block], smoothing, learns, known.columns(block) if known else None)
+            plain += part.plain
+            spread += part.spread
             if learns:
-                slope.div_(norm)
-                slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))  # (V, N)
-                if smoothing:
-                    slope -= smoothing / len(slope)
-                torch.mm(slope.t(), weight, out=gradients[0][block])  # (N, H)
-                gradients[1].addmm_(slope, outputs[block])  # (V, H)
+                torch.mm(part.slope.t(), weight, out=gradients[0][block])  # (N, H)
+                gradients[1].addmm_(part.slope, outputs[block])  # (V, H)
                 if bias is not None:
-                    gradients[2] += slope.sum(dim=1)  # (V,)
-                if known is not None:
-                    gradients[-1][block] = slope.gather(0, known[block].t()).t()  # (N, U)
-        ctx.has_bias, ctx.has_values = bias is not None, values is not None
+                    gradients[2] += part.slope.sum(dim=1)  # (V,)
+                if known:
+                    gradients[-1][block] = part.of_values.t()  # (N, U)
+        ctx.has_bias, ctx.lexical = bias is not None, len(lexical)
         ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(plain)
         return (1 - smoothing) * plain + smoothing * spread, plain
@@ -116,8 +103,43 @@ class _Loss(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients."""
         outputs, weight, *others = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
-        bias, values = others[0] if ctx.has_bias else None, others[-1] if ctx.has_values else None
-        return outputs, weight, bias, None, None, values, None
+        bias, values = others[0] if ctx.has_bias else None, others[-1:] if ctx.lexical else []
+        return outputs, weight, bias, None, None, *values, *[None] * (ctx.lexical - 1)
+
+
+class _Part(NamedTuple):
+    """What a block of rows says."""
+
+    plain: Tensor  # () sum of -log p of the words
+    spread: Tensor  # () sum over rows of the mean of -log p of all words, if there is smoothing
+    slope: Tensor  # (V, N) of the loss by the logits, if it learns
+    of_values: Tensor  # (U, N) of the loss by what the lexicon says, if it learns and has one; else empty
+
+
+def _measure(logits: Tensor, words: Tensor, smoothing: float, learns: bool, lexical: Lexical | None) -> _Part:
+    """Return loss and slopes of logits (V, N), which are used up, and words (1, N); `lexical` is (U, N)."""
+    if lexical and not lexical.mixes:
+        logits.scatter_add_(0, lexical.words, lexical.values)  # (V, N)
+    highest = logits.amax(dim=0, keepdim=True)  # (1, N)
+    at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0  # () both
+    known = logits.gather(0, lexical.words) - highest if lexical and lexical.mixes else None  # (U, N)
+    slope = logits.sub_(highest).exp_()
+    norm = slope.sum(dim=0, keepdim=True)  # (1, N)
+    log_norm = norm.log().sum() + highest.sum()  # ()
+    mixed = mix(lexical, known - norm.log(), words, smoothing, len(slope)) if lexical and known is not None else None
+    if mixed:
+        at_words, mean = at_words + mixed.at_words, mean + mixed.mean
+    if learns:
+        slope.div_(norm)
+        if mixed:
+            slope.mul_(mixed.left)
+        slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))  # (V, N)
+        if smoothing:
+            slope -= smoothing / len(slope)
+        if mixed and lexical:
+            slope.scatter_add_(0, lexical.words, mixed.taken)  # (V, N)
+    of_values = mixed.slope if mixed else slope.gather(0, lexical.words) if lexical else slope[:0]  # (U, N)
+    return _Part(plain=log_norm - at_words, spread=log_norm - mean, slope=slope, of_values=of_values)
 
 
 def _blocks(rows: int) -> list[slice]:

@@ -35,6 +35,8 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "fine-local-p": {"granularity": "fine", "window": "local-p", "sentinels": False},
     "lexicon": {"lexicon": "bias"},
     "lexicon-after-fine": {"lexicon": "bias", "wiring": "attend-after", "granularity": "fine", "sentinels": False},
+    "lexicon-mixture": {"lexicon": "mixture"},
+    "lexicon-mixture-after": {"lexicon": "mixture", "wiring": "attend-after", "window": "local-m", "feed": "context"},
     "lexicon-local-p": {"lexicon": "bias", "window": "local-p", "softmax_bias": False},
     "coverage": {"objectives": ["coverage", "fertility"], "fertility": 7, "encoder": "unidirectional"},
 }  # fmt: skip

@@ -151,13 +151,15 @@ class Slow:
         return product + self.w.get(f"{name}.bias", 0.0)
 
     def with_lexicon(self, lexicon: Lexicon, logits: Array, source: Sequence[int]) -> Array:
-        """Arthur et al. 2016, eq. 9 (bias)."""
+        """Arthur et al. 2016: a bias, or a mixture in which the softmax has what the lexicon leaves."""
         known = np.zeros_like(logits)
         for weight, word in zip(self.rows[-1], source, strict=True):
             for translation, p in zip(lexicon.words[word].tolist(), lexicon.probabilities[word].tolist(), strict=True):
                 known[translation] += weight * p
-        biased: Array = logits + np.log(known + 0.001)
-        return biased
+        if self.a.lexicon == "bias":
+            return logits + np.log(known + 0.001)
+        known *= sigmoid(self.w["lexicon.gate"])
+        return np.log(known + (1 - known.sum()) * np.exp(logits) / np.exp(logits).sum())
 
     def nothing(self, size: int) -> list[Array]:
         return [np.zeros(size) for _ in range(2 if self.a.cell == "lstm" else 1)]
