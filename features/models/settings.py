@@ -73,6 +73,7 @@ class Training:
     length: int = 80  # pairs with a side of more words are left out of training
     bfloat16: bool = False  # reckon in bfloat16 where that is safe; on a GPU only
     seed: int = 1  # of the weights, the order and the dropout
+    guidance: float = 0.0  # weight of attention's cross-entropy with links; falls to 0 over half of all updates
 
 
 _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbours", "fertility", "seed"}

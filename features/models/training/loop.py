@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from features.models.batches import bucketed
 from features.models.config import CHECKPOINT
 from features.models.device import within_memory
 from features.models.folder import held, remove_leftovers, save_weights
-from features.models.network.objectives import trace
+from features.models.network.model import Objective
+from features.models.network.objectives import guidance, trace
 from features.models.tables import find
 from features.models.training.checkpoint import Run, save, weights_of
 from features.models.training.learner import loss_of, perplexity
+from features.models.training.links import row_links
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
 from features.progress import Bar, note, progress_bar
 from moses_io.errors import InputError
@@ -104,6 +107,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     """
     tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
     share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
+    weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
     total = 0.0
     run.optimizer.zero_grad()
     for batch in batches:
@@ -113,6 +117,8 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
         ]
         loss = torch.stack([outcome.loss for outcome in outcomes]).sum()  # ()
         gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()  # ()
+        if weight > 0:
+            gain = gain - weight * _guidance(run, batch, outcomes)
         if len(outcomes) > 1:
             gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
@@ -123,6 +129,15 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     run.optimizer.step()
     run.progress.updates += 1
     return total, tokens
+
+
+def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> Tensor:
+    """() cross-entropy of the attention of all learners with the links of a batch."""
+    total = outcomes[0].bonus.new_zeros(())
+    for learner, corpus, outcome in zip(run.learners, run.corpus, outcomes, strict=True):
+        links = [corpus.links[number] for number in batch]
+        total = total + guidance(outcome.rows, *row_links(links, learner.config.architecture, run.device))
+    return total
 
 
 def _finish_epoch(run: Run, measured: dict[str, float]) -> None:

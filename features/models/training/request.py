@@ -44,11 +44,22 @@ class TrainingRequest:
 
     def check(self, start: str) -> None:
         """Refuse what cannot be trained, as `settle` does; `start` is where it starts from, or nothing."""
-        architecture, _ = self.settle()
+        architecture, training = self.settle()
+        if training.guidance and architecture.wiring == "none":
+            raise InputError("setting 'guidance' needs a wiring with attention, not 'none'")
         if self.symmetric and architecture.wiring != "attend-first":
             raise InputError("the trace of both directions needs wiring 'attend-first', whose rows belong to the words")
         if find_preset(self.preset).pretrained and not start:
             raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
+
+    def check_corpus(self, corpus: "ParallelFiles") -> None:
+        """Refuse settings that need what the corpus lacks."""
+        _, training = self.settle()
+        if training.guidance and not corpus.alignment:
+            raise InputError(
+                "setting 'guidance' needs the word alignment of the corpus: name its file by --alignments, in an "
+                "experiment by train.alignment"
+            )
 
     def check_start(self, other: "TrainingRequest") -> None:
         """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""
@@ -105,6 +116,7 @@ def train_model(
     `start` is a folder of a trained model, or nothing; `resume` goes on with a training that was killed.
     """
     request.check(start)
+    request.check_corpus(files.corpus)
     architecture, training = request.settle()
     (corpus, links), (dev, _) = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
     from features.models.device import find_device

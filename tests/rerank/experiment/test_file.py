@@ -127,6 +127,8 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ),
         ('{ source = "train.de", target = "train.en" }', "1", "train: expected a table, found 1"),
         ('"train.en" }', '"train.en", alignment = 3 }', "train.alignment: expected a path, found 3"),
+        ("hidden = 64", "guidance = 1", "models.forward: setting 'guidance' needs the word alignment of the corpus"),
+        ("hidden = 64", "guidance = -1", "models.forward: setting 'guidance': -1 is out of range"),
         ('"train.en" }', '"train.en", links = "x" }', "unknown key train.links"),
     ],
 )

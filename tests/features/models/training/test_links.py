@@ -84,11 +84,13 @@ def test_links_go_with_their_pairs(tmp_path: Path) -> None:
 def test_a_killed_training_goes_on_with_its_lexicon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: list[Alignment]
 ) -> None:
-    train(task(tmp_path / "whole", links))
+    finish, stop = loop._finish_epoch, [False, True]
+    guided = {"guidance": 1.0 if links else 0.0, "epochs": 3}
+    train(task(tmp_path / "whole", links, **guided))
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr(loop, "_try_average", lambda run: 1 / 0)
-        train(task(tmp_path / "killed", links))
-    train(task(tmp_path / "killed", links), resume=True)
+        patch.setattr(loop, "_finish_epoch", lambda run, measured: finish(run, measured) if stop.pop() else 1 / 0)
+        train(task(tmp_path / "killed", links, **guided))
+    train(task(tmp_path / "killed", links, **guided), resume=True)
     whole, killed = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed"))
     assert whole == killed
 
