@@ -86,7 +86,7 @@ def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str
             raise InputError(f"{place}: the link {beyond} is beyond the {source} source and {target} target words")
         alignments.append(frozenset(links))
     if len(alignments) < len(pairs):
-        raise InputError(f"{name_of(path)}:{len(alignments)}: the last line, expected {len(pairs)}, as the corpus has")
+        raise InputError(f"{name_of(path)} has {counted(len(alignments), 'line')}, the corpus has {len(pairs)}")
     return alignments
 
 

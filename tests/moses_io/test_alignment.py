@@ -29,8 +29,8 @@ def test_links_of_a_corpus(write: Write) -> None:
         ("0-0\n0-2 0-3\n\n", "gdfa:2: the link 0-3 is beyond the 1 source and 3 target words"),
         ("2-0\n\n\n", "gdfa:1: the link 2-0 is beyond the 2 source and 2 target words"),
         ("0-0\n\n0-0\n", "gdfa:3: the link 0-0 is beyond the 1 source and 0 target words"),
-        ("0-0\n\n", "gdfa:2: the last line, expected 3, as the corpus has"),
-        ("", "gdfa:0: the last line, expected 3, as the corpus has"),
+        ("0-0\n\n", "gdfa has 2 lines, the corpus has 3"),
+        ("", "gdfa has 0 lines, the corpus has 3"),
         ("\n\n\n\n", "gdfa:4: expected 3 lines, as the corpus has"),
     ],
 )
