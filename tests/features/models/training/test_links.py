@@ -16,6 +16,7 @@ from features.models.training.learner import encode
 from features.models.training.links import lexicon_of, spread
 from features.models.training.loop import train
 from features.models.training.preparation import Task
+from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from features.models.vocabulary import BEGIN, UNKNOWN, Vocabulary, build_vocabulary
 from moses_io.alignment import Alignment
 from moses_io.errors import InputError
@@ -78,6 +79,20 @@ def test_links_go_with_their_pairs(tmp_path: Path) -> None:
     source, target = model.source.encode("abcdef"), model.target.encode("ABCDEF")
     assert model.network.lexicon.words[source, 0].tolist() == target
     assert model.network.lexicon.probabilities[source].sum(dim=0).tolist() == [6.0, *[0.0] * (ENTRIES - 1)]
+
+
+def test_a_backward_model_has_the_links_turned_round(tmp_path: Path) -> None:
+    """das Haus / house, of which the file links Haus with house."""
+    for name, text in (("de", "das Haus\n"), ("en", "house\n"), ("gdfa", "1-0\n")):
+        (tmp_path / name).write_text(text)
+    corpus = ParallelFiles(f"{tmp_path}/de", f"{tmp_path}/en", alignment=f"{tmp_path}/gdfa")
+    settings = {"embedding": 2, "hidden": 3, "attention": 2, "epochs": 1, "frequency": 1, "lexicon": "mixture"}
+    request = TrainingRequest("rnnsearch", backward=True, settings=settings)
+    train_model(request, TrainingFiles(corpus, dev=corpus), str(tmp_path / "model"), "cpu")
+    model = load_model(tmp_path / "model", torch.device("cpu"))
+    assert model.network.lexicon is not None
+    said = model.network.lexicon.words[[*model.source.encode(["house"]), BEGIN], 0].tolist()
+    assert said == model.target.encode(["Haus", "das"])
 
 
 @pytest.mark.parametrize("links", [[], diagonal()], ids=["estimated", "counted"])
