@@ -1,10 +1,12 @@
-"""What Moses prints about how it translated: segmentation and word alignment, in the fields behind the total."""
+"""Segmentation and word alignment: of a hypothesis in the fields behind its total, of a corpus in a file of its own."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from moses_io.errors import Fault
+from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis
+from moses_io.streams import name_of, numbered_lines
 from moses_io.text import decode, tokens, without_line_end
 
 Alignment = frozenset[tuple[int, int]]
@@ -57,6 +59,40 @@ def word_alignment(line: Hypothesis, source_length: int, target_length: int) -> 
             links = {(i, j) for i, j in links if 0 <= i < source_length and 0 <= j < target_length}
         return frozenset(links)
     return None
+
+
+def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Alignment]:
+    """Return the links of each sentence pair of a corpus, from a file such as Moses' `aligned.grow-diag-final-and`.
+
+    Args:
+        path: of lines `0-0 1-2 …`, source word and target word from 0; an empty line has no links.
+        pairs: source and target of the corpus, a line of the file each.
+
+    Raises:
+        InputError: a line is not one of links, or has one beyond its sentences; other lines than pairs.
+    """
+    alignments: list[Alignment] = []
+    for number, line in numbered_lines(path):
+        links, place = printed_links(line), f"{name_of(path)}:{number}"
+        if number > len(pairs):
+            raise InputError(f"{place}: expected {counted(len(pairs), 'line')}, as the corpus has")
+        if links is None:
+            raise InputError(
+                f"{place}: expected links such as '0-0 1-2', found {shown(decode(without_line_end(line)))}"
+            )
+        source, target = map(len, pairs[number - 1])
+        beyond = next((f"{i}-{j}" for i, j in sorted(links) if i >= source or j >= target), "")
+        if beyond:
+            raise InputError(f"{place}: the link {beyond} is beyond the {source} source and {target} target words")
+        alignments.append(frozenset(links))
+    if len(alignments) < len(pairs):
+        raise InputError(f"{name_of(path)} has {counted(len(alignments), 'line')}, the corpus has {len(pairs)}")
+    return alignments
+
+
+def turned(links: Alignment) -> Alignment:
+    """Return the links of the target with the source."""
+    return frozenset((j, i) for i, j in links)
 
 
 def printed_links(field: bytes) -> set[tuple[int, int]] | None:

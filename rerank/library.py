@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import moses_io.nbest
+from features.models.training import request as training
 from moses_io.errors import InputError
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, read_weights
@@ -75,6 +76,7 @@ def train(
     start_from: str | Path = "",
     resume: bool = False,
     device: str = "auto",
+    alignments: str | Path = "",
     **settings: Any,
 ) -> TrainedModel:
     """Train a model on a corpus into a folder.
@@ -92,17 +94,15 @@ def train(
         start_from: folder of a trained model to start from.
         resume: go on with the training in `folder`, if it was killed; else begin it.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
+        alignments: path of the links between source and target, a line a pair, as `0-0 1-2`.
         settings: what differs from the preset, such as `hidden=512, terms=["markov"]`.
 
     Raises:
         InputError: an unknown name, a value out of range, files that do not fit, or a folder that is not empty.
     """
-    from features.models.training import request as training
-
     request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
-    corpus = training.ParallelFiles(source=path_of(source), target=path_of(target))
-    dev = training.ParallelFiles(source=path_of(dev_source), target=path_of(dev_target))
-    files = training.TrainingFiles(corpus=corpus, dev=dev)
+    corpus = training.ParallelFiles(path_of(source), path_of(target), alignment=path_of(alignments))
+    files = training.TrainingFiles(corpus, dev=training.ParallelFiles(path_of(dev_source), path_of(dev_target)))
     training.train_model(request, files, path_of(folder), device, str(start_from), resume)
     folders = tuple(Path(folder, name) for name in request.folders)
     return TrainedModel(folders, tuple(training.best_perplexity(each) for each in folders))

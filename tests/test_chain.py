@@ -301,7 +301,11 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
     train = ["train", *files, *dev, "--output", tmp_path / "model"]
     assert command(*train, "--preset", "rnnsearch", "--backward", *sizes)[0] == 0
     assert json.loads((tmp_path / "model" / "config.json").read_text())["direction"] == "backward"
+    (tmp_path / "gdfa").write_text("0-0\n0-x\n")
     for wrong, message in (
+        (["--preset", "rnnsearch", "--alignments", tmp_path / "gdfa"], "gdfa:2: expected links such as '0-0 1-2'"),
+        (["--preset", "rnnsearch", "--set", "guidance=1"], "setting 'guidance' needs the word alignment of the corpus"),
+        (["--preset", "encdec", "--set", "guidance=1"], "setting 'guidance' needs a wiring with attention, not 'none'"),
         (["--preset", "rnnserch"], "unknown preset 'rnnserch'; did you mean 'rnnsearch'?"),
         (["--preset", "rnnsearch", "--set", "hiden=3"], "unknown setting 'hiden'; did you mean 'hidden'?"),
         (["--preset", "rnnsearch", "--set", "hidden"], "--set hidden: expected KEY=VALUE"),

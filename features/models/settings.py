@@ -39,6 +39,7 @@ class Architecture:
     memory: int = 32  # size of the memory that the term `memory` keeps for every source position
     fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
     tie: bool = False  # the softmax's weights are the target's word vectors; what it reads is projected from H to E
+    lexicon: str = "none"  # word translation probabilities in the softmax: `none`, as a `bias`, or in a `mixture`
 
     @property
     def annotation(self) -> int:
@@ -77,6 +78,7 @@ class Training:
     warmup: int = 0  # updates over which the step size rises from 0 to what `schedule` says
     bpe_dropout: float = 0.0  # share of the merges of pieces that each epoch of training leaves out
     rdrop: float = 0.0  # weight of how far two passes with different dropout are apart; each batch passes twice
+    guidance: float = 0.0  # weight of attention's cross-entropy with links; falls to 0 over half of all updates
 
 
 _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "warmup", "neighbours", "fertility", "seed"}
@@ -89,6 +91,7 @@ CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "output": ("tanh", "state"),
     "feed": ("none", "output", "context"),
     "granularity": ("word", "fine"),
+    "lexicon": ("none", "bias", "mixture"),
 }
 
 Settings = TypeVar("Settings", Architecture, Training)
@@ -108,7 +111,7 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
     architecture = _replace(architecture, {name: values[name] for name in values if name in parts})
     check(architecture)
     training = _replace(training, {name: values[name] for name in values if name not in parts})
-    check_training(training)
+    check_training(architecture, training)
     return architecture, training
 
 
@@ -118,8 +121,12 @@ def check(architecture: Architecture) -> None:
     attends, first = a.wiring != "none", a.wiring == "attend-first"
     additive, bidirectional = a.score == "additive", a.encoder == "bidirectional"
     parts = a.terms or a.objectives or a.window != "global" or a.granularity != "word" or not additive
+    parts = parts or a.lexicon != "none"
     rules = (
-        (attends or not parts, "wiring 'none' has no attention for scores, terms, objectives, windows or granularity"),
+        (
+            attends or not parts,
+            "wiring 'none' has no attention for scores, terms, objectives, windows, granularity or lexicon",
+        ),
         (additive or not a.terms, f"terms are added inside the additive score, not inside {a.score!r}"),
         (additive or a.granularity == "word", "granularity 'fine' needs the additive score"),
         (
@@ -140,12 +147,14 @@ def check(architecture: Architecture) -> None:
             raise InputError(reason)
 
 
-def check_training(training: Training) -> None:
+def check_training(architecture: Architecture, training: Training) -> None:
     """Refuse settings of training that do not go together, with the reason."""
     if training.bpe_dropout and not training.bpe:
         raise InputError("bpe_dropout leaves out merges of pieces: it needs bpe")
     if training.rdrop and not (training.dropout or training.word_dropout):
         raise InputError("rdrop compares passes with different dropout: it needs dropout or word_dropout")
+    if training.rdrop and (training.guidance or architecture.lexicon != "none"):
+        raise InputError("rdrop compares what the softmax says alone: it goes without lexicon and guidance")
 
 
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:

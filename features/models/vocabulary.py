@@ -4,6 +4,7 @@ import collections
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from features.models.settings import Training
 from features.models.subwords import Subwords, learn
@@ -12,6 +13,7 @@ from moses_io.streams import check_plain, numbered_lines, open_output
 from moses_io.text import decode, encode
 
 PADDING, UNKNOWN, BEGIN, END = range(4)
+Unit = TypeVar("Unit")
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
@@ -34,8 +36,12 @@ class Vocabulary:
 
         Pieces are cut at random with `dropout`, see `Subwords.cut_at_random`.
         """
-        units = _pieces(tokens, self._subwords, dropout) if self._subwords else tokens
-        return [self._numbers.get(unit, UNKNOWN) for unit in units]
+        return flat(self.cut(tokens, dropout))
+
+    def cut(self, tokens: Iterable[str], dropout: float = 0.0) -> list[list[int]]:
+        """Return what `encode` does, a list for each token."""
+        units = (_pieces(token, self._subwords, dropout) for token in tokens)
+        return [[self._numbers.get(unit, UNKNOWN) for unit in each] for each in units]
 
     def save(self, folder: Path, side: str) -> None:
         """Write `SIDE.vocabulary`, a line a word, without the special ones, and `SIDE.bpe` if there are pieces."""
@@ -50,7 +56,7 @@ def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> 
     """Keep the most frequent words, equals in the order of their bytes; of pieces, all that occur, or may by chance."""
     if training.bpe:
         subwords = learn(sentences, training.bpe)
-        cut = (_pieces(tokens, subwords) for tokens in sentences)
+        cut = (flat(_pieces(token, subwords) for token in tokens) for tokens in sentences)
         by_chance = [subwords.pieces] if training.bpe_dropout else []
         return Vocabulary(_frequent(chain(cut, by_chance), 1, 0), subwords)
     return Vocabulary(_frequent(sentences, training.frequency, training.words))
@@ -99,10 +105,15 @@ def _may_be_kept(word: str) -> bool:
     return word not in SPECIAL and word != "" and " " not in word and "\r" not in word
 
 
-def _pieces(tokens: Iterable[str], subwords: Subwords, dropout: float = 0.0) -> list[str]:
-    if dropout:
-        return [piece for token in tokens for piece in subwords.cut_at_random(token, dropout)]
-    return [piece for token in tokens for piece in subwords.cut(token)]
+def flat(parts: Iterable[Sequence[Unit]]) -> list[Unit]:
+    """Join lists into one."""
+    return list(chain.from_iterable(parts))
+
+
+def _pieces(token: str, subwords: Subwords | None, dropout: float = 0.0) -> list[str]:
+    if subwords is None:
+        return [token]
+    return subwords.cut_at_random(token, dropout) if dropout else subwords.cut(token)
 
 
 def _frequent(sentences: Iterable[Sequence[str]], frequency: int, size: int) -> list[str]:

@@ -11,6 +11,9 @@ from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture
 from moses_io.errors import InputError
 
+_TYPES = {torch.float32: "F32", torch.int32: "I32"}
+"""Types of tensors as safetensors names them: weights, and tables of words."""
+
 
 def outline(architecture: Architecture, source_size: int, target_size: int) -> dict[str, Tensor]:
     """Return the weights of a network by name, with shapes and nothing in them, which takes no memory."""
@@ -27,6 +30,7 @@ def load_network(path: Path, architecture: Architecture, source_size: int, targe
     try:
         reason = _difference(path, outline(architecture, source_size, target_size))
         tensors = safetensors.torch.load_file(path) if not reason else {}
+        reason = reason or _no_words(tensors, target_size)
     except (safetensors.SafetensorError, OSError) as error:
         reason = str(error).splitlines()[0]
     if reason:
@@ -37,7 +41,7 @@ def load_network(path: Path, architecture: Architecture, source_size: int, targe
 
 
 def _difference(path: Path, expected: Mapping[str, Tensor]) -> str:
-    """Say what of the names and shapes in the head of a file is not as expected; nothing if all is."""
+    """Say what of the names, types and shapes in the head of a file is not as expected; nothing if all is."""
     with safetensors.safe_open(path, "pt") as stream:
         slices = {name: stream.get_slice(name) for name in stream.keys()}  # noqa: SIM118
         shapes = {name: f"{each.get_dtype()} {list(each.get_shape())}" for name, each in slices.items()}
@@ -46,7 +50,15 @@ def _difference(path: Path, expected: Mapping[str, Tensor]) -> str:
             return f"unknown tensor {name!r}"
         if name not in shapes:
             return f"no tensor {name!r}"
-        shape = f"F32 {list(expected[name].shape)}"
+        shape = f"{_TYPES[expected[name].dtype]} {list(expected[name].shape)}"
         if shapes[name] != shape:
             return f"tensor {name!r} is {shapes[name]}, expected {shape}"
+    return ""
+
+
+def _no_words(tensors: Mapping[str, Tensor], target_size: int) -> str:
+    """Say which table of target words has a number that is none; nothing if all are."""
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.int32 and not ((tensor >= 0) & (tensor < target_size)).all():
+            return f"tensor {name!r} has a number that is no word's"
     return ""

@@ -117,7 +117,7 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
         "right-to-left": entry.request.right_to_left,
         "settings": [asdict(part) for part in entry.request.settle()],
     }
-    inputs = (experiment.train.source, experiment.train.target, dev.source, dev.target, *([start] if start else []))
+    inputs = (*experiment.train.files, *dev.files, *([start] if start else []))
     train = partial(train_model, entry.request, files, device=device, start=start, resume=True)
     action = partial(make_or_go_on, folder, inputs, settings, train)
     return Stage(f"train {name}", inputs, settings, (folder,), action, apart=True)

@@ -85,7 +85,7 @@ class Experiment:
     def files(self) -> list[str]:
         """The files that it reads."""
         lists = [path for part in self.sets.values() for path in part.files]
-        return [self.train.source, self.train.target, *lists, self.start]
+        return [*self.train.files, *lists, self.start]
 
     def result(self, name: str) -> str:
         """Return the path of a file or folder that it makes."""
@@ -124,12 +124,13 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     if "models" not in values and "features" not in values:
         return _with_recipe(values, folder)
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
-    models = {name: _model(entry, f"models.{name}") for name, entry in entries.items()}
+    train = _corpus(as_table(values.get("train", {}), "train"), folder)
+    models = {name: _model(entry, f"models.{name}", train) for name, entry in entries.items()}
     features = _features(as_table(values.get("features", {}), "features"), groups, models, folder)
     starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
     models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(
-        train=_corpus(as_table(values.get("train", {}), "train"), folder),
+        train=train,
         dev=read_set(values.get("dev", {}), "dev", folder),
         choose=read_set(values[CHOOSE], CHOOSE, folder) if CHOOSE in values else None,
         tests=read_tests(values.get("test", []), folder),
@@ -172,7 +173,7 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
         return TuningEntry(tuning, caution, Filters(filters), confidence=expected)
 
 
-def _model(entry: Any, place: str) -> ModelEntry:
+def _model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
     if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
         raise InputError(f"{place}: expected a table with a preset")
     settings = dict(entry)
@@ -185,6 +186,7 @@ def _model(entry: Any, place: str) -> ModelEntry:
     request = TrainingRequest(preset, **switches, settings=settings)
     with at(f"{place}: "):
         request.check(start)
+        request.check_corpus(train)
     return ModelEntry(request, start)
 
 
@@ -254,6 +256,6 @@ def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
 
 
 def _corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
-    check_keys(table, ("source", "target"), "train.")
-    source, target = (str(folder / path_of(table, key, "train.")) for key in ("source", "target"))
-    return ParallelFiles(source=source, target=target)
+    check_keys(table, ("source", "target", "alignment"), "train.")
+    keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
+    return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))

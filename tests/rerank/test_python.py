@@ -171,10 +171,12 @@ def test_training_is_that_of_the_command(
 ) -> None:
     sizes = {"embedding": 4, "hidden": 4, "attention": 4, "epochs": 1, "frequency": 1}
     texts = ("--source", "de", "--target", "en", "--dev-source", "de", "--dev-target", "en")
-    settings = [f"{name}={value}" for name, value in sizes.items()]
+    settings = [f"{name}={value}" for name, value in (sizes | {"lexicon": "bias"}).items()]
+    Path("gdfa").write_text("0-0\n" * Path("de").read_text().count("\n"))
+    texts = (*texts, "--alignments", "gdfa")
     assert command("train", "--preset", "cohn-align-sym", *texts, "--set", *settings, "--output", "by-hand")[0] == 0
-    paths = {"source": "de", "target": Path("en"), "dev_source": "de", "dev_target": "en"}
-    model = train("cohn-align-sym", **paths, folder=folder / "model", **sizes)  # type: ignore[arg-type]
+    paths = {"source": "de", "target": Path("en"), "dev_source": "de", "dev_target": "en", "alignments": Path("gdfa")}
+    model = train("cohn-align-sym", **paths, folder=folder / "model", lexicon="bias", **sizes)  # type: ignore[arg-type]
     assert model.folders == (folder / "model" / "forward", folder / "model" / "backward")
     for each in model.folders:
         assert (each / "model.safetensors").read_bytes() == Path("by-hand", each.name, "model.safetensors").read_bytes()

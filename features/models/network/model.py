@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from features.models.network.decoder import Decoded
 from features.models.network.encoder import Annotations
+from features.models.network.lexicon import Lexical, Lexicon
 from features.models.network.softmax import Softmax, TiedSoftmax
 from features.models.network.source import Source
 from features.models.settings import Architecture
@@ -96,6 +97,8 @@ class EncoderDecoder(nn.Module):
             if architecture.tie
             else Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
         )
+        kind = architecture.lexicon
+        self.lexicon = Lexicon(source_size, mixes=kind == "mixture") if kind != "none" else None
         objectives = {name: find("objectives", name)(architecture) for name in architecture.objectives}
         self.objectives = nn.ModuleDict(objectives)
         self.sentinels, self.annotation = architecture.sentinels, architecture.annotation
@@ -113,7 +116,8 @@ class EncoderDecoder(nn.Module):
         bias = annotations.states.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
         length = source_length.to(bias.dtype)
         states, keys = self.decoder.values(annotations.states), self.decoder.keys(annotations, length)
-        return Source(states=states, keys=keys, bias=bias, source_length=length, last=annotations.last, gate=gate)
+        encoded = Source(states=states, keys=keys, bias=bias, source_length=length, last=annotations.last, gate=gate)
+        return encoded._replace(lexicon=self.lexicon.look_up(source)) if self.lexicon else encoded
 
     def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) mean and variance of the attention that words should get, by the global fertility of the model."""
@@ -142,6 +146,11 @@ class EncoderDecoder(nn.Module):
         outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)  # (J, B, H), (J, B, S)
         return Decoded(outputs=outputs, rows=rows * (target[:, 1:].t() != PADDING).unsqueeze(-1))  # rows (J, B, S)
 
+    def lexical(self, source: Source, rows: Tensor) -> Lexical | None:
+        """Return what the lexicon says at steps that attend by rows (B, S) or (J, B, S), if the model has one."""
+        known: Lexical | None = self.lexicon(source, rows) if self.lexicon else None
+        return known
+
     def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0, rdrop: float = 0.0) -> Objective:
         """Return what training looks at, of sources (B, S) and targets (B, J+1).
 
@@ -154,7 +163,7 @@ class EncoderDecoder(nn.Module):
         encoded = self.encode(source)
         outputs, rows = self.decode(encoded, target)
         words = target[:, 1:].t()  # (J, B)
-        loss, plain = self.softmax.loss(outputs, words, smoothing)
+        loss, plain = self.softmax.loss(outputs, words, smoothing, self.lexical(encoded, rows))
         if rdrop:
             first, second = outputs.chunk(2, dim=1)  # (J, B, H) both
             loss = loss + rdrop / 2 * self.softmax.divergence(first, second, words[:, : first.shape[1]])
@@ -167,7 +176,8 @@ class EncoderDecoder(nn.Module):
         """Score targets (B, J+1) against encoded sources with as many rows."""
         outputs, rows = self.decode(source, target)
         words = target[:, 1:].t()  # (J, B)
-        log_probs = (self.softmax.log_probs(outputs, words) * (words != PADDING)).t()  # (B, J)
+        lexical = self.lexical(source, rows)
+        log_probs = (self.softmax.log_probs(outputs, words, lexical) * (words != PADDING)).t()  # (B, J)
         unknown, attention = (words == UNKNOWN).t(), rows.transpose(0, 1)  # (B, J), (B, J, S)
         return TokenScores(log_probs=log_probs, unknown=unknown, attention=attention, source_mask=source.source_mask)
 

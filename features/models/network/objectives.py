@@ -15,6 +15,8 @@ from features.models.settings import Architecture
 SMALLEST_VARIANCE = 0.1
 """A density can exceed 1, so that a variance without floor would be rewarded for going to 0."""
 
+SMALLEST_ATTENTION = 1e-6
+
 
 class GlobalFertility(nn.Module):
     """sum_i log N(f_i; mu(e_i), sigma²(e_i)), f_i = sum_j alpha[j, i], over source words (Cohn et al. 2016, 3.3).
@@ -54,6 +56,24 @@ class Coverage(nn.Module):
     def forward(self, source: Source, rows: Tensor) -> Tensor:
         """(B,)."""
         return -((1 - rows.sum(dim=0)).square() * source.source_mask).sum(dim=1)  # (B,)
+
+
+def guidance(rows: Tensor, places: Tensor, shares: Tensor) -> Tensor:
+    """Cross-entropy of attention with the links of target words: -sum_j 1/|L_j| sum_{i in L_j} log alpha[j, i].
+
+    Guided alignment of Chen et al. 2016 (eq. 4). Here it is a sum over target tokens, as -log p is, not their mean;
+    tokens without links are left out, and attention counts as `SMALLEST_ATTENTION` at least, since windows may never
+    come to a link.
+
+    Args:
+        rows: (J, B, S) attention; where fine, its mean over the dimensions.
+        places: (3, L) row, sentence and position of each link.
+        shares: (L,) one by the number of links of the same target token.
+
+    Returns:
+        () in nats.
+    """
+    return -(shares * rows[places.unbind(0)].clamp(min=SMALLEST_ATTENTION).log()).sum()
 
 
 def trace(forward: Tensor, backward: Tensor) -> Tensor:

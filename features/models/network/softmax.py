@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from features.arrays import Integers
 from features.models.network.cells import product
+from features.models.network.lexicon import Lexical, mix, mixed_log_probs
 from features.models.vocabulary import PADDING
 
 BLOCK = 256
@@ -31,16 +32,18 @@ class Softmax(nn.Linear):
         """Return what the weights are multiplied with, of outputs (…, H): they themselves."""
         return outputs
 
-    def loss(self, outputs: Tensor, words: Tensor, smoothing: float = 0.0) -> Losses:
+    def loss(self, outputs: Tensor, words: Tensor, smoothing: float = 0.0, lexical: Lexical | None = None) -> Losses:
         """Return the losses over all rows (…, H) but those where a word (…) is padding.
 
         With label smoothing, the loss wants a share of the probability of all words alike (Szegedy et al. 2016).
+        What a lexicon says is of all rows, flattened.
         Reckoned in the precision of the weights, also under autocast.
         """
         mask = words != PADDING
         rows = outputs[mask].to(self.weight.dtype)  # (N, H)
         with torch.autocast(rows.device.type, enabled=False):
-            losses = _Loss.apply(self.project(rows), self.weight, self.bias, words[mask], smoothing)  # type: ignore[no-untyped-call]
+            known = lexical.rows(mask.flatten()) if lexical else ()
+            losses = _Loss.apply(self.project(rows), self.weight, self.bias, words[mask], smoothing, *known)  # type: ignore[no-untyped-call]
         return Losses(*losses)
 
     def divergence(self, outputs: Tensor, others: Tensor, words: Tensor) -> Tensor:
@@ -56,22 +59,28 @@ class Softmax(nn.Linear):
             total: Tensor = _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
         return total
 
-    def log_probs(self, outputs: Tensor, words: Tensor) -> Tensor:
-        """(…) natural log of p(word), from outputs (…, H) and words (…)."""
+    def log_probs(self, outputs: Tensor, words: Tensor, lexical: Lexical | None = None) -> Tensor:
+        """(…) natural log of p(word), from outputs (…, H) and words (…); what a lexicon says is of all, flattened."""
         rows = np.arange(words.numel())  # (N,)
-        return self.chosen(outputs.flatten(0, -2), rows, words.flatten()).view(words.shape)  # (…)
+        return self.chosen(outputs.flatten(0, -2), rows, words.flatten(), lexical).view(words.shape)  # (…)
 
-    def chosen(self, outputs: Tensor, rows: Integers, words: Tensor) -> Tensor:
+    def chosen(self, outputs: Tensor, rows: Integers, words: Tensor, lexical: Lexical | None = None) -> Tensor:
         """(M,) natural log of p(words[m]) at output rows[m] of (N, H); `rows` ascend, and a row may have many words."""
         parts = []
         for block in _blocks(len(outputs)):
             first, last = np.searchsorted(rows, (block.start, block.stop))
             logits = product(self.weight, self.project(outputs[block]), self.bias)  # (V, N)
+            known = lexical.columns(block) if lexical else None
+            if known and not known.mixes:
+                logits.scatter_add_(0, known.words, known.values)  # (V, N)
             places = torch.from_numpy(rows[first:last] - block.start).to(words.device)  # (M,)
             at_words = logits[words[first:last], places]  # (M,)
             highest = logits.amax(dim=0)  # (N,)
             log_norm = logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,) in half the time of logsumexp
-            parts.append(at_words - log_norm[places])  # (M,)
+            log_probs = at_words - log_norm[places]  # (M,)
+            if known and known.mixes:
+                log_probs = mixed_log_probs(known, places, words[first:last], log_probs)
+            parts.append(log_probs)
         return torch.cat(parts)  # (M,)
 
 
@@ -107,32 +116,29 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+        ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, *lexical: Any
     ) -> tuple[Tensor, Tensor]:
-        """Return loss and sum of -log p; keep the gradients if they will be asked for."""
-        learns = ctx.needs_input_grad[0]
+        """Return loss and sum of -log p; keep the gradients if they will be asked for.
+
+        `lexical` are the fields of a `Lexical`, or nothing.
+        """
+        learns, known = ctx.needs_input_grad[0], Lexical(*lexical) if lexical else None
         plain, spread = outputs.new_zeros(()), outputs.new_zeros(())
         gradients = [torch.empty_like(outputs), torch.zeros_like(weight)] if learns else []
-        if learns and bias is not None:
-            gradients.append(torch.zeros_like(bias))
+        gradients += [torch.zeros_like(each) for each in (bias, *lexical[:1]) if each is not None and learns]
         for block in _blocks(len(outputs)):
-            logits, words = product(weight, outputs[block], bias), targets[None, block]  # (V, N), (1, N)
-            highest = logits.amax(dim=0, keepdim=True)  # (1, N)
-            at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0  # () both
-            slope = logits.sub_(highest).exp_()
-            norm = slope.sum(dim=0, keepdim=True)  # (1, N)
-            log_norm = norm.log().sum() + highest.sum()  # ()
-            plain += log_norm - at_words
-            spread += log_norm - mean
+            logits = product(weight, outputs[block], bias)  # (V, N)
+            part = _measure(logits, targets[None, block], smoothing, learns, known.columns(block) if known else None)
+            plain += part.plain
+            spread += part.spread
             if learns:
-                slope.div_(norm)
-                slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))  # (V, N)
-                if smoothing:
-                    slope -= smoothing / len(slope)
-                torch.mm(slope.t(), weight, out=gradients[0][block])  # (N, H)
-                gradients[1].addmm_(slope, outputs[block])  # (V, H)
+                torch.mm(part.slope.t(), weight, out=gradients[0][block])  # (N, H)
+                gradients[1].addmm_(part.slope, outputs[block])  # (V, H)
                 if bias is not None:
-                    gradients[2] += slope.sum(dim=1)  # (V,)
+                    gradients[2] += part.slope.sum(dim=1)  # (V,)
+                if known:
+                    gradients[-1][block] = part.of_values.t()  # (N, U)
+        ctx.has_bias, ctx.lexical = bias is not None, len(lexical)
         ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(plain)
         return (1 - smoothing) * plain + smoothing * spread, plain
@@ -140,8 +146,44 @@ class _Loss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients."""
-        outputs, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
-        return outputs, weight, bias[0] if bias else None, None, None
+        outputs, weight, *others = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
+        bias, values = others[0] if ctx.has_bias else None, others[-1:] if ctx.lexical else []
+        return outputs, weight, bias, None, None, *values, *[None] * (ctx.lexical - 1)
+
+
+class _Part(NamedTuple):
+    """What a block of rows says."""
+
+    plain: Tensor  # () sum of -log p of the words
+    spread: Tensor  # () sum over rows of the mean of -log p of all words, if there is smoothing
+    slope: Tensor  # (V, N) of the loss by the logits, if it learns
+    of_values: Tensor  # (U, N) of the loss by what the lexicon says, if it learns and has one; else empty
+
+
+def _measure(logits: Tensor, words: Tensor, smoothing: float, learns: bool, lexical: Lexical | None) -> _Part:
+    """Return loss and slopes of logits (V, N), which are used up, and words (1, N); `lexical` is (U, N)."""
+    if lexical and not lexical.mixes:
+        logits.scatter_add_(0, lexical.words, lexical.values)  # (V, N)
+    highest = logits.amax(dim=0, keepdim=True)  # (1, N)
+    at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0  # () both
+    known = logits.gather(0, lexical.words) - highest if lexical and lexical.mixes else None  # (U, N)
+    slope = logits.sub_(highest).exp_()
+    norm = slope.sum(dim=0, keepdim=True)  # (1, N)
+    log_norm = norm.log().sum() + highest.sum()  # ()
+    mixed = mix(lexical, known - norm.log(), words, smoothing, len(slope)) if lexical and known is not None else None
+    if mixed:
+        at_words, mean = at_words + mixed.at_words, mean + mixed.mean
+    if learns:
+        slope.div_(norm)
+        if mixed:
+            slope.mul_(mixed.left)
+        slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))  # (V, N)
+        if smoothing:
+            slope -= smoothing / len(slope)
+        if mixed and lexical:
+            slope.scatter_add_(0, lexical.words, mixed.taken)  # (V, N)
+    of_values = mixed.slope if mixed else slope.gather(0, lexical.words) if lexical else slope[:0]  # (U, N)
+    return _Part(plain=log_norm - at_words, spread=log_norm - mean, slope=slope, of_values=of_values)
 
 
 class _Divergence(torch.autograd.Function):

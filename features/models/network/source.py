@@ -53,6 +53,7 @@ class Source(NamedTuple):
     last: tuple[Layer, ...]  # what the decoder's first state is made of
     gate: tuple[Tensor, ...]  # (B, E) mask on the target's word vectors; empty unless the model is contextual
     counts: tuple[int, ...] = ()  # rows that share each annotation, one after the other; empty if each has its own
+    lexicon: tuple[Tensor, ...] = ()  # what `Lexicon.look_up` returns, shared as annotations are; empty without lexicon
 
     def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
         """Return the source for queries that share it: `rows` ascend, and `counts` says how often each occurs.
@@ -63,28 +64,34 @@ class Source(NamedTuple):
         if self.states.is_cuda:
             return gather(self._replace(last=()), rows)
         copies = _views if len(counts) == 1 else gather
-        keys, bias, length, gate = copies((self.keys, self.bias, self.source_length, self.gate), rows)
-        return self._replace(keys=keys, bias=bias, source_length=length, last=(), gate=gate, counts=counts)
+        own = (self.keys, self.bias, self.source_length, self.gate, self.lexicon[1:])
+        keys, bias, length, gate, words = copies(own, rows)
+        shared = self._replace(keys=keys, bias=bias, source_length=length, last=(), gate=gate, counts=counts)
+        return shared._replace(lexicon=(*self.lexicon[:1], *words))
 
     def context(self, weights: Tensor) -> Tensor:
-        """(B, K) annotations summed by weights (B, S), or (B, S, K) for a weight in each dimension.
+        """(B, K) annotations summed by weights (B, S), or (B, S, K) for a weight in each dimension."""
+        return self.summed(weights, self.states)
 
-        Where annotations are shared, laid out by columns as `cells.columns` does:
+    def summed(self, weights: Tensor, states: Tensor) -> Tensor:
+        """(B, K) sums of states (B, S, K) by weights (B, S), or (B, S, K) for a weight in each dimension.
+
+        Where states are shared, laid out by columns as `cells.columns` does:
 
             weights of the rows of source   0 0 0 | 1 | 2 2     counts (3, 1, 2)
             times states of source          0     | 1 | 2
         """
         if not self.counts:
-            return _weighted(weights, self.states)
-        context = weights.new_empty(self.states.shape[2], len(weights))  # (K, B)
+            return _weighted(weights, states)
+        sums = weights.new_empty(states.shape[2], len(weights))  # (K, B)
         counts = list(self.counts)
-        parts, places = torch.split(weights, counts), torch.split(context, counts, dim=1)  # (count, S), (K, count)
-        for part, states, place in zip(parts, self.states.unbind(0), places, strict=True):  # states (S, K)
+        parts, places = torch.split(weights, counts), torch.split(sums, counts, dim=1)  # (count, S), (K, count)
+        for part, own, place in zip(parts, states.unbind(0), places, strict=True):  # own (S, K)
             if weights.dim() == 3:
-                place.copy_(_weighted(part, states).t())  # (K, count)
+                place.copy_(_weighted(part, own).t())  # (K, count)
             else:
-                torch.mm(states.t(), part.t(), out=place)  # (K, count)
-        return context.t()  # (B, K)
+                torch.mm(own.t(), part.t(), out=place)  # (K, count)
+        return sums.t()  # (B, K)
 
     @property
     def source_mask(self) -> Tensor:

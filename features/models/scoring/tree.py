@@ -18,6 +18,7 @@ from features.feature import Sentence, Steps
 from features.models.batches import pad
 from features.models.folder import Model
 from features.models.network.decoder import State
+from features.models.network.lexicon import ENTRIES
 from features.models.network.softmax import BLOCK
 from features.models.network.source import gather, join, put
 from features.models.scoring.alone import encode_target, fertility, mean_log
@@ -103,7 +104,8 @@ class _Walk:
         step_input = decoder.step_input(self._network.embed(_on(device, level.words), source))  # (N, E)
         step, state = decoder.step(step_input, gather(self._state, _on(device, level.parents)), source)
         outputs = decoder.output(step, step_input.vectors)  # (N, H)
-        log_probs = self._network.softmax.chosen(outputs, level.nodes, _on(device, level.next_words))
+        lexical = self._network.lexical(source, step.row)
+        log_probs = self._network.softmax.chosen(outputs, level.nodes, _on(device, level.next_words), lexical)
         return state, log_probs, step.row
 
 
@@ -116,4 +118,5 @@ def _bytes_of_node(architecture: Architecture, positions: int) -> int:
     a = architecture
     attended = 3 * a.attention + (3 * a.annotation if a.granularity == "fine" else 0)
     remembered = 10 * a.memory if "memory" in a.terms else 0
-    return 4 * (positions * (attended + remembered) + 20 * a.hidden * a.layers)
+    known = 3 * ENTRIES if a.lexicon != "none" else 0
+    return 4 * (positions * (attended + remembered + known) + 20 * a.hidden * a.layers)

@@ -15,6 +15,7 @@ from torch import Tensor
 from features.models.folder import digest_of
 from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner, TokenPair
+from moses_io.alignment import Alignment
 from moses_io.errors import InputError
 from moses_io.streams import check_plain, open_output
 
@@ -40,6 +41,7 @@ class Run:
     settings: Training
     learners: list[Learner]  # one, or the forward and the backward one
     pairs: Sequence[TokenPair]  # tokens to train on, in the direction of the first learner
+    links: Sequence[Alignment]  # of each pair, in the same direction; empty if the corpus has no alignment
     corpus: list[EncodedCorpus]  # in numbers, for each learner, pair n of all being the same
     dev: list[EncodedCorpus]  # the same, for early stopping
     optimizer: torch.optim.Optimizer  # over the weights of all learners

@@ -12,7 +12,9 @@ import torch
 from features.models.batches import CELLS, EncodedPair, bucketed, pad
 from features.models.config import METRICS, ModelConfig
 from features.models.network.model import EncoderDecoder, Objective
-from features.models.vocabulary import Vocabulary
+from features.models.training.links import spread
+from features.models.vocabulary import Vocabulary, flat
+from moses_io.alignment import Alignment, turned
 from moses_io.streams import open_output
 
 TokenPair = tuple[list[str], list[str]]
@@ -52,26 +54,36 @@ class EncodedCorpus:
 
     pairs: list[EncodedPair]  # in the direction of the network
     target_lengths: list[int]  # tokens of each target before they were cut into pieces, and one for `</s>`
+    links: list[Alignment]  # of the numbers of each pair, without sentinels; empty if the corpus has no alignment
 
     def tokens(self, numbers: Sequence[int]) -> int:
         """Return the target's tokens of some pairs, `</s>` included."""
         return sum(len(self.pairs[number][1]) + 1 for number in numbers)
 
 
-def encode(pairs: Sequence[TokenPair], learners: Sequence[Learner], dropout: float = 0.0) -> list[EncodedCorpus]:
-    """Turn token pairs into numbers for each learner, the second of which reads the same the other way round.
+def encode(
+    pairs: Sequence[TokenPair], learners: Sequence[Learner], links: Sequence[Alignment] = (), dropout: float = 0.0
+) -> list[EncodedCorpus]:
+    """Turn token pairs, and the links of each if they are known, into numbers for each learner.
 
-    A right-to-left model has its targets reversed. Words are cut at random with `dropout`, see `Vocabulary.encode`.
+    The second learner reads the same the other way round. A right-to-left model has its targets reversed. Words are cut
+    at random with `dropout`, see `Vocabulary.encode`.
     """
     first = learners[0]
-    numbers = [(first.source.encode(left, dropout), first.target.encode(right, dropout)) for left, right in pairs]
-    lengths = [(len(left) + 1, len(right) + 1) for left, right in pairs]
+    cut = [(first.source.cut(left, dropout), first.target.cut(right, dropout)) for left, right in pairs]
     corpora = []
     for learner, way in zip(learners, (1, -1), strict=False):
-        step = -1 if learner.config.right_to_left else 1
-        sides = (pair[::way] for pair in numbers)
-        encoded = [(source, target[::step]) for source, target in sides]
-        corpora.append(EncodedCorpus(pairs=encoded, target_lengths=[pair[::way][1] for pair in lengths]))
+        mirrored = learner.config.right_to_left
+        sides = [pair[::way] for pair in cut]
+        sizes = ([len(pieces) for pieces in side] for pair in sides for side in pair)
+        known = links if way == 1 else [turned(each) for each in links]
+        corpora.append(
+            EncodedCorpus(
+                pairs=[(flat(source), flat(target)[:: -1 if mirrored else 1]) for source, target in sides],
+                target_lengths=[len(target) + 1 for _, target in sides],
+                links=[spread(each, next(sizes), next(sizes), mirrored) for each in known],
+            )
+        )
     return corpora
 
 

@@ -8,15 +8,18 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from features.models.batches import bucketed
 from features.models.config import CHECKPOINT
 from features.models.device import within_memory
 from features.models.folder import held, remove_leftovers, save_weights
-from features.models.network.objectives import trace
+from features.models.network.model import Objective
+from features.models.network.objectives import guidance, trace
 from features.models.subwords import seeded
 from features.models.training.checkpoint import Run, save, weights_of
 from features.models.training.learner import encode, loss_of, perplexity
+from features.models.training.links import row_links
 from features.models.training.optimizers import step_size
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
 from features.progress import Bar, note, progress_bar
@@ -82,7 +85,7 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     settings, progress, started = run.settings, run.progress, time.monotonic()
     progress.epoch += 1
     if settings.bpe_dropout:
-        cut = partial(encode, run.pairs, run.learners, settings.bpe_dropout)
+        cut = partial(encode, run.pairs, run.learners, run.links, settings.bpe_dropout)
         run.corpus = seeded(cut, run.rng.getrandbits(31))
     batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
     loss, tokens, length, rate = 0.0, 0, 0, settings.rate
@@ -108,6 +111,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     """
     tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
     share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
+    weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
     total = 0.0
     run.optimizer.zero_grad()
     for batch in batches:
@@ -117,6 +121,8 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
         ]
         loss = torch.stack([outcome.loss for outcome in outcomes]).sum()  # ()
         gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()  # ()
+        if weight > 0:
+            gain = gain - weight * _guidance(run, batch, outcomes)
         if len(outcomes) > 1:
             gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
@@ -127,6 +133,15 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     run.optimizer.step()
     run.progress.updates += 1
     return total, tokens
+
+
+def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> Tensor:
+    """() cross-entropy of the attention of all learners with the links of a batch."""
+    total = outcomes[0].bonus.new_zeros(())
+    for learner, corpus, outcome in zip(run.learners, run.corpus, outcomes, strict=True):
+        links = [corpus.links[number] for number in batch]
+        total = total + guidance(outcome.rows, *row_links(links, learner.config.architecture, run.device))
+    return total
 
 
 def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
@@ -164,8 +179,10 @@ def _try_average(run: Run) -> None:
         return
     for number, learner in enumerate(run.learners):
         recent = [weights[number] for weights in run.recent]
-        stacks = {name: torch.stack([weights[name] for weights in recent]) for name in recent[0]}  # (average, …) each
-        learner.network.load_state_dict({name: stack.mean(dim=0) for name, stack in stacks.items()})  # (…) each
+        names = [name for name, _ in learner.network.named_parameters()]
+        stacks = {name: torch.stack([weights[name] for weights in recent]) for name in names}  # (average, …) each
+        means = {name: stack.mean(dim=0) for name, stack in stacks.items()}  # (…) each
+        learner.network.load_state_dict(recent[-1] | means)
     joint = _measure(run)[0]
     better = joint < run.progress.best
     note(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")

@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from features.models.settings import Architecture, Training
 from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
 from features.models.training.learner import Learner, TokenPair, encode
+from features.models.training.links import lexicon_of
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.models.weights import outline
 from features.progress import note, warn
+from moses_io.alignment import Alignment
 from moses_io.errors import InputError, counted
 from moses_io.text import encode as encode_text
 
@@ -43,11 +46,12 @@ class Task:
     dev: Sequence[TokenPair]  # the same, to stop by
     folder: Path  # of the model, or of the folders `forward` and `backward` of a pair
     device: torch.device
+    links: Sequence[Alignment] = ()  # of each pair of the corpus; empty if it has no word alignment
 
     @cached_property
     def configs(self) -> list[ModelConfig]:
         """The models with the digest of the text."""
-        digest = _digest(self.corpus, self.dev)
+        digest = _digest(self.corpus, self.dev, self.links)
         return [dataclasses.replace(model, corpus=digest) for model in self.models]
 
     @property
@@ -63,7 +67,7 @@ class Task:
 
 def begin_run(task: Task, start: Path | None, resume: bool) -> Run:
     """Make a run at its beginning, and its folders; arguments and errors are those of `train`."""
-    pairs = _pairs_to_train_on(task)
+    pairs, links = _pairs_to_train_on(task)
     check_free(task.folder, resume)
     starts = _start_models(task, start)
     if starts:
@@ -73,16 +77,20 @@ def begin_run(task: Task, start: Path | None, resume: bool) -> Run:
     learners = _learners(task, vocabularies, starts)
     for learner in learners:
         create_folder(learner.folder, learner.config, learner.source, learner.target)
-    return _run(task, pairs, learners)
+    run = _run(task, pairs, links, learners)
+    for learner, corpus in zip(learners, run.corpus, strict=True):
+        if learner.network.lexicon and not starts:
+            learner.network.lexicon.fill(lexicon_of(corpus.pairs, corpus.links))
+    return run
 
 
 def resume_run(task: Task, checkpoint: Path) -> Run:
     """Make a run as the checkpoint left it, which holds all weights; its settings must be those of the task."""
-    pairs = _pairs_to_train_on(task)
+    pairs, links = _pairs_to_train_on(task)
     _check_same(task)
     pieces = task.settings.bpe > 0
     vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
-    run = _run(task, pairs, _learners(task, vocabularies, []))
+    run = _run(task, pairs, links, _learners(task, vocabularies, []))
     restore(run, checkpoint)
     return run
 
@@ -95,23 +103,27 @@ def is_finished(task: Task) -> bool:
     return True
 
 
-def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair]) -> str:
+def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair], links: Sequence[Alignment]) -> str:
     total = hashlib.sha256()
     for pairs in (corpus, dev):
         for source, target in pairs:
             total.update(encode_text("\t".join((" ".join(source), " ".join(target))) + "\n"))
         total.update(b"\n")
+    for alignment in links:
+        total.update(f"{sorted(alignment)}\n".encode())
     return total.hexdigest()[:12]
 
 
-def _pairs_to_train_on(task: Task) -> list[TokenPair]:
+def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
+    """Return the pairs that may be trained on, and the links of each if they are known."""
     settings = task.settings
     if settings.bfloat16 and task.device.type != "cuda":
         raise InputError("setting 'bfloat16' needs a GPU")
-    pairs = [pair for pair in task.corpus if min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length]
+    kept = [min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length for pair in task.corpus]
+    pairs, links = list(compress(task.corpus, kept)), list(compress(task.links, kept))
     if not pairs:
         raise InputError(f"no sentence pair to train on: each has an empty side or more than {settings.length} words")
-    return pairs
+    return pairs, links
 
 
 def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[Model]) -> list[Learner]:
@@ -138,10 +150,10 @@ def _check_memory(task: Task, sizes: list[int]) -> None:
         raise InputError(f"out of memory; {amounts}; lower {LARGE}")
 
 
-def _run(task: Task, pairs: Sequence[TokenPair], learners: list[Learner]) -> Run:
+def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], learners: list[Learner]) -> Run:
     _announce(task, len(pairs), learners)
     settings = task.settings
-    corpus, dev = (encode(side, learners) for side in (pairs, task.dev))
+    corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, ())))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     batches = len(bucketed(corpus[0].pairs, settings.batch, settings.tokens))
     planned = settings.epochs * math.ceil(batches / settings.accumulate)
@@ -149,6 +161,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], learners: list[Learner]) -> Run
         settings=settings,
         learners=learners,
         pairs=pairs,
+        links=links,
         corpus=corpus,
         dev=dev,
         optimizer=find("optimizer", settings.optimizer)(weights, lr=settings.rate),

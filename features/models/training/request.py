@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
+from moses_io.alignment import Alignment, read_alignments, turned
 from moses_io.errors import InputError
 from moses_io.text import read_lines, read_parallel, tokens
 
@@ -43,11 +44,22 @@ class TrainingRequest:
 
     def check(self, start: str) -> None:
         """Refuse what cannot be trained, as `settle` does; `start` is where it starts from, or nothing."""
-        architecture, _ = self.settle()
+        architecture, training = self.settle()
+        if training.guidance and architecture.wiring == "none":
+            raise InputError("setting 'guidance' needs a wiring with attention, not 'none'")
         if self.symmetric and architecture.wiring != "attend-first":
             raise InputError("the trace of both directions needs wiring 'attend-first', whose rows belong to the words")
         if find_preset(self.preset).pretrained and not start:
             raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
+
+    def check_corpus(self, corpus: "ParallelFiles") -> None:
+        """Refuse settings that need what the corpus lacks."""
+        _, training = self.settle()
+        if training.guidance and not corpus.alignment:
+            raise InputError(
+                "setting 'guidance' needs the word alignment of the corpus: name its file by --alignments, in an "
+                "experiment by train.alignment"
+            )
 
     def check_start(self, other: "TrainingRequest") -> None:
         """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""
@@ -77,10 +89,16 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class ParallelFiles:
-    """A text and its translation, one sentence a line."""
+    """A text and its translation, one sentence a line; `alignment` has the links of each pair, if they are known."""
 
     source: str
     target: str
+    alignment: str = ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that there are."""
+        return (self.source, self.target, *([self.alignment] if self.alignment else []))
 
 
 @dataclass(frozen=True)
@@ -99,8 +117,9 @@ def train_model(
     `start` is a folder of a trained model, or nothing; `resume` goes on with a training that was killed.
     """
     request.check(start)
+    request.check_corpus(files.corpus)
     architecture, training = request.settle()
-    corpus, dev = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
+    (corpus, links), (dev, _) = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
     from features.models.device import find_device
     from features.models.training.loop import train
     from features.models.training.preparation import Task
@@ -110,7 +129,7 @@ def train_model(
         ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
         for direction, partner in partners.items()
     ]
-    task = Task(models=models, corpus=corpus, dev=dev, folder=Path(output), device=find_device(device))
+    task = Task(models, corpus, dev, folder=Path(output), device=find_device(device), links=links)
     train(task, Path(start) if start else None, resume)
 
 
@@ -121,6 +140,10 @@ def best_perplexity(folder: Path) -> float:
     return min((epoch["dev_perplexity"] for epoch in epochs), default=math.inf)
 
 
-def _read(files: ParallelFiles, backward: bool) -> "list[TokenPair]":
+def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[Alignment]]":
+    """Return the pairs, and the links of each if they are known, the other way round for a backward model."""
     pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(files.source, files.target)]
-    return [(target, source) for source, target in pairs] if backward else pairs
+    links = read_alignments(files.alignment, pairs) if files.alignment else []
+    if backward:
+        return [(target, source) for source, target in pairs], [turned(each) for each in links]
+    return pairs, links

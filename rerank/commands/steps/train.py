@@ -22,6 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=whole_number, metavar="N", help="train N models a preset, into DIR/NAME-SEED")
     add("--source", required=True, metavar="FILE", help="source side, one tokenized sentence a line")
     add("--target", required=True, metavar="FILE", help="target side, the language of the n-best lists")
+    add(
+        "--alignments",
+        default="",
+        metavar="FILE",
+        help="links between the words of source and target, a line a pair, as in Moses' aligned.grow-diag-final-and",
+    )
     add("--dev-source", required=True, metavar="FILE", help="source side that decides when to stop")
     add("--dev-target", required=True, metavar="FILE", help="target side that decides when to stop")
     add("--output", required=True, metavar="DIR", help="folder to make")
@@ -43,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     settings = read_settings(arguments.set, "KEY=VALUE")
     files = TrainingFiles(
-        corpus=ParallelFiles(source=arguments.source, target=arguments.target),
+        corpus=ParallelFiles(arguments.source, arguments.target, alignment=arguments.alignments),
         dev=ParallelFiles(source=arguments.dev_source, target=arguments.dev_target),
     )
     several = "," in arguments.preset or arguments.seeds is not None

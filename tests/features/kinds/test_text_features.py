@@ -8,8 +8,9 @@ import pytest
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.kinds.lexical import SMALLEST, estimate, model1
+from features.kinds.lexical import NULL, SMALLEST, model1
 from features.request import FeatureRequest
+from features.translation_table import estimate
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
 
@@ -98,7 +99,7 @@ def test_lexical_tables_of_moses(tmp_path: Path) -> None:
 def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
     """A second, plain implementation agrees on das Haus / the house, das Buch / the book, ein Buch / a book."""
     pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
-    table = estimate([(left.split(" "), right.split(" ")) for left, right in pairs])
+    table = estimate([(left.split(" "), right.split(" ")) for left, right in pairs], NULL)
     slow: dict[tuple[str, str], float] = {}
     for _ in range(5):
         counts: dict[tuple[str, str], float] = {}

@@ -10,6 +10,7 @@ from features.models.network.model import EncoderDecoder
 from features.models.presets import PRESETS
 from features.models.settings import Architecture, Training, override
 from features.models.tables import TABLES
+from features.models.vocabulary import BEGIN, END
 
 SMALL = {"embedding": 4, "hidden": 5, "attention": 6, "memory": 3, "reach": 2, "positions": 4}
 STACKED = {"layers": 2, "encoder_layers": 2}
@@ -34,6 +35,11 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "fine-local-p": {"granularity": "fine", "window": "local-p", "sentinels": False},
     "tied": {"tie": True},
     "tied-encdec-contextual": {"tie": True, "wiring": "none", "softmax_bias": False, "contextual": True},
+    "lexicon": {"lexicon": "bias"},
+    "lexicon-after-fine": {"lexicon": "bias", "wiring": "attend-after", "granularity": "fine", "sentinels": False},
+    "lexicon-mixture": {"lexicon": "mixture"},
+    "lexicon-mixture-after": {"lexicon": "mixture", "wiring": "attend-after", "window": "local-m", "feed": "context"},
+    "lexicon-local-p": {"lexicon": "bias", "window": "local-p", "softmax_bias": False},
     "coverage": {"objectives": ["coverage", "fertility"], "fertility": 7, "encoder": "unidirectional"},
 }  # fmt: skip
 
@@ -58,6 +64,8 @@ def _several(value: Any) -> tuple[str, ...]:
 
 
 ARCHITECTURES = _architectures()
+TABLE = {BEGIN: {4: 0.7, 6: 0.2, BEGIN: 0.1}, 5: {4: 0.6, 1: 0.004, 7: 0.3}, 6: {4: 0.2, 8: 0.8}, 8: {END: 0.1, 9: 0.5}}
+"""What source words are translated as, by their numbers."""
 
 
 @pytest.fixture(params=ARCHITECTURES)
@@ -71,4 +79,6 @@ def network(architecture: Architecture) -> EncoderDecoder:
     network = EncoderDecoder(architecture, 10, 11).double().eval()
     for weight in network.parameters():
         torch.nn.init.normal_(weight, std=0.5)
+    if network.lexicon:
+        network.lexicon.fill(TABLE)
     return network

@@ -8,6 +8,7 @@ import pytest
 from features.models.training.request import TrainingRequest
 from features.request import parse_requests
 from moses_io.errors import InputError
+from rerank.experiment import chain
 from rerank.experiment.file import ModelEntry, read_experiment
 from rerank.experiment.sets import TAKEN, NbestFiles
 from rerank.tuning.settings import settle
@@ -125,6 +126,10 @@ def test_an_experiment_file(tmp_path: Path) -> None:
             "models.back: expected a table with a preset",
         ),
         ('{ source = "train.de", target = "train.en" }', "1", "train: expected a table, found 1"),
+        ('"train.en" }', '"train.en", alignment = 3 }', "train.alignment: expected a path, found 3"),
+        ("hidden = 64", "guidance = 1", "models.forward: setting 'guidance' needs the word alignment of the corpus"),
+        ("hidden = 64", "guidance = -1", "models.forward: setting 'guidance': -1 is out of range"),
+        ('"train.en" }', '"train.en", links = "x" }', "unknown key train.links"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message: str) -> None:
@@ -135,6 +140,16 @@ def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message
         read_experiment(str(path))
     assert str(caught.value).startswith(f"{path}: ")
     assert message in str(caught.value)
+
+
+def test_an_alignment_of_the_corpus_is_a_file_like_the_others(write: Write, tmp_path: Path) -> None:
+    text = ONE + EXPERIMENT[: EXPERIMENT.index("test = ")] + '[features]\n[models]\nm = { preset = "rnnsearch" }\n'
+    with_links = text.replace('"train.en" }', '"train.en", alignment = "gdfa.gz" }')
+    without, given = (read_experiment(str(write("e.toml", each))) for each in (text, with_links))
+    assert given.train.alignment == f"{tmp_path}/gdfa.gz"
+    assert set(given.files) - set(without.files) == {given.train.alignment}
+    inputs = [chain._train(each, "m", each.models["m"], "cpu").inputs for each in (without, given)]
+    assert set(inputs[1]) - set(inputs[0]) == {given.train.alignment}
 
 
 SETS = """

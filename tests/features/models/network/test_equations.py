@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from features.models.batches import pad
+from features.models.network.lexicon import Lexicon
 from features.models.network.model import EncoderDecoder
 from features.models.network.objectives import SMALLEST_VARIANCE, trace
 from features.models.presets import PRESETS, settle
@@ -140,6 +141,8 @@ class Slow:
                     u = np.tanh(self.linear("decoder.combine", np.concatenate([context, u])))
                     feed = {"none": feed, "output": u, "context": context}[architecture.feed]
             logits = self.logits(u)
+            if network.lexicon:
+                logits = self.with_lexicon(network.lexicon, logits, [BEGIN, *source, END])
             self.log_probs.append(float(logits[word]) - math.log(sum(math.exp(value) for value in logits)))
 
     def logits(self, u: Array) -> Array:
@@ -152,6 +155,17 @@ class Slow:
         """W x + b, where there is a b."""
         product: Array = self.w[f"{name}.weight"] @ x
         return product + self.w.get(f"{name}.bias", 0.0)
+
+    def with_lexicon(self, lexicon: Lexicon, logits: Array, source: Sequence[int]) -> Array:
+        """Arthur et al. 2016: a bias, or a mixture in which the softmax has what the lexicon leaves."""
+        known = np.zeros_like(logits)
+        for weight, word in zip(self.rows[-1], source, strict=True):
+            for translation, p in zip(lexicon.words[word].tolist(), lexicon.probabilities[word].tolist(), strict=True):
+                known[translation] += weight * p
+        if self.a.lexicon == "bias":
+            return logits + np.log(known + 0.001)
+        known *= sigmoid(self.w["lexicon.gate"])
+        return np.log(known + (1 - known.sum()) * np.exp(logits) / np.exp(logits).sum())
 
     def nothing(self, size: int) -> list[Array]:
         return [np.zeros(size) for _ in range(2 if self.a.cell == "lstm" else 1)]

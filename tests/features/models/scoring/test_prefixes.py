@@ -23,7 +23,7 @@ from features.models.scoring.tree import score_tree
 from features.models.scoring.values import FLOOR, SourceWords, of_tokens, select, total
 from features.models.settings import Architecture, Training
 from features.models.tables import VALUES
-from features.models.vocabulary import END, Vocabulary
+from features.models.vocabulary import BEGIN, END, Vocabulary
 
 CPU = torch.device("cpu")
 WORDS = list("abcdefg")
@@ -63,6 +63,10 @@ def model(architecture: Architecture, seed: int, right_to_left: bool = False) ->
     network = EncoderDecoder(architecture, len(vocabulary), len(vocabulary)).eval()
     for weight in network.parameters():
         torch.nn.init.normal_(weight, std=0.5)
+    if network.lexicon:
+        network.lexicon.fill(
+            {word: {4 + word % 3: 0.6, 4 + word % 2: 0.3, END: 0.1} for word in (BEGIN, *range(4, 10))}
+        )
     config = ModelConfig("x", "forward", architecture, Training(), right_to_left)
     return Model(config, network, vocabulary, vocabulary, CPU, str(Path()))
 

@@ -12,6 +12,7 @@ from features.models import vocabulary
 from features.models.batches import bucketed
 from features.models.config import CHECKPOINT, ModelConfig
 from features.models.folder import load_model
+from features.models.network.objectives import guidance
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.subwords import seeded
@@ -239,6 +240,50 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
     assert tokens == sum(len(source) + len(target) + 2 for source, target in run.corpus[0].pairs)
     for weight, target in zip(weights, targets, strict=True):
         torch.testing.assert_close(weight.detach(), target)
+
+
+@pytest.mark.parametrize(
+    ("parts", "ahead"),
+    [
+        ({"wiring": "attend-first"}, 0),
+        ({"wiring": "attend-after"}, 1),
+        ({"wiring": "attend-after", "granularity": "fine"}, 1),
+        ({"wiring": "attend-after", "score": "location"}, 0),
+        ({"wiring": "attend-after", "lexicon": "bias"}, 0),
+    ],
+)
+@pytest.mark.parametrize("quarters", [0, 1, 2, 3])
+def test_guidance_is_the_cross_entropy_of_attention_with_links(
+    tmp_path: Path, parts: dict[str, str], ahead: int, quarters: int
+) -> None:
+    """Of both directions, with a weight that falls to 0 over the first half; the perplexity leaves it out."""
+    pairs = [(["a", "b", "a"], ["A", "B"]), (["b"], ["B", "A"])]
+    links = [frozenset({(0, 1), (2, 1), (1, 0)}), frozenset({(0, 1)})]
+    architecture = replace(Architecture(embedding=4, hidden=5, attention=4), **parts)  # type: ignore[arg-type]
+    settings = Training(dropout=0.0, optimizer="sgd", gamma=0.0, clip=1e9, init=0.3, guidance=3.0, frequency=1)
+    configs = [ModelConfig("x", side, architecture, settings) for side in ("forward", "backward")]
+    run = begin_run(Task(configs, pairs, pairs, tmp_path / "pair", CPU, links), None, False)
+    there, back = (one.forward(each.pairs, [1, 0], CPU) for one, each in zip(run.learners, run.corpus, strict=True))
+    # of each link: target word, place in the batch, source word, share
+    forward = [(1, 0, 0, 1.0), (0, 1, 1, 1.0), (1, 1, 0, 0.5), (1, 1, 2, 0.5)]
+    backward = [(0, 0, 1, 1.0), (0, 1, 1, 1.0), (1, 1, 0, 1.0), (2, 1, 1, 1.0)]
+    entropy = -sum(share * there.rows[j + ahead, n, i + 1].log() for j, n, i, share in forward)
+    entropy = entropy - sum(share * back.rows[j + ahead, n, i + 1].log() for j, n, i, share in backward)
+    loss = (there.loss + back.loss + 3 * max(0, 1 - quarters / 2) * entropy) / 2
+    gradients = torch.autograd.grad(loss, run.parameters)
+    targets = [weight.detach() - 0.1 * gradient for weight, gradient in zip(run.parameters, gradients, strict=True)]
+    run.planned, run.progress.updates = 4, quarters
+    total, _ = loop._update(run, [[1, 0]], 0.1)
+    assert total == pytest.approx(float(there.plain + back.plain))
+    for weight, target in zip(run.parameters, targets, strict=True):
+        torch.testing.assert_close(weight.detach(), target)
+
+
+def test_guidance_of_a_window_that_does_not_come_to_a_link_is_bounded() -> None:
+    rows = torch.tensor([[[0.0, 1.0]]], requires_grad=True)
+    value = guidance(rows, torch.tensor([[0], [0], [0]]), torch.ones(1))
+    value.backward()
+    assert float(value.detach()) == pytest.approx(-math.log(1e-6)) and rows.grad is not None and rows.grad.sum() == 0
 
 
 def test_perplexity_in_training_leaves_smoothing_and_rdrop_out(tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""Word alignment of a corpus as a network sees it: links between its own tokens, and the lexicon that they give."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from features.models.batches import EncodedPair
+from features.models.settings import Architecture
+from features.models.vocabulary import BEGIN
+from features.translation_table import Table, count, estimate
+from moses_io.alignment import Alignment
+
+
+def spread(links: Alignment, source_sizes: Sequence[int], target_sizes: Sequence[int], mirrored: bool) -> Alignment:
+    """Return links between all pieces of linked words, of which `sizes` says how many each has.
+
+    `mirrored` says that the target is read from its last piece to its first.
+    """
+    sources, targets = _pieces(source_sizes), _pieces(target_sizes)
+    last = sum(target_sizes) - 1
+    return frozenset(
+        (source, last - target if mirrored else target)
+        for i, j in links
+        for source in sources[i]
+        for target in targets[j]
+    )
+
+
+def _pieces(sizes: Sequence[int]) -> list[range]:
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(range(start, start + size))
+        start += size
+    return pieces
+
+
+class RowLinks(NamedTuple):
+    """Links of a batch, as `guidance` takes them."""
+
+    places: Tensor  # (3, L) row of attention, sentence of the batch, and source position of each
+    shares: Tensor  # (L,) one by the number of links of the same target token
+
+
+def row_links(links: Sequence[Alignment], architecture: Architecture, device: torch.device) -> RowLinks:
+    """Return the links of the sentences of a batch at the rows that belong to their target tokens.
+
+    That is the next row with a content-based score after the step (Luong et al. 2015, footnote 14), unless a lexicon
+    predicts with the step's own row; else the step's own.
+    """
+    location, lexicon = architecture.score == "location", architecture.lexicon != "none"
+    ahead = int(architecture.wiring == "attend-after" and not location and not lexicon)
+    each = [(j, number, i) for number, alignment in enumerate(links) for i, j in sorted(alignment)]
+    counts = Counter((j, number) for j, number, _ in each)
+    places = torch.tensor([(j + ahead, number, i + 1) for j, number, i in each], dtype=torch.long, device=device)
+    shares = torch.tensor([1 / counts[j, number] for j, number, _ in each], device=device)
+    return RowLinks(places=places.view(-1, 3).t(), shares=shares)
+
+
+def lexicon_of(pairs: Sequence[EncodedPair], links: Sequence[Alignment]) -> Table[int]:
+    """Return p(target token|source token) by the links, or without them by IBM model 1; `BEGIN` is no word."""
+    return count(pairs, links, BEGIN) if links else estimate(pairs, BEGIN)

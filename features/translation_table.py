@@ -1,0 +1,73 @@
+"""Tables of p(word|word of the other side), from a parallel corpus: estimated, or counted along links."""
+
+import collections
+from collections.abc import Collection, Hashable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from features.progress import progress_bar
+
+ITERATIONS = 5
+
+Word = TypeVar("Word", bound=Hashable)
+TextPair = tuple[Sequence[Word], Sequence[Word]]
+"""Words of a sentence and of its translation."""
+Table = dict[Word, dict[Word, float]]
+"""By condition, then by predicted word: its probability."""
+
+
+def estimate(pairs: Sequence[TextPair[Word]], null: Word) -> Table[Word]:
+    """Estimate p(target word|source word) by IBM model 1 (Brown et al. 1993), from equal probabilities.
+
+    Five iterations of EM, all links of the corpus as one array. `null` is the word that each source sentence also has,
+    from which those words come that come from none.
+    """
+    known: tuple[dict[Word, int], dict[Word, int]] = ({null: 0}, {})
+    numbered = []
+    for left, right in pairs:
+        sides = zip(known, ((null, *left), right), strict=True)
+        numbered.append([np.array([side.setdefault(word, len(side)) for word in text]) for side, text in sides])
+    size = len(known[1])
+    # One key for each (source word, target word) of each pair, target by target; `places` numbers the distinct keys.
+    keys = np.concatenate([np.add.outer(left * size, right).T.ravel() for left, right in numbered if len(right)])
+    links, places = np.unique(keys, return_inverse=True)
+    lengths = np.concatenate([np.full(len(right), len(left)) for left, right in numbered if len(right)])  # (targets,)
+    starts, probability = np.concatenate([[0], np.cumsum(lengths)[:-1]]), np.ones(len(links))
+    with progress_bar("IBM model 1", ITERATIONS) as bar:
+        for _ in range(ITERATIONS):
+            share = probability[places]  # (keys,)
+            share /= np.repeat(np.add.reduceat(share, starts), lengths)
+            counts = np.bincount(places, weights=share, minlength=len(links))  # (links,)
+            probability = counts / np.bincount(links // size, weights=counts)[links // size]
+            bar.advance(1, "")
+    names = [list(side) for side in known]
+    table: Table[Word] = collections.defaultdict(dict)
+    for link, value in zip(links.tolist(), probability.tolist(), strict=True):
+        table[names[0][link // size]][names[1][link % size]] = value
+    return dict(table)
+
+
+def count(pairs: Sequence[TextPair[Word]], links: Sequence[Collection[tuple[int, int]]], null: Word) -> Table[Word]:
+    """Return p(target word|source word) = links of both / links of the source word: Moses' `lex.f2e`.
+
+    A word without a link has one to `null` of the other side, so that `null` is a condition and a predicted word, too.
+
+    Args:
+        pairs: sentences and their translations.
+        links: of each pair (source word, target word) from 0.
+        null: what stands for no word.
+    """
+    counts: collections.Counter[tuple[Word, Word]] = collections.Counter()
+    for (left, right), of_pair in zip(pairs, links, strict=True):
+        counts.update((left[i], right[j]) for i, j in of_pair)
+        sources, targets = {i for i, _ in of_pair}, {j for _, j in of_pair}
+        counts.update((word, null) for i, word in enumerate(left) if i not in sources)
+        counts.update((null, word) for j, word in enumerate(right) if j not in targets)
+    totals: collections.Counter[Word] = collections.Counter()
+    for (condition, _), number in counts.items():
+        totals[condition] += number
+    table: Table[Word] = collections.defaultdict(dict)
+    for (condition, word), number in counts.items():
+        table[condition][word] = number / totals[condition]
+    return dict(table)

@@ -1,0 +1,143 @@
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save
+
+from features.models.config import ModelConfig
+from features.models.folder import load_model
+from features.models.network.lexicon import ENTRIES
+from features.models.network.model import EncoderDecoder
+from features.models.settings import Architecture, Training
+from features.models.training import loop
+from features.models.training.learner import Learner, encode
+from features.models.training.links import lexicon_of, spread
+from features.models.training.loop import train
+from features.models.training.preparation import Task
+from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from features.models.vocabulary import BEGIN, UNKNOWN, Vocabulary, build_vocabulary
+from moses_io.alignment import Alignment
+from moses_io.errors import InputError
+
+LINKS = frozenset({(0, 1), (2, 0)})
+
+
+def test_links_between_words_link_all_their_pieces() -> None:
+    assert spread(LINKS, [1, 1, 1], [1, 1], False) == LINKS
+    assert spread(LINKS, [2, 1, 1], [1, 3], False) == {(3, 0), *((i, j) for i in (0, 1) for j in (1, 2, 3))}
+
+
+def test_a_mirrored_target_has_mirrored_links() -> None:
+    assert spread(LINKS, [1, 1, 1], [1, 1], True) == {(0, 0), (2, 1)}
+    assert spread(LINKS, [1, 1, 1], [1, 2], True) == {(0, 0), (0, 1), (2, 2)}
+
+
+def test_pieces_of_a_vocabulary_carry_the_links() -> None:
+    pairs = [(["low", "newer"], ["lowest", "new", "zorb"])] * 5
+    vocabulary = build_vocabulary([side for pair in pairs for side in pair], Training(bpe=25))
+    config = ModelConfig("x", "forward", Architecture(), Training(bpe=25), right_to_left=True)
+    network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
+    learner = Learner(config, Path(), network, vocabulary, vocabulary)
+    (corpus,) = encode(pairs, [learner], [frozenset({(0, 0), (1, 1)})] * 5)
+    source, target = corpus.pairs[0]
+    sizes = [len(vocabulary.encode([token])) for token in ("lowest", "new", "zorb")]
+    assert max(sizes) > 1
+    first = len(vocabulary.encode(["low"]))
+    places = range(sizes[2] + sizes[1], sum(sizes)), range(sizes[2], sizes[2] + sizes[1])
+    links = {(i, j) for i in range(first) for j in places[0]}
+    assert corpus.links[0] == links | {(i, j) for i in range(first, len(source)) for j in places[1]}
+    assert [target[j] for j in reversed(places[0])] == vocabulary.encode(["lowest"])
+
+
+def test_the_lexicon_is_counted_or_estimated_over_the_tokens_of_the_network() -> None:
+    vocabulary = Vocabulary(["a", "b"])
+    pairs = [(vocabulary.encode(["a", "zorb"]), vocabulary.encode(["b", "a"]))]
+    assert lexicon_of(pairs, [frozenset({(0, 0), (1, 0)})]) == {4: {5: 1.0}, UNKNOWN: {5: 1.0}, BEGIN: {4: 1.0}}
+    estimated = lexicon_of(pairs, [])
+    assert set(estimated) == {4, UNKNOWN, BEGIN} and set(estimated[4]) == {4, 5}
+
+
+def task(folder: Path, links: Sequence[Alignment], **settings: Any) -> Task:
+    """Copying letters in upper case, with a lexicon and pairs that are too long or empty."""
+    rng = random.Random(1)
+    sources = [[rng.choice("abcdef") for _ in range(rng.randint(0, 5))] for _ in range(60)]
+    pairs = [(source, [word.upper() for word in source]) for source in sources]
+    architecture = Architecture(embedding=4, hidden=5, attention=4, lexicon="bias")
+    config = ModelConfig("x", "forward", architecture, Training(**{"epochs": 2, "length": 4, "average": 2} | settings))
+    return Task([config], pairs, pairs[:20], folder, torch.device("cpu"), links)
+
+
+def diagonal() -> list[Alignment]:
+    return [frozenset((i, i) for i in range(len(source))) for source, _ in task(Path(), ()).corpus]
+
+
+def test_links_go_with_their_pairs(tmp_path: Path) -> None:
+    """Those of pairs that are left out are left out, too; each letter is translated as its own upper case alone."""
+    train(task(tmp_path / "model", diagonal(), epochs=1))
+    model = load_model(tmp_path / "model", torch.device("cpu"))
+    assert model.network.lexicon is not None
+    source, target = model.source.encode("abcdef"), model.target.encode("ABCDEF")
+    assert model.network.lexicon.words[source, 0].tolist() == target
+    assert model.network.lexicon.probabilities[source].sum(dim=0).tolist() == [6.0, *[0.0] * (ENTRIES - 1)]
+
+
+def test_a_backward_model_has_the_links_turned_round(tmp_path: Path) -> None:
+    """das Haus / house, of which the file links Haus with house."""
+    for name, text in (("de", "das Haus\n"), ("en", "house\n"), ("gdfa", "1-0\n")):
+        (tmp_path / name).write_text(text)
+    corpus = ParallelFiles(f"{tmp_path}/de", f"{tmp_path}/en", alignment=f"{tmp_path}/gdfa")
+    settings = {"embedding": 2, "hidden": 3, "attention": 2, "epochs": 1, "frequency": 1, "lexicon": "mixture"}
+    request = TrainingRequest("rnnsearch", backward=True, settings=settings)
+    train_model(request, TrainingFiles(corpus, dev=corpus), str(tmp_path / "model"), "cpu")
+    model = load_model(tmp_path / "model", torch.device("cpu"))
+    assert model.network.lexicon is not None
+    said = model.network.lexicon.words[[*model.source.encode(["house"]), BEGIN], 0].tolist()
+    assert said == model.target.encode(["Haus", "das"])
+
+
+@pytest.mark.parametrize("links", [[], diagonal()], ids=["estimated", "counted"])
+def test_a_killed_training_goes_on_with_its_lexicon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: list[Alignment]
+) -> None:
+    finish, stop = loop._finish_epoch, [False, True]
+    guided = {"guidance": 1.0 if links else 0.0, "epochs": 3}
+    train(task(tmp_path / "whole", links, **guided))
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(loop, "_finish_epoch", lambda run, measured: finish(run, measured) if stop.pop() else 1 / 0)
+        train(task(tmp_path / "killed", links, **guided))
+    train(task(tmp_path / "killed", links, **guided), resume=True)
+    whole, killed = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed"))
+    assert whole == killed
+
+
+def test_other_links_are_another_corpus(tmp_path: Path) -> None:
+    train(task(tmp_path / "model", diagonal(), epochs=1))
+    for links in ([], [frozenset[tuple[int, int]]()] * 60):
+        with pytest.raises(InputError, match="this model has corpus '"):
+            train(task(tmp_path / "model", links, epochs=1), resume=True)
+
+
+def test_a_model_keeps_the_lexicon_of_the_one_that_it_starts_from(tmp_path: Path) -> None:
+    train(task(tmp_path / "first", diagonal(), epochs=1))
+    train(task(tmp_path / "then", [frozenset()] * 60, epochs=1), tmp_path / "first")
+    words = [load_file(tmp_path / name / "model.safetensors")["lexicon.words"] for name in ("first", "then")]
+    assert torch.equal(*words)
+
+
+def test_a_table_with_a_word_that_is_none(tmp_path: Path) -> None:
+    train(task(tmp_path / "model", diagonal(), epochs=1))
+    path = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(path)
+    for number in (-1, 10):
+        tensors["lexicon.words"][4, 0] = number
+        path.write_bytes(save(tensors))
+        with pytest.raises(
+            InputError, match=r"of another model \(tensor 'lexicon\.words' has a number that is no word"
+        ):
+            load_model(tmp_path / "model", torch.device("cpu"))
+    path.write_bytes(save(tensors | {"lexicon.words": tensors["lexicon.words"].long()}))
+    with pytest.raises(InputError, match=r"'lexicon\.words' is I64 \[10, 20\], expected I32 \[10, 20\]"):
+        load_model(tmp_path / "model", torch.device("cpu"))

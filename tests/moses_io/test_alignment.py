@@ -1,0 +1,40 @@
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moses_io.alignment import read_alignments, turned
+from moses_io.errors import InputError
+
+Write = Callable[[str, "str | bytes"], Path]
+
+PAIRS = [(["das", "Haus"], ["the", "house"]), (["ja"], ["yes", "indeed", "."]), (["x"], [])]
+
+
+def test_links_of_a_corpus(write: Write) -> None:
+    text = "0-0 1-1 0-1\n0-2  0-0 \n\n"
+    wanted = [{(0, 0), (1, 1), (0, 1)}, {(0, 2), (0, 0)}, set()]
+    for content in (text, text.replace("\n", "\r\n"), gzip.compress(text.encode())):
+        assert read_alignments(str(write("gdfa", content)), PAIRS) == wanted
+    assert turned(frozenset({(0, 2), (1, 0)})) == {(2, 0), (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0-0\n0-0 x\n\n", "gdfa:2: expected links such as '0-0 1-2', found '0-0 x'"),
+        ("0-0\n0--1\n\n", "gdfa:2: expected links such as '0-0 1-2', found '0--1'"),
+        ("0-0\n0-0 ||| -3.5\n\n", "gdfa:2: expected links such as"),
+        ("0-0\n0-2 0-3\n\n", "gdfa:2: the link 0-3 is beyond the 1 source and 3 target words"),
+        ("2-0\n\n\n", "gdfa:1: the link 2-0 is beyond the 2 source and 2 target words"),
+        ("0-0\n\n0-0\n", "gdfa:3: the link 0-0 is beyond the 1 source and 0 target words"),
+        ("0-0\n\n", "gdfa has 2 lines, the corpus has 3"),
+        ("", "gdfa has 0 lines, the corpus has 3"),
+        ("\n\n\n\n", "gdfa:4: expected 3 lines, as the corpus has"),
+    ],
+)
+def test_what_is_no_alignment_of_the_corpus(write: Write, text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_alignments(str(write("gdfa", text)), PAIRS)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
