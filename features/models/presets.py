@@ -52,6 +52,11 @@ _ALIGN = Architecture(terms=("position", "markov", "fertility"), initial="learne
 _FERTILE = dataclasses.replace(_ALIGN, objectives=("fertility",))
 _YANG_PARTS = Architecture(wiring="attend-after", feed="context", softmax_bias=False)
 _BPE = Training(bpe=4000)
+_GNMT = {
+    "embedding": 1024, "hidden": 1024, "attention": 1024, "layers": 8, "encoder_layers": 8, "score": "additive",
+    "bpe": 32000, "init": 0.04, "clip": 5, "batch": 128, "rate": 0.0002, "schedule": "constant", "dropout": 0.2,
+}  # fmt: skip
+"""Wu et al. 2016, sections 3 and 8. They go on by SGD after Adam; only their bottom encoder layer reads both ways."""
 
 
 def _luong(score: str, window: str = "global") -> Preset:
@@ -88,6 +93,10 @@ PRESETS: dict[str, Preset] = {
     "luong-local-m-general": _luong("general", "local-m"),
     "luong-local-p-dot": _luong("dot", "local-p"),
     "luong-local-p-general": _luong("general", "local-p"),
+    "gnmt": Preset(
+        "attention asked by the bottom decoder layer, quick to train (after Wu et al. 2016)",
+        Architecture(wiring="attend-between", score="general", layers=2), paper=_GNMT,
+    ),
     "cohn-align": Preset(
         "additive attention with position, Markov and local fertility terms (Cohn et al. 2016)", _ALIGN, paper=_COHN
     ),

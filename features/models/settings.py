@@ -122,6 +122,11 @@ def check(architecture: Architecture) -> None:
         (a.score != "location" or a.window == "global", "score 'location' chooses among all positions: window=global"),
         (a.wiring == "attend-after" or a.feed == "none", "only wiring 'attend-after' feeds its output or context"),
         (first or a.output == "tanh", "only wiring 'attend-first' can put the softmax on the state"),
+        (
+            a.wiring != "attend-between" or (a.window == "global" and a.granularity == "word" and not a.terms),
+            "wiring 'attend-between' attends at all steps at once: window=global, granularity=word, no terms",
+        ),
+        (a.wiring != "attend-between" or a.layers > 1, "wiring 'attend-between' needs two layers or more"),
         (not (a.reverse and bidirectional), "a bidirectional encoder reads both ways; reverse is for others"),
         (
             bidirectional or a.layers == a.encoder_layers,

@@ -18,6 +18,7 @@ TABLES: dict[str, dict[str, str]] = {
         "none": "features.models.network.decoder:Unattended",
         "attend-first": "features.models.network.decoder:AttendFirst",
         "attend-after": "features.models.network.decoder:AttendAfter",
+        "attend-between": "features.models.network.between:AttendBetween",
     },
     "score": {
         "additive": "features.models.network.scores:Additive",

@@ -32,6 +32,15 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "first-general-local-p": {"score": "general", "window": "local-p", "encoder": "unidirectional", "reverse": True},
     "fine-local-m": {"granularity": "fine", "window": "local-m", "terms": ["markov", "memory"], "neighbours": 0},
     "fine-local-p": {"granularity": "fine", "window": "local-p", "sentinels": False},
+    "between-gru": {
+        "wiring": "attend-between", "cell": "gru", "layers": 3, "objectives": ["coverage", "fertility"],
+        "sentinels": False,
+    },
+    "between-rnn-dot": {
+        "wiring": "attend-between", "cell": "rnn", "score": "dot", "encoder": "unidirectional", "reverse": True,
+        **STACKED,
+    },
+    "between-location": {"wiring": "attend-between", "score": "location", "layers": 2, "bias": False},
     "coverage": {"objectives": ["coverage", "fertility"], "fertility": 7, "encoder": "unidirectional"},
 }  # fmt: skip
 

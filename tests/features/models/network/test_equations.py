@@ -129,9 +129,15 @@ class Slow:
                 state = self.step(y, context, state)
                 u = state[-1][0]
                 if architecture.output == "tanh":
-                    u = np.tanh(
-                        u + self.linear("decoder.context_output", context) + self.linear("decoder.word_output", y)
-                    )
+                    u = self.combined(u, context, y)
+            elif architecture.wiring == "attend-between":
+                state[:1] = self.step(y, feed, state[:1])
+                u = state[0][0]
+                context = self.attend(u, y, j)
+                for layer in range(1, architecture.layers):
+                    state[layer] = self.upper(f"decoder.uppers.{layer - 1}", context, u, state[layer])
+                    u = u + state[layer][0]
+                u = self.combined(u, context, y)
             else:
                 state = self.step(y, feed, state)
                 u = state[-1][0]
@@ -200,6 +206,15 @@ class Slow:
                 entering = entering + self.linear("decoder.recurrence.beside", beside)
             after.append(self.cell(entering, self.recurrent("decoder.recurrence.stack", layer, before), before))
         return after
+
+    def upper(self, name: str, context: Array, below: Array, state: list[Array]) -> list[Array]:
+        entering = self.linear(f"{name}.beside", context) + self.linear(f"{name}.below", below)
+        return self.cell(entering, self.linear(f"{name}.recurrent", state[0]), state)
+
+    def combined(self, top: Array, context: Array, y: Array) -> Array:
+        products = self.linear("decoder.context_output", context) + self.linear("decoder.word_output", y)
+        combined: Array = np.tanh(top + products)
+        return combined
 
     def cell(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
         if self.a.cell == "rnn":
