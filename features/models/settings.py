@@ -13,12 +13,12 @@ class Architecture:
     """The parts of an encoder-decoder, each a row of a table in `features.models.tables`, and its sizes."""
 
     cell: str = "lstm"  # recurrent cell of encoder and decoder
-    encoder: str = "bidirectional"  # or `unidirectional`: stacked, its top layer gives the annotations
+    encoder: str = "bidirectional"  # `unidirectional`: stacked, its top layer gives the annotations; or `transformer`
     reverse: bool = False  # the source is read last word first; positions keep their own numbers
     initial: str = "zero"  # first states of the encoder, `zero` or `learned`
     sentinels: bool = True  # `<s>` and `</s>` of the source may be attended to; they are always read
     contextual: bool = False  # word vectors are masked by the whole source sentence (Choi et al. 2018, 4.3)
-    wiring: str = "attend-first"  # where attention sits in the decoder's step
+    wiring: str = "attend-first"  # where attention sits in the decoder's step; or `transformer`
     output: str = "tanh"  # the softmax of `attend-first` reads `tanh` of state, context and word, or the `state` alone
     feed: str = "none"  # what `attend-after` reads from the step before: `none`, its `output`, or its `context`
     score: str = "additive"  # of the query against a key
@@ -31,13 +31,15 @@ class Architecture:
     embedding: int = 128  # size E of the word vectors, on both sides
     hidden: int = 256  # size H of the decoder's state and of each direction of the encoder
     attention: int = 128  # size A of the hidden layer in which query and keys meet
-    layers: int = 1  # recurrent layers of the decoder; the top one asks the query (Cohn et al. 2016 have 2)
-    encoder_layers: int = 1  # recurrent layers of the encoder
+    layers: int = 1  # layers of the decoder; the top one asks the query (Cohn et al. 2016 have 2)
+    encoder_layers: int = 1  # layers of the encoder
     reach: int = 10  # D, source positions on each side of a local window
     neighbours: int = 1  # k, source positions on each side that the terms on earlier attention see
     positions: int = 80  # L, source words that the location score can look at
     memory: int = 32  # size of the memory that the term `memory` keeps for every source position
     fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
+    heads: int = 4  # of a transformer, into which its size H is divided
+    feedforward: int = 512  # size of the hidden layer of a transformer's feed-forward sublayers
 
     @property
     def annotation(self) -> int:
@@ -61,7 +63,9 @@ class Training:
     every: int = 1  # epochs between halvings
     init: float = 0.0  # all weights start uniform in ±init; 0 leaves each part its own way
     clip: float = 1.0  # largest norm of the gradient
-    dropout: float = 0.3  # on the input of every recurrent layer and before the softmax, never on the recurrence
+    dropout: float = (
+        0.3  # on what recurrent layers read, and before the softmax; on what a transformer's sublayers give
+    )
     smoothing: float = 0.0  # share of the probability that label smoothing spreads over all words
     gamma: float = 1.0  # weight of the trace bonus where both directions train together
     average: int = 0  # checkpoints, one an epoch and the last ones, whose average is the model if it is better on dev
@@ -78,6 +82,7 @@ _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "neighbour
 _LIMITS = {
     "dropout": 1, "smoothing": 1, "layers": 2**7, "encoder_layers": 2**7,
     "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16,
+    "feedforward": 2**16,
 }  # fmt: skip
 CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "initial": ("zero", "learned"),
@@ -85,6 +90,11 @@ CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "feed": ("none", "output", "context"),
     "granularity": ("word", "fine"),
 }
+
+_WITHOUT_TRANSFORMER = (
+    "cell", "reverse", "initial", "contextual", "output", "feed", "score", "window", "granularity", "terms", "bias",
+)  # fmt: skip
+"""Settings of recurrent networks and of their attention."""
 
 Settings = TypeVar("Settings", Architecture, Training)
 
@@ -129,13 +139,25 @@ def check(architecture: Architecture) -> None:
         (a.wiring != "attend-between" or a.layers > 1, "wiring 'attend-between' needs two layers or more"),
         (not (a.reverse and bidirectional), "a bidirectional encoder reads both ways; reverse is for others"),
         (
-            bidirectional or a.layers == a.encoder_layers,
+            a.encoder != "unidirectional" or a.layers == a.encoder_layers,
             "a unidirectional encoder hands its state over layer by layer: layers and encoder_layers must be equal",
         ),
     )
-    for holds, reason in rules:
+    for holds, reason in (*_transformer_rules(a), *rules):
         if not holds:
             raise InputError(reason)
+
+
+def _transformer_rules(a: Architecture) -> tuple[tuple[bool, str], ...]:
+    if "transformer" not in (a.encoder, a.wiring):
+        return ()
+    changed = [name for name in _WITHOUT_TRANSFORMER if getattr(a, name) != getattr(Architecture, name)]
+    return (
+        (a.encoder == a.wiring, "encoder 'transformer' and wiring 'transformer' need each other"),
+        (not changed, f"a transformer has no part that the setting {', '.join(changed)} could change"),
+        (a.embedding == a.hidden, "a transformer's word vectors are as large as its layers: embedding=hidden"),
+        (a.hidden % a.heads == 0, "a transformer's size is divided into heads: hidden must be a multiple of heads"),
+    )
 
 
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:

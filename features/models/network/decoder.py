@@ -70,6 +70,10 @@ class Decoder(nn.Module):
         self.layers = layers
         self.dropout = nn.Dropout(dropout)
 
+    def draw_vectors(self, vectors: Tensor) -> None:
+        """Draw the first word vectors (V, E) of a side."""
+        nn.init.uniform_(vectors, -0.1, 0.1)
+
     def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
         """(B, S, …) what attention makes of the annotations once for all steps."""
         return self.attention.keys(annotations, source_length) if self.attention else annotations.states[:, :, :0]

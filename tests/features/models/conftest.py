@@ -13,6 +13,7 @@ from features.models.tables import TABLES
 
 SMALL = {"embedding": 4, "hidden": 5, "attention": 6, "memory": 3, "reach": 2, "positions": 4}
 STACKED = {"layers": 2, "encoder_layers": 2}
+TRANSFORMER = {"embedding": 6, "hidden": 6, "heads": 2, "feedforward": 5, **STACKED}
 
 BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "gru": {"cell": "gru", **STACKED},
@@ -41,6 +42,10 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
         **STACKED,
     },
     "between-location": {"wiring": "attend-between", "score": "location", "layers": 2, "bias": False},
+    "transformer-uneven": {
+        "encoder": "transformer", "wiring": "transformer", **TRANSFORMER, "embedding": 5, "hidden": 5, "heads": 1,
+        "encoder_layers": 1, "sentinels": False, "objectives": ["coverage", "fertility"], "softmax_bias": False,
+    },
     "coverage": {"objectives": ["coverage", "fertility"], "fertility": 7, "encoder": "unidirectional"},
 }  # fmt: skip
 
@@ -48,7 +53,8 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
 def _architectures() -> dict[str, Architecture]:
     named: dict[str, Architecture] = {}
     for name, preset in PRESETS.items():
-        architecture, _ = override(preset.architecture, Training(), dict(SMALL))
+        sizes = TRANSFORMER if preset.architecture.wiring == "transformer" else {}
+        architecture, _ = override(preset.architecture, Training(), SMALL | sizes)
         if architecture not in named.values():
             named[name] = architecture
     for name, values in BESIDE_PRESETS.items():

@@ -1,0 +1,248 @@
+"""A transformer (Vaswani et al. 2017) whose layers normalize before each sublayer (Xiong et al. 2020).
+
+Attention runs over heads of size d = H / heads. It is made of plain products: for sentences of some twenty words
+torch's own function takes many times as long on a CPU.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from features.models.network.cells import Layer
+from features.models.network.decoder import Decoded, State, StepInput, StepOutput
+from features.models.network.encoder import Annotations
+from features.models.network.source import Source
+from features.models.settings import Architecture
+
+
+class Dense(nn.Linear):
+    """A linear layer that multiplies in the precision of its weights, which may be lower than that of what it reads."""
+
+    def reset_parameters(self) -> None:
+        """Begin as Glorot & Bengio 2010, without bias."""
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(…, out)."""
+        if rows.dtype == self.weight.dtype:
+            return super().forward(rows)
+        return functional.linear(rows.to(self.weight.dtype), self.weight).to(rows.dtype) + self.bias
+
+
+class Seen(NamedTuple):
+    """(B, T, H) values summed by weight, and (B, heads, T, S) the weights."""
+
+    contexts: Tensor
+    weights: Tensor
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads: int) -> Seen:
+    """Attend in every head by softmax(q'k / sqrt(d) + bias).
+
+    Queries are (B, T, H), keys and values (B, S, H); `bias` (B or 1, T or 1, S or 1) is 0 where attention may go.
+    """
+    batch, steps, size = queries.shape
+    asked, keys, values = (_split(part, heads) for part in (queries * (size // heads) ** -0.5, keys, values))
+    scores = torch.bmm(asked, keys.transpose(1, 2)).view(batch, heads, steps, -1)  # (B, heads, T, S)
+    weights = torch.softmax(scores + bias.unsqueeze(1), dim=-1)  # (B, heads, T, S)
+    contexts = torch.bmm(weights.flatten(0, 1).to(values.dtype), values)  # (B·heads, T, d)
+    return Seen(contexts.view(batch, heads, steps, -1).transpose(1, 2).flatten(2), weights)  # contexts (B, T, H)
+
+
+def _split(rows: Tensor, heads: int) -> Tensor:
+    batch, length, size = rows.shape
+    return rows.view(batch, length, heads, -1).transpose(1, 2).reshape(batch * heads, length, size // heads)
+
+
+def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads: int) -> Seen:
+    """Attend with queries (B, T, H) to keys and values (B, S, 2H) of the source.
+
+    Where rows share their source (`Source.spread`), T is 1, and those of one source go together as its steps.
+    """
+    keys, values = keys_values.chunk(2, dim=-1)  # (B, S, H) each
+    if not source.counts:
+        return attend(queries, keys, values, source.bias.unsqueeze(1), heads)  # bias (B, 1, S)
+    counts = list(source.counts)
+    rows = zip(torch.split(queries.transpose(0, 1), counts, dim=1), torch.split(source.bias, counts), strict=True)
+    parts = [
+        attend(query, key.unsqueeze(0), value.unsqueeze(0), bias.unsqueeze(0), heads)  # of (1, count, H) queries
+        for (query, bias), key, value in zip(rows, keys, values, strict=True)
+        if len(bias)
+    ]
+    contexts = torch.cat([part.contexts for part in parts], dim=1).transpose(0, 1)  # (B, 1, H)
+    return Seen(contexts, torch.cat([part.weights for part in parts], dim=2).transpose(0, 2))  # (B, heads, 1, S)
+
+
+def place(embedded: Tensor, positions: Tensor) -> Tensor:
+    """(…, E) word vectors (…, E) times sqrt(E), and sine and cosine of their positions (…, 1), counted from 0."""
+    size = embedded.shape[-1]
+    places = torch.arange(0, size, 2, device=embedded.device, dtype=embedded.dtype)  # (E/2,)
+    angles = positions * torch.exp(places * (-math.log(10000) / size))  # (…, E/2)
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)  # (…, E)
+    return embedded * math.sqrt(size) + waves[..., :size]
+
+
+class FeedForward(nn.Module):
+    """W_2 max(0, W_1 norm(x) + b_1) + b_2, with dropout inside."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        hidden, inside = architecture.hidden, architecture.feedforward
+        self.norm = nn.LayerNorm(hidden)
+        self.enter, self.leave = Dense(hidden, inside), Dense(inside, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(…, H)."""
+        left: Tensor = self.leave(self.dropout(torch.relu(self.enter(self.norm(rows)))))
+        return left
+
+
+class EncoderLayer(nn.Module):
+    """x + attention(norm(x)), then x + feedforward(norm(x)); dropout on what is added."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        hidden = architecture.hidden
+        self.heads = architecture.heads
+        self.norm = nn.LayerNorm(hidden)
+        self.project, self.out = Dense(hidden, 3 * hidden), Dense(hidden, hidden)
+        self.feedforward = FeedForward(architecture, dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
+        """Attend from rows (B, T, H) to themselves and what stands before them.
+
+        Args:
+            rows: what the layer below leaves.
+            before: (B, t, H) keys and (B, t, H) values of earlier positions; empty if there are none.
+            bias: (B or 1, T or 1, t+T or 1) 0 where attention may go.
+
+        Returns:
+            (B, T, H) what leaves the layer; (B, t+T, H) keys and values of all positions.
+        """
+        attended, after = self.attended(rows, before, bias)
+        return attended + self.dropout(self.feedforward(attended)), after
+
+    def attended(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
+        """Do the same without the feed-forward sublayer."""
+        queries, *own = self.project(self.norm(rows)).chunk(3, dim=-1)  # (B, T, H) each
+        after = tuple(torch.cat(parts, dim=1) for parts in zip(before, own, strict=True)) if before else tuple(own)
+        contexts = attend(queries, after[0], after[1], bias, self.heads).contexts
+        return rows + self.dropout(self.out(contexts)), after
+
+
+class DecoderLayer(EncoderLayer):
+    """An encoder's layer over the target with attention to the source between its sublayers."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__(architecture, dropout)
+        hidden = architecture.hidden
+        self.query_norm = nn.LayerNorm(hidden)
+        self.query, self.keys_values = Dense(hidden, hidden), Dense(hidden, 2 * hidden)
+        self.context_out = Dense(hidden, hidden)
+
+    def step(
+        self, rows: Tensor, before: Layer, bias: Tensor, keys_values: Tensor, source: Source
+    ) -> tuple[Tensor, Layer, Tensor]:
+        """Do as `forward`, with `keys_values` (B, S, 2H) of annotations, whose (B, heads, T, S) weights come last."""
+        rows, after = self.attended(rows, before, bias)
+        seen = _of_annotations(self.query(self.query_norm(rows)), keys_values, source, self.heads)
+        rows = rows + self.dropout(self.context_out(seen.contexts))
+        return rows + self.dropout(self.feedforward(rows)), after, seen.weights
+
+
+class TransformerEncoder(nn.Module):
+    """Layers of attention over the source, normalized at the end."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(architecture, dropout) for _ in range(architecture.encoder_layers))
+        self.norm = nn.LayerNorm(architecture.hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
+        """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
+        positions = torch.arange(mask.shape[1], device=mask.device, dtype=embedded.dtype)  # (S,)
+        bias = embedded.new_zeros(mask.shape).masked_fill(~mask, float("-inf")).unsqueeze(1)  # (B, 1, S)
+        rows = self.dropout(place(embedded, positions.unsqueeze(1)))  # (B, S, H)
+        for layer in self.layers:
+            rows, _ = layer(rows, (), bias)
+        return Annotations(states=self.norm(rows) * mask.unsqueeze(-1), last=())
+
+
+class TransformerDecoder(nn.Module):
+    """Layers of attention over the words before and over the source; the softmax reads their normalized output.
+
+    It offers what `decoder.Decoder` does. A step hands on keys and values of all positions so far. Rows of attention
+    are those of the last layer, the mean over its heads.
+    """
+
+    readers: tuple[str, ...] = ()
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(architecture, dropout) for _ in range(architecture.layers))
+        self.norm = nn.LayerNorm(architecture.hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def draw_vectors(self, vectors: Tensor) -> None:
+        """Draw the first word vectors (V, E) of a side, which are scaled by sqrt(E) where they are read."""
+        nn.init.normal_(vectors, std=vectors.shape[1] ** -0.5)
+
+    def values(self, states: Tensor) -> Tensor:
+        """(B, S, H + layers·2H) annotations (B, S, H), and behind them their keys and values for each layer."""
+        return torch.cat([states, *(layer.keys_values(states) for layer in self._layers())], dim=-1)
+
+    def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
+        """(B, S, 0) nothing: the keys are among the values, which rows share."""
+        return annotations.states[:, :, :0]
+
+    def start(self, source: Source) -> State:
+        """Return the state before the first step."""
+        nothing = source.states.new_zeros(len(source.states), 0, self.norm.normalized_shape[0])  # (B, 0, H)
+        step = torch.ones_like(source.source_length)  # (B, 1)
+        return State(step=step, layers=((nothing, nothing),) * len(self.layers), feed=(), history=())
+
+    def step_input(self, embedded: Tensor) -> StepInput:
+        """Prepare the vectors (B, E) of previous words for a step."""
+        return StepInput(vectors=embedded, gates=embedded[:, :0])
+
+    def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
+        """Take one step."""
+        rows = place(step_input.vectors, state.step - 1).unsqueeze(1)  # (B, 1, H)
+        tops, weights, layers = self._run(rows, state, source, rows.new_zeros(1, 1, 1))
+        top, row = tops[:, 0], weights[:, 0]  # (B, H), (B, S)
+        return StepOutput(top=top, context=top[:, :0], row=row), state._replace(step=state.step + 1, layers=layers)
+
+    def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
+        """Return the normalized output of the top layer."""
+        return steps.top
+
+    def forward(self, embedded: Tensor, source: Source) -> Decoded:
+        """Run all steps at once over vectors (T, B, E) of previous words."""
+        vectors = embedded.transpose(0, 1)  # (B, T, E)
+        steps = vectors.shape[1]
+        positions = torch.arange(steps, device=vectors.device, dtype=vectors.dtype).unsqueeze(1)  # (T, 1)
+        later = vectors.new_full((1, steps, steps), float("-inf")).triu(1)  # (1, T, T)
+        tops, weights, _ = self._run(place(vectors, positions), self.start(source), source, later)
+        return Decoded(outputs=tops.transpose(0, 1), rows=weights.transpose(0, 1))  # (T, B, H), (T, B, S)
+
+    def _run(
+        self, rows: Tensor, state: State, source: Source, bias: Tensor
+    ) -> tuple[Tensor, Tensor, tuple[Layer, ...]]:
+        """Run all layers over (B, T, H); return (B, T, H), (B, T, S) the rows of the last layer, and its state."""
+        rows, layers, weights = self.dropout(rows), [], source.bias
+        width = 2 * rows.shape[2]
+        keys_values = torch.split(source.states[..., rows.shape[2] :], width, dim=-1)  # (B, S, 2H) each
+        for layer, before, each in zip(self._layers(), state.layers, keys_values, strict=True):
+            rows, after, weights = layer.step(rows, before, bias, each, source)
+            layers.append(after)
+        return self.norm(rows), weights.mean(dim=1), tuple(layers)
+
+    def _layers(self) -> list[DecoderLayer]:
+        return list(self.layers)  # type: ignore[arg-type]
