@@ -40,22 +40,23 @@ class Seen(NamedTuple):
     weights: Tensor
 
 
-def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, heads: int) -> Seen:
+def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Seen:
     """Attend in every head by softmax(q'k / sqrt(d) + bias).
 
-    Queries are (B, T, H), keys and values (B, S, H); `bias` (B or 1, T or 1, S or 1) is 0 where attention may go.
+    Queries are (B, heads, T, d), keys and values (B, heads, S, d); `bias` (B or 1, T or 1, S or 1) is 0 where attention
+    may go.
     """
-    batch, steps, size = queries.shape
-    asked, keys, values = (_split(part, heads) for part in (queries * (size // heads) ** -0.5, keys, values))
-    scores = torch.bmm(asked, keys.transpose(1, 2)).view(batch, heads, steps, -1)  # (B, heads, T, S)
-    weights = torch.softmax(scores + bias.unsqueeze(1), dim=-1)  # (B, heads, T, S)
-    contexts = torch.bmm(weights.flatten(0, 1).to(values.dtype), values)  # (B·heads, T, d)
+    batch, heads, steps, size = queries.shape
+    scores = torch.bmm((queries * size**-0.5).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))  # (B·heads, T, S)
+    weights = torch.softmax(scores.view(batch, heads, steps, -1) + bias.unsqueeze(1), dim=-1)  # (B, heads, T, S)
+    contexts = torch.bmm(weights.flatten(0, 1).to(values.dtype), values.flatten(0, 1))  # (B·heads, T, d)
     return Seen(contexts.view(batch, heads, steps, -1).transpose(1, 2).flatten(2), weights)  # contexts (B, T, H)
 
 
-def _split(rows: Tensor, heads: int) -> Tensor:
+def _split(rows: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    """(B, heads, T, d) each of so many parts that stand side by side in rows (B, T, parts·H)."""
     batch, length, size = rows.shape
-    return rows.view(batch, length, heads, -1).transpose(1, 2).reshape(batch * heads, length, size // heads)
+    return rows.view(batch, length, parts, heads, size // parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
 
 
 def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads: int) -> Seen:
@@ -63,16 +64,16 @@ def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads:
 
     Where rows share their source (`Source.spread`), T is 1, and those of one source go together as its steps.
     """
-    keys, values = keys_values.chunk(2, dim=-1)  # (B, S, H) each
     if not source.counts:
-        return attend(queries, keys, values, source.bias.unsqueeze(1), heads)  # bias (B, 1, S)
+        keys, values = _split(keys_values, 2, heads)
+        return attend(_split(queries, 1, heads)[0], keys, values, source.bias.unsqueeze(1))  # bias (B, 1, S)
     counts = list(source.counts)
     rows = zip(torch.split(queries.transpose(0, 1), counts, dim=1), torch.split(source.bias, counts), strict=True)
-    parts = [
-        attend(query, key.unsqueeze(0), value.unsqueeze(0), bias.unsqueeze(0), heads)  # of (1, count, H) queries
-        for (query, bias), key, value in zip(rows, keys, values, strict=True)
-        if len(bias)
-    ]
+    parts = []
+    for number, (query, bias) in enumerate(rows):  # (1, count, H), (count, S)
+        if len(bias):
+            keys, values = _split(keys_values[number].unsqueeze(0), 2, heads)
+            parts.append(attend(_split(query, 1, heads)[0], keys, values, bias.unsqueeze(0)))
     contexts = torch.cat([part.contexts for part in parts], dim=1).transpose(0, 1)  # (B, 1, H)
     return Seen(contexts, torch.cat([part.weights for part in parts], dim=2).transpose(0, 2))  # (B, heads, 1, S)
 
@@ -119,21 +120,23 @@ class EncoderLayer(nn.Module):
 
         Args:
             rows: what the layer below leaves.
-            before: (B, t, H) keys and (B, t, H) values of earlier positions; empty if there are none.
+            before: (B, heads, t, 2d) keys, and behind each its value, of earlier positions; empty if there are none.
             bias: (B or 1, T or 1, t+T or 1) 0 where attention may go.
 
         Returns:
-            (B, T, H) what leaves the layer; (B, t+T, H) keys and values of all positions.
+            (B, T, H) what leaves the layer; (B, heads, t+T, 2d) keys and values of all positions.
         """
         attended, after = self.attended(rows, before, bias)
         return attended + self.dropout(self.feedforward(attended)), after
 
     def attended(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
         """Do the same without the feed-forward sublayer."""
-        queries, *own = self.project(self.norm(rows)).chunk(3, dim=-1)  # (B, T, H) each
-        after = tuple(torch.cat(parts, dim=1) for parts in zip(before, own, strict=True)) if before else tuple(own)
-        contexts = attend(queries, after[0], after[1], bias, self.heads).contexts
-        return rows + self.dropout(self.out(contexts)), after
+        queries, *own = _split(self.project(self.norm(rows)), 3, self.heads)  # (B, heads, T, d) each
+        after = torch.cat(own, dim=-1)  # (B, heads, T, 2d)
+        if before:
+            after = torch.cat([before[0], after], dim=2)  # (B, heads, t+T, 2d)
+        keys, values = after.chunk(2, dim=-1)  # (B, heads, t+T, d) each
+        return rows + self.dropout(self.out(attend(queries, keys, values, bias).contexts)), (after,)
 
 
 class DecoderLayer(EncoderLayer):
@@ -204,9 +207,8 @@ class TransformerDecoder(nn.Module):
 
     def start(self, source: Source) -> State:
         """Return the state before the first step."""
-        nothing = source.states.new_zeros(len(source.states), 0, self.norm.normalized_shape[0])  # (B, 0, H)
         step = torch.ones_like(source.source_length)  # (B, 1)
-        return State(step=step, layers=((nothing, nothing),) * len(self.layers), feed=(), history=())
+        return State(step=step, layers=((),) * len(self.layers), feed=(), history=())
 
     def step_input(self, embedded: Tensor) -> StepInput:
         """Prepare the vectors (B, E) of previous words for a step."""
@@ -215,7 +217,7 @@ class TransformerDecoder(nn.Module):
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
         rows = place(step_input.vectors, state.step - 1).unsqueeze(1)  # (B, 1, H)
-        tops, weights, layers = self._run(rows, state, source, rows.new_zeros(1, 1, 1))
+        tops, weights, layers = self._run(rows, state.layers, source, rows.new_zeros(1, 1, 1))
         top, row = tops[:, 0], weights[:, 0]  # (B, H), (B, S)
         return StepOutput(top=top, context=top[:, :0], row=row), state._replace(step=state.step + 1, layers=layers)
 
@@ -229,18 +231,18 @@ class TransformerDecoder(nn.Module):
         steps = vectors.shape[1]
         positions = torch.arange(steps, device=vectors.device, dtype=vectors.dtype).unsqueeze(1)  # (T, 1)
         later = vectors.new_full((1, steps, steps), float("-inf")).triu(1)  # (1, T, T)
-        tops, weights, _ = self._run(place(vectors, positions), self.start(source), source, later)
+        tops, weights, _ = self._run(place(vectors, positions), ((),) * len(self.layers), source, later)
         return Decoded(outputs=tops.transpose(0, 1), rows=weights.transpose(0, 1))  # (T, B, H), (T, B, S)
 
     def _run(
-        self, rows: Tensor, state: State, source: Source, bias: Tensor
+        self, rows: Tensor, before: tuple[Layer, ...], source: Source, bias: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Layer, ...]]:
-        """Run all layers over (B, T, H); return (B, T, H), (B, T, S) the rows of the last layer, and its state."""
+        """Run all layers over (B, T, H); return (B, T, H), (B, T, S) rows of the last one, and their state."""
         rows, layers, weights = self.dropout(rows), [], source.bias
         width = 2 * rows.shape[2]
         keys_values = torch.split(source.states[..., rows.shape[2] :], width, dim=-1)  # (B, S, 2H) each
-        for layer, before, each in zip(self._layers(), state.layers, keys_values, strict=True):
-            rows, after, weights = layer.step(rows, before, bias, each, source)
+        for layer, own, each in zip(self._layers(), before, keys_values, strict=True):
+            rows, after, weights = layer.step(rows, own, bias, each, source)
             layers.append(after)
         return self.norm(rows), weights.mean(dim=1), tuple(layers)
 

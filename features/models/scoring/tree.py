@@ -115,8 +115,8 @@ def _bytes_of_node(architecture: Architecture, positions: int) -> int:
     """Return about how much a node takes while its step is taken."""
     a = architecture
     if a.wiring == "transformer":
-        earlier = 6 * a.hidden  # keys and values of each word before: gathered, with the new one, and by heads
-        return 4 * a.layers * (positions * (earlier + 2 * a.heads) + 12 * a.hidden + 2 * a.feedforward)
+        earlier = positions * a.hidden  # keys and values of the words before, half as many as source positions
+        return 4 * (2 * earlier + 12 * a.hidden + 2 * a.feedforward)  # of a layer, since one is at work at a time
     attended = 3 * a.attention + (3 * a.annotation if a.granularity == "fine" else 0)
     remembered = 10 * a.memory if "memory" in a.terms else 0
     return 4 * (positions * (attended + remembered) + 20 * a.hidden * a.layers)
