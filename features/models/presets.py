@@ -99,7 +99,7 @@ PRESETS: dict[str, Preset] = {
     "luong-local-p-dot": _luong("dot", "local-p"),
     "luong-local-p-general": _luong("general", "local-p"),
     "gnmt": Preset(
-        "attention asked by the bottom decoder layer, quick to train (after Wu et al. 2016)",
+        "attention asked by the bottom decoder layer (after Wu et al. 2016)",
         Architecture(wiring="attend-between", score="general", layers=2), paper=_GNMT,
     ),
     "transformer": Preset(

@@ -161,7 +161,11 @@ def _transformer_rules(a: Architecture) -> tuple[tuple[bool, str], ...]:
 
 
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:
-    """Refuse a model whose rows of attention are not those of its target's words, one after the other."""
+    """Refuse a model whose rows of attention are not those of its target's words, one after the other.
+
+    With every wiring but `attend-first` a query has read y_{j-1} before it asks for t_j, so that its row may tell of
+    either word (Luong et al. 2015, footnote 14).
+    """
     if right_to_left or training.bpe or architecture.wiring != "attend-first":
         raise InputError(
             "expected a model on words, from left to right, with wiring 'attend-first', whose attention belongs to its "

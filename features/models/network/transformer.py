@@ -87,8 +87,48 @@ def place(embedded: Tensor, positions: Tensor) -> Tensor:
     return embedded * math.sqrt(size) + waves[..., :size]
 
 
+class SelfAttention(nn.Module):
+    """x + attention(norm(x)): every position looks at those of its own side; dropout on what is added."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        hidden, self.heads = architecture.hidden, architecture.heads
+        self.norm = nn.LayerNorm(hidden)
+        self.project, self.out = Dense(hidden, 3 * hidden), Dense(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
+        """(B, T, H) what leaves the sublayer; (B, heads, t+T, 2d) keys, and behind each its value, of all positions.
+
+        `before` has those of the t earlier positions, if any; `bias` (B or 1, T or 1, t+T or 1) is as in `attend`.
+        """
+        queries, *own = _split(self.project(self.norm(rows)), 3, self.heads)  # (B, heads, T, d) each
+        after = torch.cat(own, dim=-1)  # (B, heads, T, 2d)
+        if before:
+            after = torch.cat([before[0], after], dim=2)  # (B, heads, t+T, 2d)
+        keys, values = after.chunk(2, dim=-1)  # (B, heads, t+T, d) each
+        return rows + self.dropout(self.out(attend(queries, keys, values, bias).contexts)), (after,)
+
+
+class SourceAttention(nn.Module):
+    """x + attention(norm(x)): every position looks at the annotations; dropout on what is added."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        hidden, self.heads = architecture.hidden, architecture.heads
+        self.norm = nn.LayerNorm(hidden)
+        self.query, self.keys_values = Dense(hidden, hidden), Dense(hidden, 2 * hidden)
+        self.out = Dense(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor, keys_values: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        """(B, T, H) what leaves the sublayer, (B, heads, T, S) weights; `keys_values` (B, S, 2H) of the annotations."""
+        seen = _of_annotations(self.query(self.norm(rows)), keys_values, source, self.heads)
+        return rows + self.dropout(self.out(seen.contexts)), seen.weights
+
+
 class FeedForward(nn.Module):
-    """W_2 max(0, W_1 norm(x) + b_1) + b_2, with dropout inside."""
+    """x + W_2 max(0, W_1 norm(x) + b_1) + b_2; dropout inside, and on what is added."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -99,64 +139,41 @@ class FeedForward(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """(…, H)."""
-        left: Tensor = self.leave(self.dropout(torch.relu(self.enter(self.norm(rows)))))
+        inside = self.dropout(torch.relu(self.enter(self.norm(rows))))  # (…, F)
+        left: Tensor = rows + self.dropout(self.leave(inside))
         return left
 
 
 class EncoderLayer(nn.Module):
-    """x + attention(norm(x)), then x + feedforward(norm(x)); dropout on what is added."""
+    """Attention to the source, then the feed-forward sublayer."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
-        hidden = architecture.hidden
-        self.heads = architecture.heads
-        self.norm = nn.LayerNorm(hidden)
-        self.project, self.out = Dense(hidden, 3 * hidden), Dense(hidden, hidden)
+        self.attention = SelfAttention(architecture, dropout)
         self.feedforward = FeedForward(architecture, dropout)
-        self.dropout = nn.Dropout(dropout)
 
-    def forward(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
-        """Attend from rows (B, T, H) to themselves and what stands before them.
-
-        Args:
-            rows: what the layer below leaves.
-            before: (B, heads, t, 2d) keys, and behind each its value, of earlier positions; empty if there are none.
-            bias: (B or 1, T or 1, t+T or 1) 0 where attention may go.
-
-        Returns:
-            (B, T, H) what leaves the layer; (B, heads, t+T, 2d) keys and values of all positions.
-        """
-        attended, after = self.attended(rows, before, bias)
-        return attended + self.dropout(self.feedforward(attended)), after
-
-    def attended(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
-        """Do the same without the feed-forward sublayer."""
-        queries, *own = _split(self.project(self.norm(rows)), 3, self.heads)  # (B, heads, T, d) each
-        after = torch.cat(own, dim=-1)  # (B, heads, T, 2d)
-        if before:
-            after = torch.cat([before[0], after], dim=2)  # (B, heads, t+T, 2d)
-        keys, values = after.chunk(2, dim=-1)  # (B, heads, t+T, d) each
-        return rows + self.dropout(self.out(attend(queries, keys, values, bias).contexts)), (after,)
+    def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
+        """(B, S, H)."""
+        left: Tensor = self.feedforward(self.attention(rows, (), bias)[0])
+        return left
 
 
-class DecoderLayer(EncoderLayer):
-    """An encoder's layer over the target with attention to the source between its sublayers."""
+class DecoderLayer(nn.Module):
+    """Attention to the words before, then to the source, then the feed-forward sublayer."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
-        super().__init__(architecture, dropout)
-        hidden = architecture.hidden
-        self.query_norm = nn.LayerNorm(hidden)
-        self.query, self.keys_values = Dense(hidden, hidden), Dense(hidden, 2 * hidden)
-        self.context_out = Dense(hidden, hidden)
+        super().__init__()
+        self.attention = SelfAttention(architecture, dropout)
+        self.source_attention = SourceAttention(architecture, dropout)
+        self.feedforward = FeedForward(architecture, dropout)
 
-    def step(
+    def forward(
         self, rows: Tensor, before: Layer, bias: Tensor, keys_values: Tensor, source: Source
     ) -> tuple[Tensor, Layer, Tensor]:
-        """Do as `forward`, with `keys_values` (B, S, 2H) of annotations, whose (B, heads, T, S) weights come last."""
-        rows, after = self.attended(rows, before, bias)
-        seen = _of_annotations(self.query(self.query_norm(rows)), keys_values, source, self.heads)
-        rows = rows + self.dropout(self.context_out(seen.contexts))
-        return rows + self.dropout(self.feedforward(rows)), after, seen.weights
+        """(B, T, H) what leaves the layer, with what the two kinds of attention return beside it."""
+        rows, after = self.attention(rows, before, bias)
+        rows, weights = self.source_attention(rows, keys_values, source)
+        return self.feedforward(rows), after, weights
 
 
 class TransformerEncoder(nn.Module):
@@ -174,7 +191,7 @@ class TransformerEncoder(nn.Module):
         bias = embedded.new_zeros(mask.shape).masked_fill(~mask, float("-inf")).unsqueeze(1)  # (B, 1, S)
         rows = self.dropout(place(embedded, positions.unsqueeze(1)))  # (B, S, H)
         for layer in self.layers:
-            rows, _ = layer(rows, (), bias)
+            rows = layer(rows, bias)
         return Annotations(states=self.norm(rows) * mask.unsqueeze(-1), last=())
 
 
@@ -199,7 +216,7 @@ class TransformerDecoder(nn.Module):
 
     def values(self, states: Tensor) -> Tensor:
         """(B, S, H + layers·2H) annotations (B, S, H), and behind them their keys and values for each layer."""
-        return torch.cat([states, *(layer.keys_values(states) for layer in self._layers())], dim=-1)
+        return torch.cat([states, *(layer.source_attention.keys_values(states) for layer in self._layers())], dim=-1)
 
     def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
         """(B, S, 0) nothing: the keys are among the values, which rows share."""
@@ -231,7 +248,7 @@ class TransformerDecoder(nn.Module):
         steps = vectors.shape[1]
         positions = torch.arange(steps, device=vectors.device, dtype=vectors.dtype).unsqueeze(1)  # (T, 1)
         later = vectors.new_full((1, steps, steps), float("-inf")).triu(1)  # (1, T, T)
-        tops, weights, _ = self._run(place(vectors, positions), ((),) * len(self.layers), source, later)
+        tops, weights, _ = self._run(place(vectors, positions), self.start(source).layers, source, later)
         return Decoded(outputs=tops.transpose(0, 1), rows=weights.transpose(0, 1))  # (T, B, H), (T, B, S)
 
     def _run(
@@ -242,7 +259,7 @@ class TransformerDecoder(nn.Module):
         width = 2 * rows.shape[2]
         keys_values = torch.split(source.states[..., rows.shape[2] :], width, dim=-1)  # (B, S, 2H) each
         for layer, own, each in zip(self._layers(), before, keys_values, strict=True):
-            rows, after, weights = layer.step(rows, own, bias, each, source)
+            rows, after, weights = layer(rows, own, bias, each, source)
             layers.append(after)
         return self.norm(rows), weights.mean(dim=1), tuple(layers)
 

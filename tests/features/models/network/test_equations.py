@@ -157,11 +157,13 @@ class Transformer:
 
     def filled(self, layer: torch.nn.Module, name: str) -> torch.nn.Module:
         """Give a layer of torch the weights of ours."""
-        parts = {"self_attn.in_proj_": ["project"], "self_attn.out_proj.": ["out"], "norm1.": ["norm"]}
+        parts = {"self_attn.in_proj_": ["attention.project"], "self_attn.out_proj.": ["attention.out"]}
+        parts |= {"norm1.": ["attention.norm"]}
         parts |= {"linear1.": ["feedforward.enter"], "linear2.": ["feedforward.leave"]}
         if isinstance(layer, torch.nn.TransformerDecoderLayer):
-            parts |= {"multihead_attn.in_proj_": ["query", "keys_values"], "multihead_attn.out_proj.": ["context_out"]}
-            parts |= {"norm2.": ["query_norm"], "norm3.": ["feedforward.norm"]}
+            parts |= {"multihead_attn.in_proj_": ["source_attention.query", "source_attention.keys_values"]}
+            parts |= {"multihead_attn.out_proj.": ["source_attention.out"]}
+            parts |= {"norm2.": ["source_attention.norm"], "norm3.": ["feedforward.norm"]}
         else:
             parts |= {"norm2.": ["feedforward.norm"]}
         weights = {
