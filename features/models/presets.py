@@ -52,6 +52,16 @@ _ALIGN = Architecture(terms=("position", "markov", "fertility"), initial="learne
 _FERTILE = dataclasses.replace(_ALIGN, objectives=("fertility",))
 _YANG_PARTS = Architecture(wiring="attend-after", feed="context", softmax_bias=False)
 _BPE = Training(bpe=4000)
+_VASWANI = {
+    "embedding": 512, "hidden": 512, "heads": 8, "feedforward": 2048, "layers": 6, "encoder_layers": 6,
+    "bpe": 37000, "tokens": 25000, "rate": 0.0007, "dropout": 0.1,
+}  # fmt: skip
+"""Vaswani et al. 2017, the base model; the rate is the highest of theirs."""
+_GNMT = {
+    "embedding": 1024, "hidden": 1024, "attention": 1024, "layers": 8, "encoder_layers": 8, "score": "additive",
+    "bpe": 32000, "init": 0.04, "clip": 5, "batch": 128, "rate": 0.0002, "schedule": "constant", "dropout": 0.2,
+}  # fmt: skip
+"""Wu et al. 2016, sections 3 and 8. They go on by SGD after Adam; only their bottom encoder layer reads both ways."""
 
 
 def _luong(score: str, window: str = "global") -> Preset:
@@ -88,6 +98,17 @@ PRESETS: dict[str, Preset] = {
     "luong-local-m-general": _luong("general", "local-m"),
     "luong-local-p-dot": _luong("dot", "local-p"),
     "luong-local-p-general": _luong("general", "local-p"),
+    "gnmt": Preset(
+        "attention asked by the bottom decoder layer (after Wu et al. 2016)",
+        Architecture(wiring="attend-between", score="general", layers=2), paper=_GNMT,
+    ),
+    "transformer": Preset(
+        "transformer that normalizes before each sublayer (Vaswani et al. 2017; Xiong et al. 2020)",
+        Architecture(
+            encoder="transformer", wiring="transformer", layers=3, encoder_layers=3, embedding=256, hidden=256
+        ),
+        Training(epochs=20, tokens=2000, rate=0.002, smoothing=0.1), _VASWANI,
+    ),
     "cohn-align": Preset(
         "additive attention with position, Markov and local fertility terms (Cohn et al. 2016)", _ALIGN, paper=_COHN
     ),

@@ -13,12 +13,12 @@ class Architecture:
     """The parts of an encoder-decoder, each a row of a table in `features.models.tables`, and its sizes."""
 
     cell: str = "lstm"  # recurrent cell of encoder and decoder
-    encoder: str = "bidirectional"  # or `unidirectional`: stacked, its top layer gives the annotations
+    encoder: str = "bidirectional"  # `unidirectional`: stacked, its top layer gives the annotations; or `transformer`
     reverse: bool = False  # the source is read last word first; positions keep their own numbers
     initial: str = "zero"  # first states of the encoder, `zero` or `learned`
     sentinels: bool = True  # `<s>` and `</s>` of the source may be attended to; they are always read
     contextual: bool = False  # word vectors are masked by the whole source sentence (Choi et al. 2018, 4.3)
-    wiring: str = "attend-first"  # where attention sits in the decoder's step
+    wiring: str = "attend-first"  # where attention sits in the decoder's step; or `transformer`
     output: str = "tanh"  # the softmax of `attend-first` reads `tanh` of state, context and word, or the `state` alone
     feed: str = "none"  # what `attend-after` reads from the step before: `none`, its `output`, or its `context`
     score: str = "additive"  # of the query against a key
@@ -31,8 +31,8 @@ class Architecture:
     embedding: int = 128  # size E of the word vectors, on both sides
     hidden: int = 256  # size H of the decoder's state and of each direction of the encoder
     attention: int = 128  # size A of the hidden layer in which query and keys meet
-    layers: int = 1  # recurrent layers of the decoder; the top one asks the query (Cohn et al. 2016 have 2)
-    encoder_layers: int = 1  # recurrent layers of the encoder
+    layers: int = 1  # layers of the decoder; the top one asks the query (Cohn et al. 2016 have 2)
+    encoder_layers: int = 1  # layers of the encoder
     reach: int = 10  # D, source positions on each side of a local window
     neighbours: int = 1  # k, source positions on each side that the terms on earlier attention see
     positions: int = 80  # L, source words that the location score can look at
@@ -40,6 +40,8 @@ class Architecture:
     fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
     tie: bool = False  # the softmax's weights are the target's word vectors; what it reads is projected from H to E
     lexicon: str = "none"  # word translation probabilities in the softmax: `none`, as a `bias`, or in a `mixture`
+    heads: int = 4  # of a transformer, into which its size H is divided
+    feedforward: int = 512  # size of the hidden layer of a transformer's feed-forward sublayers
 
     @property
     def annotation(self) -> int:
@@ -63,7 +65,9 @@ class Training:
     every: int = 1  # epochs between halvings
     init: float = 0.0  # all weights start uniform in ±init; 0 leaves each part its own way
     clip: float = 1.0  # largest norm of the gradient
-    dropout: float = 0.3  # on the input of every recurrent layer and before the softmax, never on the recurrence
+    dropout: float = (
+        0.3  # on what recurrent layers read, and before the softmax; on what a transformer's sublayers give
+    )
     smoothing: float = 0.0  # share of the probability that label smoothing spreads over all words
     gamma: float = 1.0  # weight of the trace bonus where both directions train together
     average: int = 0  # checkpoints, one an epoch and the last ones, whose average is the model if it is better on dev
@@ -85,6 +89,7 @@ _FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "warmup", 
 _LIMITS = {
     "dropout": 1, "smoothing": 1, "word_dropout": 1, "bpe_dropout": 1, "layers": 2**7, "encoder_layers": 2**7,
     "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16,
+    "feedforward": 2**16,
 }  # fmt: skip
 CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "initial": ("zero", "learned"),
@@ -93,6 +98,11 @@ CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
     "granularity": ("word", "fine"),
     "lexicon": ("none", "bias", "mixture"),
 }
+
+_WITHOUT_TRANSFORMER = (
+    "cell", "reverse", "initial", "contextual", "output", "feed", "score", "window", "granularity", "terms", "bias",
+)  # fmt: skip
+"""Settings of recurrent networks and of their attention."""
 
 Settings = TypeVar("Settings", Architecture, Training)
 
@@ -136,13 +146,18 @@ def check(architecture: Architecture) -> None:
         (a.score != "location" or a.window == "global", "score 'location' chooses among all positions: window=global"),
         (a.wiring == "attend-after" or a.feed == "none", "only wiring 'attend-after' feeds its output or context"),
         (first or a.output == "tanh", "only wiring 'attend-first' can put the softmax on the state"),
+        (
+            a.wiring != "attend-between" or (a.window == "global" and a.granularity == "word" and not a.terms),
+            "wiring 'attend-between' attends at all steps at once: window=global, granularity=word, no terms",
+        ),
+        (a.wiring != "attend-between" or a.layers > 1, "wiring 'attend-between' needs two layers or more"),
         (not (a.reverse and bidirectional), "a bidirectional encoder reads both ways; reverse is for others"),
         (
-            bidirectional or a.layers == a.encoder_layers,
+            a.encoder != "unidirectional" or a.layers == a.encoder_layers,
             "a unidirectional encoder hands its state over layer by layer: layers and encoder_layers must be equal",
         ),
     )
-    for holds, reason in rules:
+    for holds, reason in (*_transformer_rules(a), *rules):
         if not holds:
             raise InputError(reason)
 
@@ -157,8 +172,24 @@ def check_training(architecture: Architecture, training: Training) -> None:
         raise InputError("rdrop compares what the softmax says alone: it goes without lexicon and guidance")
 
 
+def _transformer_rules(a: Architecture) -> tuple[tuple[bool, str], ...]:
+    if "transformer" not in (a.encoder, a.wiring):
+        return ()
+    changed = [name for name in _WITHOUT_TRANSFORMER if getattr(a, name) != getattr(Architecture, name)]
+    return (
+        (a.encoder == a.wiring, "encoder 'transformer' and wiring 'transformer' need each other"),
+        (not changed, f"a transformer has no part that the setting {', '.join(changed)} could change"),
+        (a.embedding == a.hidden, "a transformer's word vectors are as large as its layers: embedding=hidden"),
+        (a.hidden % a.heads == 0, "a transformer's size is divided into heads: hidden must be a multiple of heads"),
+    )
+
+
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:
-    """Refuse a model whose rows of attention are not those of its target's words, one after the other."""
+    """Refuse a model whose rows of attention are not those of its target's words, one after the other.
+
+    With every wiring but `attend-first` a query has read y_{j-1} before it asks for t_j, so that its row may tell of
+    either word (Luong et al. 2015, footnote 14).
+    """
     if right_to_left or training.bpe or architecture.wiring != "attend-first":
         raise InputError(
             "expected a model on words, from left to right, with wiring 'attend-first', whose attention belongs to its "

@@ -13,11 +13,14 @@ TABLES: dict[str, dict[str, str]] = {
     "encoder": {
         "bidirectional": "features.models.network.encoder:BidirectionalEncoder",
         "unidirectional": "features.models.network.encoder:UnidirectionalEncoder",
+        "transformer": "features.models.network.transformer:TransformerEncoder",
     },
     "wiring": {
         "none": "features.models.network.decoder:Unattended",
         "attend-first": "features.models.network.decoder:AttendFirst",
         "attend-after": "features.models.network.decoder:AttendAfter",
+        "attend-between": "features.models.network.between:AttendBetween",
+        "transformer": "features.models.network.transformer:TransformerDecoder",
     },
     "score": {
         "additive": "features.models.network.scores:Additive",

@@ -69,5 +69,14 @@ class Attention(nn.Module):
         after = tuple(term.update(carried, row) for term, carried in zip(self._terms(), history, strict=True))
         return Attended(context=context, row=row, history=after)
 
+    def over(self, queries: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        """(T, B, K) contexts and (T, B, S) rows of all steps at once, for queries (T, B, H).
+
+        For a global window without terms, with one weight an annotation.
+        """
+        scores = self.score.over(queries.transpose(0, 1), source.keys)  # (B, T, S)
+        rows = torch.softmax(scores + source.bias.unsqueeze(1), dim=2)  # (B, T, S)
+        return torch.bmm(rows, source.states).transpose(0, 1), rows.transpose(0, 1)  # (T, B, K), (T, B, S)
+
     def _terms(self) -> list[Term]:
         return list(self.terms.values())  # type: ignore[arg-type]

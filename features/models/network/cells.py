@@ -1,7 +1,7 @@
 """Recurrent layers: over a whole sequence by torch's fused kernels, or one step at a time with the same weights."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,7 @@ class Cell(NamedTuple):
     kept: int  # tensors in the state of a layer
     layers: type[nn.RNNBase]  # torch's module for a stack of them
     step: Callable[[Tensor, Tensor, Layer], Layer]
+    run: Callable[..., Any]  # torch's fused kernel of a stack
 
     def packed(self, state: Layer) -> Tensor | Layer:
         """Return a state as torch's module takes it: what the cell keeps, without the tuple if that is one tensor."""
@@ -52,11 +53,11 @@ def _rnn(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
     return (tanh(entering + recurrent),)
 
 
-LSTM = Cell(gates=4, kept=2, layers=nn.LSTM, step=_lstm)
+LSTM = Cell(gates=4, kept=2, layers=nn.LSTM, step=_lstm, run=torch.lstm)
 """Hochreiter & Schmidhuber 1997."""
-GRU = Cell(gates=3, kept=1, layers=nn.GRU, step=_gru)
+GRU = Cell(gates=3, kept=1, layers=nn.GRU, step=_gru, run=torch.gru)
 """Cho et al. 2014, in the form of torch: the reset gate acts after the recurrent product."""
-RNN = Cell(gates=1, kept=1, layers=nn.RNN, step=_rnn)
+RNN = Cell(gates=1, kept=1, layers=nn.RNN, step=_rnn, run=torch.rnn_tanh)
 """Elman 1990."""
 
 

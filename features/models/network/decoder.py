@@ -1,5 +1,6 @@
 """Decoders: one step of the target at a time, with everything that goes from step to step in one value."""
 
+import dataclasses
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -55,16 +56,23 @@ class Decoder(nn.Module):
     attends = True
     readers: tuple[str, ...] = ()
     """Names of the linear layers whose input begins with the context."""
+    stacked = True
+    """All recurrent layers are the recurrence; otherwise it is the bottom one alone."""
 
     def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
         super().__init__()
         hidden, layers = architecture.hidden, architecture.layers
         self.attention = Attention(architecture) if self.attends else None
         self.values: nn.Module = nn.Identity()  # of the annotations: what contexts are sums of
-        self.recurrence = Recurrence(architecture, beside, dropout)
+        below = architecture if self.stacked else dataclasses.replace(architecture, layers=1)
+        self.recurrence = Recurrence(below, beside, dropout)
         self.bridge = nn.Linear(hidden, layers * hidden) if architecture.encoder == "bidirectional" else None
         self.layers = layers
         self.dropout = nn.Dropout(dropout)
+
+    def draw_vectors(self, vectors: Tensor) -> None:
+        """Draw the first word vectors (V, E) of a side."""
+        nn.init.uniform_(vectors, -0.1, 0.1)
 
     def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
         """(B, S, …) what attention makes of the annotations once for all steps."""

@@ -103,7 +103,7 @@ class EncoderDecoder(nn.Module):
         self.objectives = nn.ModuleDict(objectives)
         self.sentinels, self.annotation = architecture.sentinels, architecture.annotation
         for embedding in (self.source_embedding, self.target_embedding):
-            nn.init.uniform_(embedding.weight, -0.1, 0.1)
+            self.decoder.draw_vectors(embedding.weight)
             with torch.no_grad():
                 embedding.weight[PADDING].zero_()
 

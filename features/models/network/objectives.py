@@ -33,7 +33,8 @@ class GlobalFertility(nn.Module):
 
     def forward(self, source: Source, rows: Tensor) -> Tensor:
         """(B,) log-density of each sentence's fertilities, in nats."""
-        return log_density(rows.sum(dim=0), *self.expected(source.states), source.source_mask)  # rows (B, S)
+        annotations = source.states[..., : self.hidden.in_features]  # (B, S, K); behind them a transformer has others
+        return log_density(rows.sum(dim=0), *self.expected(annotations), source.source_mask)  # rows (B, S)
 
     def expected(self, annotations: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) mean and variance of the fertility of words with annotations (B, S, K)."""

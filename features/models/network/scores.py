@@ -1,9 +1,15 @@
-"""Scores: how well a query (B, H) fits each annotation. `key` projects annotations (B, S, K), once for all steps."""
+"""Scores: how well a query (B, H) fits each annotation. `key` projects annotations (B, S, K), once for all steps.
+
+`over` scores the queries (B, T, H) of all steps at once, without terms.
+"""
 
 import torch
 from torch import Tensor, nn
 
 from features.models.settings import Architecture
+
+SLICE = 2**20
+"""Numbers of the hidden layer of the additive score that are reckoned at once, where all steps are scored."""
 
 
 class Additive(nn.Module):
@@ -32,6 +38,16 @@ class Additive(nn.Module):
         scores: Tensor = 2 * self.out(halves) - self.out.weight.sum(dim=1)  # (B, S, K) or (B, S, 1)
         return scores if self.fine else scores.squeeze(-1)  # (B, S, K) or (B, S)
 
+    def over(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """(B, T, S), some steps at a time."""
+        steps = max(1, SLICE // keys.numel())
+        return torch.cat([self._scores(part, keys) for part in torch.split(queries, steps, dim=1)], dim=1)  # (B, T, S)
+
+    def _scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        hidden = keys.unsqueeze(1) + self.query(queries).unsqueeze(2)  # (B, T, S, A)
+        scores: Tensor = 2 * self.out(torch.sigmoid_(hidden.mul_(2))) - self.out.weight.sum()  # (B, T, S, 1)
+        return scores.squeeze(-1)  # (B, T, S)
+
 
 class Dot(nn.Module):
     """f = q' e_i (Luong eq. 7)."""
@@ -43,6 +59,10 @@ class Dot(nn.Module):
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
         """(B, S)."""
         return torch.bmm(keys, query.unsqueeze(-1)).squeeze(-1)  # (B, S)
+
+    def over(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """(B, T, S)."""
+        return torch.bmm(queries, keys.transpose(1, 2))  # (B, T, S)
 
 
 class General(Dot):
@@ -70,6 +90,10 @@ class Location(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
         """(B, S)."""
-        scores: Tensor = self.position(query)  # (B, L+1)
-        missing = keys.shape[1] - scores.shape[1]
-        return nn.functional.pad(scores, (0, missing), value=float("-inf"))  # (B, S)
+        return self.over(query, keys)
+
+    def over(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """(…, S)."""
+        scores: Tensor = self.position(queries)  # (…, L+1)
+        missing = keys.shape[1] - scores.shape[-1]
+        return nn.functional.pad(scores, (0, missing), value=float("-inf"))  # (…, S)

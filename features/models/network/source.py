@@ -46,7 +46,7 @@ class Source(NamedTuple):
     Positions count the sentinels: `<s>` is 0, words are 1 … I, `</s>` is I+1.
     """
 
-    states: Tensor  # (B, S, K) annotations, or products of them; see `inference.fold`
+    states: Tensor  # (B, S, K) annotations, or products of them (`inference.fold`), or both (`transformer`)
     keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms
     bias: Tensor  # (B, S) 0 where attention may go, minus infinity elsewhere
     source_length: Tensor  # (B, 1) I, the number of words without sentinels

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from features.models.network.cells import Columns
+from features.models.network.cells import Columns, Recurrence
 from features.models.network.model import EncoderDecoder
+from features.models.network.transformer import Dense
 
 
 class Folded(nn.Module):
@@ -48,14 +49,15 @@ def fold(network: EncoderDecoder) -> None:
 
 
 def lower(network: EncoderDecoder, stepwise: bool) -> None:
-    """Multiply in bfloat16, and add, normalize and keep states in float32, in the decoder's recurrence and the softmax.
+    """Multiply in bfloat16, and add, normalize and keep states in float32, in the decoder's layers and the softmax.
 
     `stepwise` says that the decoder will take single steps only; torch's fused kernels want all in one precision.
     """
-    lowered = [layer.weight for layer in network.decoder.modules() if isinstance(layer, Columns)]
-    if stepwise:
-        weights = network.decoder.recurrence.stack.named_parameters()
-        lowered += [weight for name, weight in weights if name.startswith("weight")]
+    parts = list(network.decoder.modules())
+    lowered = [part.weight for part in parts if isinstance(part, Columns | Dense)]
+    for part in parts if stepwise else ():
+        if isinstance(part, Recurrence):
+            lowered += [weight for name, weight in part.stack.named_parameters() if name.startswith("weight")]
     for weight in lowered:
         weight.data = weight.data.bfloat16()
     network.softmax.weight = nn.Parameter(network.softmax.weight.detach().bfloat16())  # word vectors stay as they are

@@ -14,6 +14,7 @@ from features.models.vocabulary import BEGIN, END
 
 SMALL = {"embedding": 4, "hidden": 5, "attention": 6, "memory": 3, "reach": 2, "positions": 4}
 STACKED = {"layers": 2, "encoder_layers": 2}
+TRANSFORMER = {"embedding": 6, "hidden": 6, "heads": 2, "feedforward": 5, **STACKED}
 
 BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "gru": {"cell": "gru", **STACKED},
@@ -40,6 +41,19 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "lexicon-mixture": {"lexicon": "mixture"},
     "lexicon-mixture-after": {"lexicon": "mixture", "wiring": "attend-after", "window": "local-m", "feed": "context"},
     "lexicon-local-p": {"lexicon": "bias", "window": "local-p", "softmax_bias": False},
+    "between-gru": {
+        "wiring": "attend-between", "cell": "gru", "layers": 3, "objectives": ["coverage", "fertility"],
+        "sentinels": False,
+    },
+    "between-rnn-dot": {
+        "wiring": "attend-between", "cell": "rnn", "score": "dot", "encoder": "unidirectional", "reverse": True,
+        **STACKED,
+    },
+    "between-location": {"wiring": "attend-between", "score": "location", "layers": 2, "bias": False},
+    "transformer-uneven": {
+        "encoder": "transformer", "wiring": "transformer", **TRANSFORMER, "embedding": 5, "hidden": 5, "heads": 1,
+        "encoder_layers": 1, "sentinels": False, "objectives": ["coverage", "fertility"], "softmax_bias": False,
+    },
     "coverage": {"objectives": ["coverage", "fertility"], "fertility": 7, "encoder": "unidirectional"},
 }  # fmt: skip
 
@@ -47,7 +61,8 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
 def _architectures() -> dict[str, Architecture]:
     named: dict[str, Architecture] = {}
     for name, preset in PRESETS.items():
-        architecture, _ = override(preset.architecture, Training(), dict(SMALL))
+        sizes = TRANSFORMER if preset.architecture.wiring == "transformer" else {}
+        architecture, _ = override(preset.architecture, Training(), SMALL | sizes)
         if architecture not in named.values():
             named[name] = architecture
     for name, values in BESIDE_PRESETS.items():

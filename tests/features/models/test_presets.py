@@ -17,6 +17,8 @@ from moses_io.text import read_lines, tokens
 
 CPU = torch.device("cpu")
 SMALL = {"embedding": 12, "hidden": 16, "attention": 12, "memory": 4, "updates": 4, "batch": 16}
+SQUARE = {"embedding": 16, "feedforward": 12, "tokens": 200}
+"""For transformers."""
 STARTS = {"cohn-align-glofer-pre": "cohn-align", "cohn-align-sym-glofer-pre": "cohn-align-sym"}
 
 
@@ -39,6 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, texts: TrainingFiles) -> d
     folder = tmp_path_factory.mktemp("presets")
     for name in sorted(PRESETS, key=lambda name: name in STARTS):
         values = SMALL | ({"bpe": 120} if PRESETS[name].training.bpe else {})
+        values |= SQUARE if PRESETS[name].architecture.wiring == "transformer" else {}
         start = str(folder / STARTS[name]) if name in STARTS else ""
         train_model(TrainingRequest(name, settings=values), texts, str(folder / name), "cpu", start)
     return {name: folder / name for name in PRESETS}

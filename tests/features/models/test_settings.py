@@ -5,6 +5,8 @@ from features.models.settings import CHOICES, Architecture, Training, check, ove
 from features.models.tables import TABLES, find
 from moses_io.errors import InputError
 
+TRANSFORMER = {"encoder": "transformer", "wiring": "transformer"}
+
 
 def test_settings_go_where_they_belong() -> None:
     keys = {"embedding": "1", "hidden": "2", "attention": "3", "layers": "2"}
@@ -50,6 +52,15 @@ def test_settings_that_are_refused(key: str, value: str, message: str) -> None:
         ({"score": "location", "window": "local-m"}, "score 'location' chooses among all positions"),
         ({"feed": "output"}, "only wiring 'attend-after' feeds"),
         ({"wiring": "attend-after", "output": "state"}, "only wiring 'attend-first' can put the softmax on the state"),
+        ({"wiring": "attend-between"}, "wiring 'attend-between' needs two layers or more"),
+        ({"wiring": "attend-between", "layers": "2", "terms": "markov"}, "no terms"),
+        ({"wiring": "attend-between", "layers": "2", "window": "local-m"}, "window=global"),
+        ({"wiring": "attend-between", "layers": "2", "granularity": "fine"}, "granularity=word"),
+        ({"wiring": "transformer"}, "encoder 'transformer' and wiring 'transformer' need each other"),
+        ({"encoder": "transformer"}, "encoder 'transformer' and wiring 'transformer' need each other"),
+        (TRANSFORMER, "embedding=hidden"),
+        (TRANSFORMER | {"hidden": "128", "heads": "3"}, "hidden must be a multiple of heads"),
+        (TRANSFORMER | {"terms": "markov", "cell": "gru"}, "no part that the setting cell, terms could change"),
         ({"reverse": "true"}, "a bidirectional encoder reads both ways"),
         ({"encoder": "unidirectional", "layers": "2"}, "layers and encoder_layers must be equal"),
     ],

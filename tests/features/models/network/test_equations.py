@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +23,19 @@ SOURCES = [[4, 5, 6, 7, 8], [5, 1, 9], [7], []]
 TARGETS = [[4, 4, 5], [6, 7, 1, 9, 5, 4, 4], [], [8]]
 
 
+def second(
+    network: EncoderDecoder, architecture: Architecture, source: Sequence[int], target: Sequence[int]
+) -> "Slow | Transformer":
+    """Return a second implementation of a pair."""
+    kind = Transformer if architecture.wiring == "transformer" else Slow
+    return kind(network, architecture, source, target)
+
+
 def test_log_probabilities_and_attention(network: EncoderDecoder, architecture: Architecture) -> None:
     with torch.inference_mode():
         scores = network.score(network.encode(pad(SOURCES, CPU)), pad(TARGETS, CPU))
     for number, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
-        slow = Slow(network, architecture, source, target)
+        slow = second(network, architecture, source, target)
         steps, positions = len(target) + 1, len(source) + 2
         np.testing.assert_allclose(scores.log_probs[number, :steps], slow.log_probs, atol=1e-9)
         if architecture.wiring != "none":
@@ -44,12 +53,14 @@ def test_which_layers_have_a_bias(preset: str, softmax: bool, below: bool) -> No
     assert bool({"decoder.combine.bias", "decoder.word_output.bias"} & set(names)) == below
 
 
-@pytest.mark.parametrize("architecture", ["cohn-align-glofer", "coverage"], indirect=True)
+@pytest.mark.parametrize(
+    "architecture", ["cohn-align-glofer", "coverage", "between-gru", "transformer-uneven"], indirect=True
+)
 def test_objectives(network: EncoderDecoder, architecture: Architecture) -> None:
     expected = 0.0
     assert set(architecture.objectives) <= {"coverage", "fertility"}
     for source, target in zip(SOURCES, TARGETS, strict=True):
-        slow = Slow(network, architecture, source, target)
+        slow = second(network, architecture, source, target)
         for i in range(1, len(source) + 1):
             fertility = sum(row[i] for row in slow.rows)
             if "coverage" in architecture.objectives:
@@ -97,6 +108,74 @@ def pair_of_networks(aligned: Architecture) -> tuple[EncoderDecoder, EncoderDeco
     return networks
 
 
+class Transformer:
+    """The same, by the layers of torch, which have an implementation of their own."""
+
+    def __init__(self, network: EncoderDecoder, a: Architecture, source: Sequence[int], target: Sequence[int]) -> None:
+        self.w = dict(network.named_parameters())
+        options = {"dropout": 0.0, "batch_first": True, "norm_first": True, "dtype": torch.float64}
+        with torch.no_grad():
+            rows = self.read("source_embedding", [BEGIN, *source, END])
+            for number in range(a.encoder_layers):
+                layer = torch.nn.TransformerEncoderLayer(a.hidden, a.heads, a.feedforward, **options)
+                rows = self.filled(layer, f"encoder.layers.{number}")(rows)
+            annotations = self.norm("encoder.norm", rows)
+            self.e = annotations[0].numpy()
+            rows = self.read("target_embedding", [BEGIN, *target])
+            later = torch.full((len(target) + 1,) * 2, -math.inf, dtype=torch.float64).triu(1)
+            closed = torch.zeros(len(target) + 1, len(source) + 2, dtype=torch.float64)
+            if not a.sentinels and source:
+                closed[:, [0, -1]] = -math.inf
+            for number in range(a.layers):
+                above = torch.nn.TransformerDecoderLayer(a.hidden, a.heads, a.feedforward, **options)
+                above.multihead_attn.register_forward_pre_hook(self.keep, with_kwargs=True)
+                rows = self.filled(above, f"decoder.layers.{number}")(rows, annotations, later, memory_mask=closed)
+            logits = self.norm("decoder.norm", rows)[0] @ self.w["softmax.weight"].T + self.w.get("softmax.bias", 0.0)
+            self.log_probs = logits.log_softmax(-1)[range(len(target) + 1), [*target, END]].numpy()
+
+    def keep(self, attention: torch.nn.Module, inputs: Sequence[torch.Tensor], options: dict[str, Any]) -> None:
+        """Keep the rows of a layer's attention to the source."""
+        self.rows = attention.forward(*inputs, **options | {"need_weights": True})[1][0].numpy()
+
+    def linear(self, name: str, x: Array) -> Array:
+        """W x + b."""
+        product: Array = self.w[f"{name}.weight"].detach().numpy() @ x
+        return product + self.w[f"{name}.bias"].detach().numpy()
+
+    def read(self, name: str, words: Sequence[int]) -> torch.Tensor:
+        """(1, T, H)."""
+        size = self.w[f"{name}.weight"].shape[1]
+        vectors = self.w[f"{name}.weight"][list(words)] * math.sqrt(size)
+        for position in range(len(words)):
+            for number in range(size):
+                angle = position / 10000 ** (2 * (number // 2) / size)
+                vectors[position, number] += math.cos(angle) if number % 2 else math.sin(angle)
+        return vectors.unsqueeze(0)
+
+    def norm(self, name: str, rows: torch.Tensor) -> torch.Tensor:
+        weight, bias = self.w[f"{name}.weight"], self.w[f"{name}.bias"]
+        return torch.nn.functional.layer_norm(rows, rows.shape[-1:], weight, bias)
+
+    def filled(self, layer: torch.nn.Module, name: str) -> torch.nn.Module:
+        """Give a layer of torch the weights of ours."""
+        parts = {"self_attn.in_proj_": ["attention.project"], "self_attn.out_proj.": ["attention.out"]}
+        parts |= {"norm1.": ["attention.norm"]}
+        parts |= {"linear1.": ["feedforward.enter"], "linear2.": ["feedforward.leave"]}
+        if isinstance(layer, torch.nn.TransformerDecoderLayer):
+            parts |= {"multihead_attn.in_proj_": ["source_attention.query", "source_attention.keys_values"]}
+            parts |= {"multihead_attn.out_proj.": ["source_attention.out"]}
+            parts |= {"norm2.": ["source_attention.norm"], "norm3.": ["feedforward.norm"]}
+        else:
+            parts |= {"norm2.": ["feedforward.norm"]}
+        weights = {
+            f"{theirs}{kind}": torch.cat([self.w[f"{name}.{part}.{kind}"] for part in ours])
+            for theirs, ours in parts.items()
+            for kind in ("weight", "bias")
+        }
+        layer.load_state_dict(weights)
+        return layer
+
+
 class Slow:
     """log p of every target word, and the rows of attention, of one pair."""
 
@@ -130,9 +209,15 @@ class Slow:
                 state = self.step(y, context, state)
                 u = state[-1][0]
                 if architecture.output == "tanh":
-                    u = np.tanh(
-                        u + self.linear("decoder.context_output", context) + self.linear("decoder.word_output", y)
-                    )
+                    u = self.combined(u, context, y)
+            elif architecture.wiring == "attend-between":
+                state[:1] = self.step(y, feed, state[:1])
+                u = state[0][0]
+                context = self.attend(u, y, j)
+                for layer in range(1, architecture.layers):
+                    state[layer] = self.upper(f"decoder.uppers.{layer - 1}", context, u, state[layer])
+                    u = u + state[layer][0]
+                u = self.combined(u, context, y)
             else:
                 state = self.step(y, feed, state)
                 u = state[-1][0]
@@ -220,6 +305,15 @@ class Slow:
                 entering = entering + self.linear("decoder.recurrence.beside", beside)
             after.append(self.cell(entering, self.recurrent("decoder.recurrence.stack", layer, before), before))
         return after
+
+    def upper(self, name: str, context: Array, below: Array, state: list[Array]) -> list[Array]:
+        entering = self.linear(f"{name}.beside", context) + self.linear(f"{name}.below", below)
+        return self.cell(entering, self.linear(f"{name}.recurrent", state[0]), state)
+
+    def combined(self, top: Array, context: Array, y: Array) -> Array:
+        products = self.linear("decoder.context_output", context) + self.linear("decoder.word_output", y)
+        combined: Array = np.tanh(top + products)
+        return combined
 
     def cell(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
         if self.a.cell == "rnn":

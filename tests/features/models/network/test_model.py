@@ -74,6 +74,14 @@ def test_one_pass_equals_step_by_step(network: EncoderDecoder) -> None:
             np.testing.assert_allclose(step.row[real], rows[j][real], atol=1e-12)
 
 
+@pytest.mark.parametrize("architecture", ["between-gru"], indirect=True)
+@pytest.mark.parametrize("size", [1, 4 * 7 * 6 * 2])
+def test_all_steps_in_slices(network: EncoderDecoder, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = score(network, SOURCES, TARGETS)
+    monkeypatch.setattr("features.models.network.scores.SLICE", size)
+    np.testing.assert_allclose(score(network, SOURCES, TARGETS).log_probs, whole.log_probs, atol=1e-12)
+
+
 def test_the_state_of_a_step_can_be_gathered_by_row(network: EncoderDecoder) -> None:
     with torch.inference_mode():
         source = network.encode(pad(SOURCES, CPU))

@@ -1,0 +1,93 @@
+"""Attention between the layers of the decoder, so that all steps of a layer can be taken at once."""
+
+import torch
+from torch import Tensor, nn
+
+from features.models.network.attention import Query
+from features.models.network.cells import Cell, Columns, Layer, tanh
+from features.models.network.decoder import Decoder, State, StepInput, StepOutput
+from features.models.network.source import Source
+from features.models.settings import Architecture
+from features.models.tables import find
+
+
+class Upper(nn.Module):
+    """A recurrent layer above attention, which reads [c_j; x_j]: the context, and what leaves the layer below."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        self.cell: Cell = find("cell", architecture.cell)
+        hidden, gates = architecture.hidden, self.cell.gates * architecture.hidden
+        self.beside = Columns(architecture.annotation, gates, bias=False)
+        self.below = Columns(hidden, gates)
+        self.recurrent = Columns(hidden, gates)
+        self.dropout = nn.Dropout(dropout)
+        for weight in self.parameters():  # as torch's recurrent layers begin
+            nn.init.uniform_(weight, -(hidden**-0.5), hidden**-0.5)
+
+    def step(self, context: Tensor, below: Tensor, state: Layer) -> Layer:
+        """Take one step, from context (B, K) and the layer below (B, H)."""
+        entering = self.below(self.dropout(below)) + self.beside(self.dropout(context))  # (B, gates·H)
+        return self.cell.step(entering, self.recurrent(state[0]), state)
+
+    def run(self, contexts: Tensor, below: Tensor, state: Layer) -> Tensor:
+        """(T, B, H) output of all steps, from contexts (T, B, K) and the layer below (T, B, H)."""
+        entering = self.dropout(torch.cat([contexts, below], dim=-1))  # (T, B, K+H)
+        weight_in = torch.cat([self.beside.weight, self.below.weight], dim=1)  # (gates·H, K+H)
+        weights = (weight_in, self.recurrent.weight, self.below.bias, self.recurrent.bias)
+        exact = [weight.to(below.dtype) for weight in weights]  # the fused kernels want all in one precision
+        first = self.cell.packed(tuple(tensor.unsqueeze(0) for tensor in state))  # (1, B, H) each
+        outputs: Tensor = self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
+        return outputs
+
+
+class AttendBetween(Decoder):
+    """Attention asked by the bottom layer, its context read by all layers above.
+
+    h_j = LSTM_1(y_{j-1}, h_{j-1}), which leaves the bottom layer as x_j; c_j = attend(h_j); each layer above makes
+    h_j = LSTM([c_j; x_j], h_{j-1}) of the x_j from below it, and x_j + h_j leaves it; of what leaves the top,
+    u_j = tanh(x_j + W_uc c_j + W_ui y_{j-1}) (Wu et al. 2016, section 3). They ask with the bottom layer's output of
+    the step before, and have the softmax read the top layer alone; attention of the same step lets each layer run over
+    all steps at once, and the output layer is that of `attend-first`.
+    """
+
+    stacked = False
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__(architecture, 0, dropout)
+        hidden, above = architecture.hidden, range(architecture.layers - 1)
+        self.uppers = nn.ModuleList(Upper(architecture, dropout) for _ in above)
+        self.word_output = nn.Linear(architecture.embedding, hidden, bias=architecture.bias)
+        self.context_output = nn.Linear(architecture.annotation, hidden, bias=False)
+        self.readers = (*(f"uppers.{number}.beside" for number in above), "context_output")
+
+    def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
+        """Take one step."""
+        (bottom,) = self.recurrence.step(step_input.gates, None, state.layers[:1])
+        query = Query(state=bottom[0], word=step_input.vectors, step=state.step)
+        context, row, history = self.attend(query, source, state.history)
+        layers, top = [bottom], bottom[0]
+        for upper, before in zip(self._above(), state.layers[1:], strict=True):
+            layers.append(upper.step(context, top, before))
+            top = top + layers[-1][0]
+        after = State(step=state.step + 1, layers=tuple(layers), feed=(), history=history)
+        return StepOutput(top=top, context=context, row=row), after
+
+    def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
+        """Return u_j."""
+        return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
+
+    def run(self, vectors: Tensor, source: Source) -> StepOutput:
+        """Take all steps layer by layer; once contexts are products (`inference.fold`), one after the other."""
+        if not isinstance(self.values, nn.Identity):
+            return super().run(vectors, source)
+        assert self.attention is not None
+        layers = self.start(source).layers
+        tops = self.recurrence.run(vectors, layers[:1])  # (T, B, H)
+        contexts, rows = self.attention.over(tops, source)
+        for upper, state in zip(self._above(), layers[1:], strict=True):
+            tops = tops + upper.run(contexts, tops, state)
+        return StepOutput(top=tops, context=contexts, row=rows)
+
+    def _above(self) -> list[Upper]:
+        return list(self.uppers)  # type: ignore[arg-type]

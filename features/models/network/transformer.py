@@ -1,0 +1,267 @@
+"""A transformer (Vaswani et al. 2017) whose layers normalize before each sublayer (Xiong et al. 2020).
+
+Attention runs over heads of size d = H / heads. It is made of plain products: for sentences of some twenty words
+torch's own function takes many times as long on a CPU.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from features.models.network.cells import Layer
+from features.models.network.decoder import Decoded, State, StepInput, StepOutput
+from features.models.network.encoder import Annotations
+from features.models.network.source import Source
+from features.models.settings import Architecture
+
+
+class Dense(nn.Linear):
+    """A linear layer that multiplies in the precision of its weights, which may be lower than that of what it reads."""
+
+    def reset_parameters(self) -> None:
+        """Begin as Glorot & Bengio 2010, without bias."""
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(…, out)."""
+        if rows.dtype == self.weight.dtype:
+            return super().forward(rows)
+        return functional.linear(rows.to(self.weight.dtype), self.weight).to(rows.dtype) + self.bias
+
+
+class Seen(NamedTuple):
+    """(B, T, H) values summed by weight, and (B, heads, T, S) the weights."""
+
+    contexts: Tensor
+    weights: Tensor
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Seen:
+    """Attend in every head by softmax(q'k / sqrt(d) + bias).
+
+    Queries are (B, heads, T, d), keys and values (B, heads, S, d); `bias` (B or 1, T or 1, S or 1) is 0 where attention
+    may go.
+    """
+    batch, heads, steps, size = queries.shape
+    scores = torch.bmm((queries * size**-0.5).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))  # (B·heads, T, S)
+    weights = torch.softmax(scores.view(batch, heads, steps, -1) + bias.unsqueeze(1), dim=-1)  # (B, heads, T, S)
+    contexts = torch.bmm(weights.flatten(0, 1).to(values.dtype), values.flatten(0, 1))  # (B·heads, T, d)
+    return Seen(contexts.view(batch, heads, steps, -1).transpose(1, 2).flatten(2), weights)  # contexts (B, T, H)
+
+
+def _split(rows: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    """(B, heads, T, d) each of so many parts that stand side by side in rows (B, T, parts·H)."""
+    batch, length, size = rows.shape
+    return rows.view(batch, length, parts, heads, size // parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads: int) -> Seen:
+    """Attend with queries (B, T, H) to keys and values (B, S, 2H) of the source.
+
+    Where rows share their source (`Source.spread`), T is 1, and those of one source go together as its steps.
+    """
+    if not source.counts:
+        keys, values = _split(keys_values, 2, heads)
+        return attend(_split(queries, 1, heads)[0], keys, values, source.bias.unsqueeze(1))  # bias (B, 1, S)
+    counts = list(source.counts)
+    rows = zip(torch.split(queries.transpose(0, 1), counts, dim=1), torch.split(source.bias, counts), strict=True)
+    parts = []
+    for number, (query, bias) in enumerate(rows):  # (1, count, H), (count, S)
+        if len(bias):
+            keys, values = _split(keys_values[number].unsqueeze(0), 2, heads)
+            parts.append(attend(_split(query, 1, heads)[0], keys, values, bias.unsqueeze(0)))
+    contexts = torch.cat([part.contexts for part in parts], dim=1).transpose(0, 1)  # (B, 1, H)
+    return Seen(contexts, torch.cat([part.weights for part in parts], dim=2).transpose(0, 2))  # (B, heads, 1, S)
+
+
+def place(embedded: Tensor, positions: Tensor) -> Tensor:
+    """(…, E) word vectors (…, E) times sqrt(E), and sine and cosine of their positions (…, 1), counted from 0."""
+    size = embedded.shape[-1]
+    places = torch.arange(0, size, 2, device=embedded.device, dtype=embedded.dtype)  # (E/2,)
+    angles = positions * torch.exp(places * (-math.log(10000) / size))  # (…, E/2)
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)  # (…, E)
+    return embedded * math.sqrt(size) + waves[..., :size]
+
+
+class SelfAttention(nn.Module):
+    """x + attention(norm(x)): every position looks at those of its own side; dropout on what is added."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        hidden, self.heads = architecture.hidden, architecture.heads
+        self.norm = nn.LayerNorm(hidden)
+        self.project, self.out = Dense(hidden, 3 * hidden), Dense(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
+        """(B, T, H) what leaves the sublayer; (B, heads, t+T, 2d) keys, and behind each its value, of all positions.
+
+        `before` has those of the t earlier positions, if any; `bias` (B or 1, T or 1, t+T or 1) is as in `attend`.
+        """
+        queries, *own = _split(self.project(self.norm(rows)), 3, self.heads)  # (B, heads, T, d) each
+        after = torch.cat(own, dim=-1)  # (B, heads, T, 2d)
+        if before:
+            after = torch.cat([before[0], after], dim=2)  # (B, heads, t+T, 2d)
+        keys, values = after.chunk(2, dim=-1)  # (B, heads, t+T, d) each
+        return rows + self.dropout(self.out(attend(queries, keys, values, bias).contexts)), (after,)
+
+
+class SourceAttention(nn.Module):
+    """x + attention(norm(x)): every position looks at the annotations; dropout on what is added."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        hidden, self.heads = architecture.hidden, architecture.heads
+        self.norm = nn.LayerNorm(hidden)
+        self.query, self.keys_values = Dense(hidden, hidden), Dense(hidden, 2 * hidden)
+        self.out = Dense(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor, keys_values: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        """(B, T, H) what leaves the sublayer, (B, heads, T, S) weights; `keys_values` (B, S, 2H) of the annotations."""
+        seen = _of_annotations(self.query(self.norm(rows)), keys_values, source, self.heads)
+        return rows + self.dropout(self.out(seen.contexts)), seen.weights
+
+
+class FeedForward(nn.Module):
+    """x + W_2 max(0, W_1 norm(x) + b_1) + b_2; dropout inside, and on what is added."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        hidden, inside = architecture.hidden, architecture.feedforward
+        self.norm = nn.LayerNorm(hidden)
+        self.enter, self.leave = Dense(hidden, inside), Dense(inside, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(…, H)."""
+        inside = self.dropout(torch.relu(self.enter(self.norm(rows))))  # (…, F)
+        left: Tensor = rows + self.dropout(self.leave(inside))
+        return left
+
+
+class EncoderLayer(nn.Module):
+    """Attention to the source, then the feed-forward sublayer."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        self.attention = SelfAttention(architecture, dropout)
+        self.feedforward = FeedForward(architecture, dropout)
+
+    def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
+        """(B, S, H)."""
+        left: Tensor = self.feedforward(self.attention(rows, (), bias)[0])
+        return left
+
+
+class DecoderLayer(nn.Module):
+    """Attention to the words before, then to the source, then the feed-forward sublayer."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        self.attention = SelfAttention(architecture, dropout)
+        self.source_attention = SourceAttention(architecture, dropout)
+        self.feedforward = FeedForward(architecture, dropout)
+
+    def forward(
+        self, rows: Tensor, before: Layer, bias: Tensor, keys_values: Tensor, source: Source
+    ) -> tuple[Tensor, Layer, Tensor]:
+        """(B, T, H) what leaves the layer, with what the two kinds of attention return beside it."""
+        rows, after = self.attention(rows, before, bias)
+        rows, weights = self.source_attention(rows, keys_values, source)
+        return self.feedforward(rows), after, weights
+
+
+class TransformerEncoder(nn.Module):
+    """Layers of attention over the source, normalized at the end."""
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(architecture, dropout) for _ in range(architecture.encoder_layers))
+        self.norm = nn.LayerNorm(architecture.hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
+        """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
+        positions = torch.arange(mask.shape[1], device=mask.device, dtype=embedded.dtype)  # (S,)
+        bias = embedded.new_zeros(mask.shape).masked_fill(~mask, float("-inf")).unsqueeze(1)  # (B, 1, S)
+        rows = self.dropout(place(embedded, positions.unsqueeze(1)))  # (B, S, H)
+        for layer in self.layers:
+            rows = layer(rows, bias)
+        return Annotations(states=self.norm(rows) * mask.unsqueeze(-1), last=())
+
+
+class TransformerDecoder(nn.Module):
+    """Layers of attention over the words before and over the source; the softmax reads their normalized output.
+
+    It offers what `decoder.Decoder` does. A step hands on keys and values of all positions so far. Rows of attention
+    are those of the last layer, the mean over its heads.
+    """
+
+    readers: tuple[str, ...] = ()
+
+    def __init__(self, architecture: Architecture, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(architecture, dropout) for _ in range(architecture.layers))
+        self.norm = nn.LayerNorm(architecture.hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def draw_vectors(self, vectors: Tensor) -> None:
+        """Draw the first word vectors (V, E) of a side, which are scaled by sqrt(E) where they are read."""
+        nn.init.normal_(vectors, std=vectors.shape[1] ** -0.5)
+
+    def values(self, states: Tensor) -> Tensor:
+        """(B, S, H + layers·2H) annotations (B, S, H), and behind them their keys and values for each layer."""
+        return torch.cat([states, *(layer.source_attention.keys_values(states) for layer in self._layers())], dim=-1)
+
+    def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
+        """(B, S, 0) nothing: the keys are among the values, which rows share."""
+        return annotations.states[:, :, :0]
+
+    def start(self, source: Source) -> State:
+        """Return the state before the first step."""
+        step = torch.ones_like(source.source_length)  # (B, 1)
+        return State(step=step, layers=((),) * len(self.layers), feed=(), history=())
+
+    def step_input(self, embedded: Tensor) -> StepInput:
+        """Prepare the vectors (B, E) of previous words for a step."""
+        return StepInput(vectors=embedded, gates=embedded[:, :0])
+
+    def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
+        """Take one step."""
+        rows = place(step_input.vectors, state.step - 1).unsqueeze(1)  # (B, 1, H)
+        tops, weights, layers = self._run(rows, state.layers, source, rows.new_zeros(1, 1, 1))
+        top, row = tops[:, 0], weights[:, 0]  # (B, H), (B, S)
+        return StepOutput(top=top, context=top[:, :0], row=row), state._replace(step=state.step + 1, layers=layers)
+
+    def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
+        """Return the normalized output of the top layer."""
+        return steps.top
+
+    def forward(self, embedded: Tensor, source: Source) -> Decoded:
+        """Run all steps at once over vectors (T, B, E) of previous words."""
+        vectors = embedded.transpose(0, 1)  # (B, T, E)
+        steps = vectors.shape[1]
+        positions = torch.arange(steps, device=vectors.device, dtype=vectors.dtype).unsqueeze(1)  # (T, 1)
+        later = vectors.new_full((1, steps, steps), float("-inf")).triu(1)  # (1, T, T)
+        tops, weights, _ = self._run(place(vectors, positions), self.start(source).layers, source, later)
+        return Decoded(outputs=tops.transpose(0, 1), rows=weights.transpose(0, 1))  # (T, B, H), (T, B, S)
+
+    def _run(
+        self, rows: Tensor, before: tuple[Layer, ...], source: Source, bias: Tensor
+    ) -> tuple[Tensor, Tensor, tuple[Layer, ...]]:
+        """Run all layers over (B, T, H); return (B, T, H), (B, T, S) rows of the last one, and their state."""
+        rows, layers, weights = self.dropout(rows), [], source.bias
+        width = 2 * rows.shape[2]
+        keys_values = torch.split(source.states[..., rows.shape[2] :], width, dim=-1)  # (B, S, 2H) each
+        for layer, own, each in zip(self._layers(), before, keys_values, strict=True):
+            rows, after, weights = layer(rows, own, bias, each, source)
+            layers.append(after)
+        return self.norm(rows), weights.mean(dim=1), tuple(layers)
+
+    def _layers(self) -> list[DecoderLayer]:
+        return list(self.layers)  # type: ignore[arg-type]
