@@ -55,6 +55,17 @@ def within_memory(advice: str) -> Iterator[None]:
         raise InputError(f"out of memory; {advice}") from None
 
 
+@contextlib.contextmanager
+def products_in_bfloat16(on: bool) -> Iterator[None]:
+    """Let a processor that has bfloat16 products multiply float32 by them, and add up in float32."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium" if on else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def _keep_freed_memory() -> None:
     """Let glibc keep what is freed for the next tensor; otherwise each large one comes as new pages to be cleared.
 

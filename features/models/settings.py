@@ -76,7 +76,7 @@ class Training:
     frequency: int = 2  # a word seen less often in the corpus is `<unk>`
     bpe: int = 0  # pieces that sentencepiece learns for each side; 0 leaves words whole
     length: int = 80  # pairs with a side of more words are left out of training
-    bfloat16: bool = False  # reckon in bfloat16 where that is safe; on a GPU only
+    bfloat16: bool = False  # multiply in bfloat16, on a GPU and on processors that do so faster; weights are float32
     seed: int = 1  # of the weights, the order and the dropout
     word_dropout: float = 0.0  # share of the words, on both sides, whose whole vector is left out
     warmup: int = 0  # updates over which the step size rises from 0 to what `schedule` says

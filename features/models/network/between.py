@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from features.models.network.attention import Query
-from features.models.network.cells import Cell, Columns, Layer, tanh
-from features.models.network.decoder import Decoder, State, StepInput, StepOutput
+from features.models.network.cells import Cell, Columns, Layer, StepInput, tanh
+from features.models.network.decoder import Decoder, State, StepOutput
 from features.models.network.source import Source
 from features.models.settings import Architecture
 from features.models.tables import find
@@ -63,7 +63,7 @@ class AttendBetween(Decoder):
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
-        (bottom,) = self.recurrence.step(step_input.gates, None, state.layers[:1])
+        (bottom,) = self.recurrence.step(step_input, None, state.layers[:1])
         query = Query(state=bottom[0], word=step_input.vectors, step=state.step)
         context, row, history = self.attend(query, source, state.history)
         layers, top = [bottom], bottom[0]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from features.models.network.attention import Attended, Attention, History, Query
-from features.models.network.cells import Layer, Recurrence, tanh
+from features.models.network.cells import Layer, Recurrence, StepInput, tanh
 from features.models.network.encoder import Annotations
 from features.models.network.source import Source
 from features.models.settings import Architecture
@@ -22,13 +22,6 @@ class State(NamedTuple):
     layers: tuple[Layer, ...]  # state of each recurrent layer
     feed: tuple[Tensor, ...]  # (B, …) what the step before feeds in, empty if nothing
     history: History  # what the attention terms remember
-
-
-class StepInput(NamedTuple):
-    """Previous words y_{j-1} of a step."""
-
-    vectors: Tensor  # (B, E) with dropout
-    gates: Tensor  # (B, gates·H) their part of the first layer's gates
 
 
 class StepOutput(NamedTuple):
@@ -96,7 +89,8 @@ class Decoder(nn.Module):
     def step_input(self, embedded: Tensor) -> StepInput:
         """Prepare the vectors (B, E) of previous words for a step."""
         vectors = self.dropout(embedded)
-        return StepInput(vectors=vectors, gates=self.recurrence.word_gates(vectors))
+        recurrence = self.recurrence
+        return StepInput(vectors=vectors, gates=recurrence.word_gates(vectors), products=recurrence.products())
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
@@ -118,9 +112,9 @@ class Decoder(nn.Module):
 
     def _steps(self, vectors: Tensor, source: Source) -> Iterator[StepOutput]:
         state = self.start(source)
-        gates = self.recurrence.word_gates(vectors)  # (T, B, gates·H)
-        for step_input in map(StepInput, vectors.unbind(0), gates.unbind(0)):  # (B, E), (B, gates·H)
-            output, state = self.step(step_input, state, source)
+        gates, products = self.recurrence.word_gates(vectors), self.recurrence.products()  # (T, B, gates·H)
+        for of_words, of_gates in zip(vectors.unbind(0), gates.unbind(0), strict=True):  # (B, E), (B, gates·H)
+            output, state = self.step(StepInput(of_words, of_gates, products), state, source)
             yield output
 
     def attend(self, query: Query, source: Source, history: History) -> Attended:
@@ -140,7 +134,7 @@ class Unattended(Decoder):
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
-        layers = self.recurrence.step(step_input.gates, None, state.layers)
+        layers = self.recurrence.step(step_input, None, state.layers)
         top = layers[-1][0]
         output = StepOutput(top=top, context=top[:, :0], row=torch.zeros_like(source.bias))  # (B, H), (B, 0), (B, S)
         return output, State(step=state.step + 1, layers=layers, feed=(), history=())
@@ -176,7 +170,7 @@ class AttendFirst(Decoder):
         """Take one step."""
         query = Query(state=state.layers[-1][0], word=step_input.vectors, step=state.step)
         context, row, history = self.attend(query, source, state.history)
-        layers = self.recurrence.step(step_input.gates, context, state.layers)
+        layers = self.recurrence.step(step_input, context, state.layers)
         after = State(step=state.step + 1, layers=layers, feed=(), history=history)
         return StepOutput(top=layers[-1][0], context=context, row=row), after
 
@@ -213,7 +207,7 @@ class AttendAfter(Decoder):
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
-        layers = self.recurrence.step(step_input.gates, state.feed[0] if state.feed else None, state.layers)
+        layers = self.recurrence.step(step_input, state.feed[0] if state.feed else None, state.layers)
         top = layers[-1][0]
         query = Query(state=top, word=step_input.vectors, step=state.step)
         context, row, history = self.attend(query, source, state.history)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from features.models.network.cells import Layer
-from features.models.network.decoder import Decoded, State, StepInput, StepOutput
+from features.models.network.cells import Layer, StepInput
+from features.models.network.decoder import Decoded, State, StepOutput
 from features.models.network.encoder import Annotations
 from features.models.network.source import Source
 from features.models.settings import Architecture

@@ -36,7 +36,7 @@ class Learner:
         """Run the network over a batch of pairs, in its own direction."""
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
-        with torch.autocast(device.type, torch.bfloat16, enabled=settings.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16, enabled=settings.bfloat16 and device.type == "cuda"):
             rdrop = settings.rdrop if self.network.training else 0.0
             outcome: Objective = self.network(source, target, settings.smoothing, rdrop)
         return outcome

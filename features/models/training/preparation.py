@@ -117,8 +117,6 @@ def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair], links: Sequen
 def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
     """Return the pairs that may be trained on, and the links of each if they are known."""
     settings = task.settings
-    if settings.bfloat16 and task.device.type != "cuda":
-        raise InputError("setting 'bfloat16' needs a GPU")
     kept = [min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length for pair in task.corpus]
     pairs, links = list(compress(task.corpus, kept)), list(compress(task.links, kept))
     if not pairs:

@@ -101,7 +101,6 @@ def test_what_cannot_be_started_from(trained: dict[str, Path], texts: TrainingFi
         (TrainingRequest("rnnsearch", True, settings=SMALL), str(trained["rnnsearch"]), "has direction 'forward'"),
         (TrainingRequest("rnnsearch", False, True, settings=SMALL), str(trained["rnnsearch"]), "has right_to_left"),
         (TrainingRequest("cohn-align-sym", True), "", "trains both directions"),
-        (TrainingRequest("rnnsearch", settings={"bfloat16": "true"}), "", "setting 'bfloat16' needs a GPU"),
     ):
         with pytest.raises(InputError, match=message):
             train_model(request, texts, output, "cpu", start)

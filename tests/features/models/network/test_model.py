@@ -1,14 +1,16 @@
 """What holds for every architecture."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from features.models.batches import pad
 from features.models.network.attention import Query
-from features.models.network.decoder import StepInput
+from features.models.network.cells import Product
 from features.models.network.model import EncoderDecoder, TokenScores, WordDropout
 from features.models.network.softmax import Softmax, TiedSoftmax
 from features.models.network.source import gather
@@ -92,10 +94,25 @@ def test_the_state_of_a_step_can_be_gathered_by_row(network: EncoderDecoder) -> 
         )
         _, state = network.decoder.step(first, network.decoder.start(source), source)
         step, _ = network.decoder.step(second, state, source)
-        gathered: StepInput = gather(second, chosen)
+        gathered = second._replace(vectors=second.vectors[chosen], gates=second.gates[chosen])
         again, _ = network.decoder.step(gathered, gather(state, chosen), gather(source, chosen))
     np.testing.assert_allclose(again.top, step.top[chosen], atol=1e-12)
     np.testing.assert_allclose(again.row, step.row[chosen], atol=1e-12)
+
+
+@pytest.mark.parametrize("bias", [torch.randn(4, dtype=torch.float64), None])
+def test_products_of_many_steps_have_the_gradients_of_each(bias: torch.Tensor | None) -> None:
+    weight, rows = (torch.randn(size, dtype=torch.float64) for size in ((4, 3), (5, 2, 3)))
+    weights = [part.requires_grad_() for part in (weight, bias) if part is not None]
+
+    def steps(multiply: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        return torch.stack([multiply(each).exp() for each in rows.requires_grad_()]).sum()
+
+    expected = torch.autograd.grad(steps(lambda each: nn.functional.linear(each, weight, bias)), [rows, *weights])
+    product = Product(weight, bias)
+    for total in (steps(product), steps(product)):
+        gradients = torch.autograd.grad(total, [rows, *weights])
+        torch.testing.assert_close(gradients, expected)
 
 
 def test_unknown_words_are_marked(network: EncoderDecoder) -> None:

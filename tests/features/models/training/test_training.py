@@ -461,9 +461,15 @@ def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
     settings = Training(bpe=40, bpe_dropout=0.5)
     configs = [ModelConfig("x", side, ARCHITECTURE, settings) for side in ("forward", "backward")]
     run = begin(tmp_path / "pair", configs, [(PIECES, PIECES[::-1])] * 9)
-    there, back = encode(run.pairs, run.learners, 0.5)
+    there, back = encode(run.pairs, run.learners, dropout=0.5)
     assert there.pairs == [pair[::-1] for pair in back.pairs]
     assert len({len(source) for source, _ in there.pairs}) > 1
+
+
+def test_products_in_bfloat16_learn_as_well(tmp_path: Path) -> None:
+    rows = [fit(tmp_path / str(low), epochs=2, bfloat16=low)[-1] for low in (False, True)]
+    assert rows[1]["dev_perplexity"] == pytest.approx(rows[0]["dev_perplexity"], rel=0.02)
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 @pytest.mark.gpu
