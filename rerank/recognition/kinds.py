@@ -10,6 +10,7 @@ from moses_io.text import decode, number, tokens, without_line_end
 
 NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
 ARPA, COMPILED = "n-gram model", "compiled n-gram model"
+LINKS = "word alignment"
 """Kinds of files that experiments read."""
 
 HEAD, LINES = 2**16, 20
@@ -53,7 +54,7 @@ def _kind(lines: Sequence[bytes]) -> str:
         return "file of Moses' extractor"
     texts = [decode(line) for line in lines[:LINES]]
     if all(map(_LINKS.fullmatch, texts)):
-        return "word alignment"
+        return LINKS
     rows = [tokens(text) for text in texts]
     if all(number(token) is not None for row in rows for token in row):
         return "numbers"

@@ -4,6 +4,10 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from features.models.training.request import ParallelFiles
+from moses_io.alignment import read_alignments
+from moses_io.errors import InputError
+from moses_io.text import read_parallel, tokens
 from rerank.recognition.contents import ListContent, Text, Words, count_words, likeness, share
 
 CORRELATED = 0.5
@@ -119,6 +123,16 @@ def closest_pair(languages: Languages, group: Sequence[Text]) -> Pair | None:
     if source is None or target is None or min(known_source, known_target) <= KNOWN:
         return None
     return Pair(source=source, target=target, known=(known_source + known_target) / 2)
+
+
+def fault_of_alignment(path: str, corpus: ParallelFiles) -> str:
+    """Say why a word alignment is not taken for that of a corpus, nothing if it is."""
+    pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(corpus.source, corpus.target)]
+    try:
+        read_alignments(path, pairs)
+    except InputError as error:
+        return f"not that of the training corpus: {error}"
+    return f"{corpus.alignment} is that of the training corpus, too" if corpus.alignment else ""
 
 
 def _closest(words: Words, texts: Sequence[Text]) -> tuple[Text | None, float]:

@@ -1,6 +1,7 @@
 """The experiment file that follows from what files are for."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def propose(roles: Roles, output: str) -> bytes:
     recipe = find_recipe(corpus)
     files = {
         "start": roles.start,
-        "train": {"source": roles.train.source, "target": roles.train.target},
+        "train": {name: path for name, path in asdict(roles.train).items() if path},
         "dev": _table(roles.dev),
         "test": _tests(roles.tests),
         "ngrams": roles.ngrams,

@@ -3,7 +3,7 @@
 import filecmp
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from rerank.recognition.matching import (
     Languages,
     TextsByLanguage,
     closest_pair,
+    fault_of_alignment,
     parallel_groups,
     split_by_candidates,
     texts_of,
@@ -97,6 +98,7 @@ def find_roles(files: SortedFiles) -> Roles:
         _note_unlike({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
         free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
         _find_corpus(free, languages, roles)
+        _find_alignment(files.alignments, roles)
         _find_ngrams(files.ngrams, languages, roles)
     elif not parallel_groups(files.texts):
         roles.missing.append(NO_CORPUS)
@@ -200,6 +202,18 @@ def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> N
     roles.train = ParallelFiles(source=best.source.path, target=best.target.path)
     roles.use(best.source.path, "source of the training corpus")
     roles.use(best.target.path, "target of the training corpus")
+
+
+def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
+    """Take the first of the word alignments whose links are between words of the corpus."""
+    for path in paths:
+        if roles.train is None:
+            return
+        if reason := fault_of_alignment(path, roles.train):
+            roles.reasons[path] = reason
+        else:
+            roles.train = replace(roles.train, alignment=path)
+            roles.use(path, "word alignment of the training corpus")
 
 
 def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from moses_io.errors import InputError
 from moses_io.weights import read_weights
 from rerank.recognition.contents import ListContent, Text, read_list, read_text
-from rerank.recognition.kinds import ARPA, COMPILED, NBEST, TEXT, WEIGHTS, kind_of
+from rerank.recognition.kinds import ARPA, COMPILED, LINKS, NBEST, TEXT, WEIGHTS, kind_of
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class SortedFiles:
         texts: texts of a sentence a line.
         weights: weight files with sections.
         ngrams: n-gram models, and whether they are compiled.
+        alignments: word alignments of a corpus.
         kinds: of every file what it is, or why it cannot be read.
     """
 
@@ -27,6 +28,7 @@ class SortedFiles:
     texts: list[Text] = field(default_factory=list)
     weights: list[str] = field(default_factory=list)
     ngrams: dict[str, bool] = field(default_factory=dict)
+    alignments: list[str] = field(default_factory=list)
     kinds: dict[str, str] = field(default_factory=dict)
 
 
@@ -74,6 +76,8 @@ def sort_files(paths: Sequence[str]) -> SortedFiles:
             files.lists.append(read_list(path))
         elif kind in (ARPA, COMPILED):
             files.ngrams[path] = kind == COMPILED
+        elif kind == LINKS:
+            files.alignments.append(path)
         files.kinds[path] = kind
     for content in files.lists:
         files.kinds[content.path] += f", {_many(len(content.sentences), 'sentence')}"

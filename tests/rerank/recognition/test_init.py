@@ -186,3 +186,17 @@ def test_odd_names(folder: Path, command: Command) -> None:
     check_inputs(experiment)
     assert experiment.features["LM"].parts == [f"{folder}/data/{names['lm.arpa']}"]
     assert experiment.dev.source == f"{folder}/data/{names['dev.de']}"
+
+
+def test_the_word_alignment_of_the_corpus_is_taken(folder: Path, command: Command, files: dict[str, bytes]) -> None:
+    pairs = files["train.en"].count(b"\n")
+    for name, lines in (("train.gdfa", [b"0-0"] * pairs), ("also", [b"0-0"] * pairs), ("beyond", [b"0-99"] * pairs)):
+        (folder / "data" / name).write_bytes(b"\n".join(lines) + b"\n")
+    (folder / "data" / "shorter").write_bytes(b"0-0\n")
+    status, _, err = command("init", "data")
+    assert status == 0
+    assert read_experiment("experiment.toml").train.alignment == str(folder / "data" / "also")
+    told = err.splitlines()
+    assert "data/also: word alignment of the training corpus (word alignment)" in told
+    assert any("data/train.gdfa: not used (word alignment; data/also is that of the training" in line for line in told)
+    assert sum("not that of the training corpus" in line for line in told) == 2
