@@ -303,7 +303,14 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
     assert json.loads((tmp_path / "model" / "config.json").read_text())["direction"] == "backward"
     (tmp_path / "gdfa").write_text("0-0\n0-x\n")
     for wrong, message in (
-        (["--preset", "rnnsearch", "--alignments", tmp_path / "gdfa"], "gdfa:2: expected links such as '0-0 1-2'"),
+        (
+            ["--preset", "rnnsearch", "--alignments", tmp_path / "gdfa"],
+            "gdfa: a word alignment is for the settings",
+        ),
+        (
+            ["--preset", "rnnsearch", "--alignments", tmp_path / "gdfa", "--set", "lexicon=bias"],
+            "gdfa:2: expected links such as '0-0 1-2'",
+        ),
         (["--preset", "rnnsearch", "--set", "guidance=1"], "setting 'guidance' needs the word alignment of the corpus"),
         (["--preset", "encdec", "--set", "guidance=1"], "setting 'guidance' needs a wiring with attention, not 'none'"),
         (["--preset", "rnnserch"], "unknown preset 'rnnserch'; did you mean 'rnnsearch'?"),

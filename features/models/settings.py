@@ -65,9 +65,7 @@ class Training:
     every: int = 1  # epochs between halvings
     init: float = 0.0  # all weights start uniform in ±init; 0 leaves each part its own way
     clip: float = 1.0  # largest norm of the gradient
-    dropout: float = (
-        0.3  # on what recurrent layers read, and before the softmax; on what a transformer's sublayers give
-    )
+    dropout: float = 0.3  # on what recurrent layers read, before the softmax, on what a transformer's sublayers give
     smoothing: float = 0.0  # share of the probability that label smoothing spreads over all words
     gamma: float = 1.0  # weight of the trace bonus where both directions train together
     average: int = 0  # checkpoints, one an epoch and the last ones, whose average is the model if it is better on dev

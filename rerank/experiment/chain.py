@@ -109,7 +109,7 @@ def _write(text: str, path: str) -> None:
 
 def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
     dev = experiment.dev.texts
-    files = TrainingFiles(corpus=experiment.train, dev=dev)
+    files = TrainingFiles(corpus=entry.request.reads(experiment.train), dev=dev)
     folder, start = experiment.result(f"models/{name}"), _model_path(experiment, entry.start) if entry.start else ""
     settings = {
         "preset": entry.request.preset,
@@ -117,7 +117,7 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
         "right-to-left": entry.request.right_to_left,
         "settings": [asdict(part) for part in entry.request.settle()],
     }
-    inputs = (*experiment.train.files, *dev.files, *([start] if start else []))
+    inputs = (*files.corpus.files, *dev.files, *([start] if start else []))
     train = partial(train_model, entry.request, files, device=device, start=start, resume=True)
     action = partial(make_or_go_on, folder, inputs, settings, train)
     return Stage(f"train {name}", inputs, settings, (folder,), action, apart=True)

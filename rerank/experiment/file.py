@@ -186,7 +186,7 @@ def _model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
     request = TrainingRequest(preset, **switches, settings=settings)
     with at(f"{place}: "):
         request.check(start)
-        request.check_corpus(train)
+        request.check_corpus(request.reads(train))
     return ModelEntry(request, start)
 
 

@@ -38,8 +38,8 @@ def find_recipe(corpus: Corpus) -> Recipe:
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)
     settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs}
-    if epochs < EPOCHS // 2:
-        settings["dropout"] = 0.2
+    if epochs < EPOCHS // 2:  # too few for attention to be found by itself, whatever the seed
+        settings["lexicon"] = "bias"
     if epochs * corpus.pairs < FEWEST_UPDATES * batch:
         settings["batch"] = batch // 2
         settings["epochs"] = min(most, max(epochs, math.ceil(FEWEST_UPDATES * settings["batch"] / corpus.pairs)))

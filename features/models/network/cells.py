@@ -178,7 +178,8 @@ class Recurrence(nn.Module):
 
     def products(self) -> StepProducts:
         """Return the products of all steps of a run."""
-        learns, beside, weights = torch.is_grad_enabled(), self.beside, self.stack.all_weights
+        beside, weights = self.beside, self.stack.all_weights
+        learns = torch.is_grad_enabled() and not weights[0][0].is_cuda  # a GPU would not multiply in bfloat16 by it
         kind = Product if learns else _plain
         return StepProducts(
             beside=Product(beside.weight, None) if learns and beside is not None else beside,

@@ -16,6 +16,8 @@ SMALLEST = -60.0
 """Log-probability below which a slope grows no more: a row of attention may be 0 at the only word that says a word."""
 LEAST = 0.005
 """Probability of a translation that is kept, at least."""
+LARGEST_SHARE = 0.9999
+"""Of a mixture that the lexicon may have: the softmax has to say what the lexicon does not."""
 EPSILON = 0.001
 """Added to the probability of every word, so that those which the lexicon lacks can be said (Arthur et al. 2016)."""
 
@@ -110,7 +112,8 @@ class Lexicon(nn.Module):
                 words = words.repeat(len(rows), 1)  # (J·B, U)
             if self.gate is None:
                 return Lexical(values=torch.log1p(known / EPSILON), words=words, mixes=False)
-            return Lexical(values=torch.sigmoid(self.gate) * known, words=words, mixes=True)
+            share = torch.sigmoid(self.gate).clamp(max=LARGEST_SHARE)  # ()
+            return Lexical(values=share * known, words=words, mixes=True)
 
 
 def mix(lexical: Lexical, log_probs: Tensor, wanted: Tensor, smoothing: float, size: int) -> Mixed:

@@ -116,10 +116,10 @@ def _on(device: torch.device, numbers: Integers) -> Tensor:
 def _bytes_of_node(architecture: Architecture, positions: int) -> int:
     """Return about how much a node takes while its step is taken."""
     a = architecture
+    known = 3 * ENTRIES if a.lexicon != "none" else 0
     if a.wiring == "transformer":
         earlier = positions * a.hidden  # keys and values of the words before, half as many as source positions
-        return 4 * (2 * earlier + 12 * a.hidden + 2 * a.feedforward)  # of a layer, since one is at work at a time
+        return 4 * ((1 + a.layers) * earlier + 12 * a.hidden + 2 * a.feedforward + positions * known)
     attended = 3 * a.attention + (3 * a.annotation if a.granularity == "fine" else 0)
     remembered = 10 * a.memory if "memory" in a.terms else 0
-    known = 3 * ENTRIES if a.lexicon != "none" else 0
     return 4 * (positions * (attended + remembered + known) + 20 * a.hidden * a.layers)

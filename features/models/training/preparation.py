@@ -155,6 +155,9 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     batches = len(bucketed(corpus[0].pairs, settings.batch, settings.tokens))
     planned = settings.epochs * math.ceil(batches / settings.accumulate)
+    planned = min(planned, settings.updates) if settings.updates else planned
+    if settings.warmup >= planned:
+        raise InputError(f"setting 'warmup': {settings.warmup} is out of range, {planned} updates are planned")
     return Run(
         settings=settings,
         learners=learners,
@@ -163,7 +166,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
         corpus=corpus,
         dev=dev,
         optimizer=find("optimizer", settings.optimizer)(weights, lr=settings.rate),
-        planned=min(planned, settings.updates) if settings.updates else planned,
+        planned=planned,
         device=task.device,
         rng=random.Random(settings.seed),
     )

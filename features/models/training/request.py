@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +53,21 @@ class TrainingRequest:
             raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
 
     def check_corpus(self, corpus: "ParallelFiles") -> None:
-        """Refuse settings that need what the corpus lacks."""
+        """Refuse settings that need what the corpus lacks, and a word alignment that no setting needs."""
         _, training = self.settle()
+        if self.reads(corpus) != corpus:
+            raise InputError(f"{corpus.alignment}: a word alignment is for the settings lexicon and guidance; set one")
         if training.guidance and not corpus.alignment:
             raise InputError(
                 "setting 'guidance' needs the word alignment of the corpus: name its file by --alignments, in an "
                 "experiment by train.alignment"
             )
+
+    def reads(self, corpus: "ParallelFiles") -> "ParallelFiles":
+        """Return the files of a corpus that this training reads: its alignment where a setting learns from links."""
+        architecture, training = self.settle()
+        learns_from_links = training.guidance > 0 or architecture.lexicon != "none"
+        return corpus if learns_from_links else replace(corpus, alignment="")
 
     def check_start(self, other: "TrainingRequest") -> None:
         """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""

@@ -54,6 +54,10 @@ BESIDE_PRESETS: dict[str, dict[str, Any]] = {
         "encoder": "transformer", "wiring": "transformer", **TRANSFORMER, "embedding": 5, "hidden": 5, "heads": 1,
         "encoder_layers": 1, "sentinels": False, "objectives": ["coverage", "fertility"], "softmax_bias": False,
     },
+    "between-lexicon-mixture-tied": {"wiring": "attend-between", "layers": 2, "lexicon": "mixture", "tie": True},
+    "transformer-lexicon-tied": {
+        "encoder": "transformer", "wiring": "transformer", **TRANSFORMER, "lexicon": "bias", "tie": True,
+    },
     "coverage": {"objectives": ["coverage", "fertility"], "fertility": 7, "encoder": "unidirectional"},
 }  # fmt: skip
 

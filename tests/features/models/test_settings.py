@@ -79,6 +79,11 @@ def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> N
             {"rdrop": "1", "dropout": "0"},
             "rdrop compares passes with different dropout: it needs dropout or word_dropout",
         ),
+        (
+            {"rdrop": "1", "guidance": "1"},
+            "rdrop compares what the softmax says alone: it goes without",
+        ),
+        ({"rdrop": "1", "lexicon": "bias"}, "rdrop compares what the softmax says alone: it goes without"),
     ],
 )
 def test_settings_of_training_that_do_not_go_together(values: dict[str, str], reason: str) -> None:

@@ -143,13 +143,16 @@ def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message
 
 
 def test_an_alignment_of_the_corpus_is_a_file_like_the_others(write: Write, tmp_path: Path) -> None:
-    text = ONE + EXPERIMENT[: EXPERIMENT.index("test = ")] + '[features]\n[models]\nm = { preset = "rnnsearch" }\n'
+    """Of models that learn from links."""
+    models = 'm = { preset = "rnnsearch", lexicon = "bias" }\nn = { preset = "rnnsearch" }\n'
+    text = f"{ONE}{EXPERIMENT[: EXPERIMENT.index('test = ')]}[features]\n[models]\n{models}"
     with_links = text.replace('"train.en" }', '"train.en", alignment = "gdfa.gz" }')
     without, given = (read_experiment(str(write("e.toml", each))) for each in (text, with_links))
     assert given.train.alignment == f"{tmp_path}/gdfa.gz"
     assert set(given.files) - set(without.files) == {given.train.alignment}
-    inputs = [chain._train(each, "m", each.models["m"], "cpu").inputs for each in (without, given)]
-    assert set(inputs[1]) - set(inputs[0]) == {given.train.alignment}
+    for name, more in (("m", {given.train.alignment}), ("n", set())):
+        inputs = [chain._train(each, name, each.models[name], "cpu").inputs for each in (without, given)]
+        assert set(inputs[1]) - set(inputs[0]) == more
 
 
 SETS = """

@@ -42,6 +42,7 @@ def test_a_model_reads_as_much_as_the_budget_has(pairs: int) -> None:
     assert updates >= FEWEST_UPDATES
     assert settings["epochs"] >= EPOCHS or words > BUDGET / 2
     assert ("updates" in settings) == (pairs * 13 > BUDGET)
+    assert ("lexicon" in settings) == (pairs * 13 * EPOCHS / 2 > BUDGET)
 
 
 def test_many_words_or_many_unknown_ones_make_pieces() -> None:

@@ -1,7 +1,7 @@
 """Equality with a slow second implementation: one pair, one position, one number at a time, from the equations."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,33 @@ def pair_of_networks(aligned: Architecture) -> tuple[EncoderDecoder, EncoderDeco
     return networks
 
 
+def said(
+    network: EncoderDecoder, a: Architecture, w: Mapping[str, Array], u: Array, row: Sequence[float], source: list[int]
+) -> Array:
+    """log p of every word, from what the softmax reads and the row of attention."""
+    projected = w["softmax.projection.weight"] @ u if a.tie else u
+    vectors = w["target_embedding.weight" if a.tie else "softmax.weight"]
+    logits = np.array([vector @ projected for vector in vectors]) + w.get("softmax.bias", 0.0)
+    if network.lexicon:
+        logits = with_lexicon(network.lexicon, a.lexicon, w, logits, row, source)
+    log_probs: Array = logits - math.log(sum(math.exp(value) for value in logits))
+    return log_probs
+
+
+def with_lexicon(
+    lexicon: Lexicon, kind: str, w: Mapping[str, Array], logits: Array, row: Sequence[float], source: list[int]
+) -> Array:
+    """Arthur et al. 2016: a bias, or a mixture in which the softmax has what the lexicon leaves."""
+    known = np.zeros_like(logits)
+    for weight, word in zip(row, source, strict=True):
+        for translation, p in zip(lexicon.words[word].tolist(), lexicon.probabilities[word].tolist(), strict=True):
+            known[translation] += weight * p
+    if kind == "bias":
+        return logits + np.log(known + 0.001)
+    known *= sigmoid(w["lexicon.gate"])
+    return np.log(known + (1 - known.sum()) * np.exp(logits) / np.exp(logits).sum())
+
+
 class Transformer:
     """The same, by the layers of torch, which have an implementation of their own."""
 
@@ -130,8 +157,11 @@ class Transformer:
                 above = torch.nn.TransformerDecoderLayer(a.hidden, a.heads, a.feedforward, **options)
                 above.multihead_attn.register_forward_pre_hook(self.keep, with_kwargs=True)
                 rows = self.filled(above, f"decoder.layers.{number}")(rows, annotations, later, memory_mask=closed)
-            logits = self.norm("decoder.norm", rows)[0] @ self.w["softmax.weight"].T + self.w.get("softmax.bias", 0.0)
-            self.log_probs = logits.log_softmax(-1)[range(len(target) + 1), [*target, END]].numpy()
+            outputs = self.norm("decoder.norm", rows)[0].numpy()
+        arrays = {name: weight.detach().numpy() for name, weight in self.w.items()}
+        sentence = [BEGIN, *source, END]
+        steps = [said(network, a, arrays, *step, sentence) for step in zip(outputs, self.rows, strict=True)]
+        self.log_probs = np.array([step[word] for step, word in zip(steps, [*target, END], strict=True)])
 
     def keep(self, attention: torch.nn.Module, inputs: Sequence[torch.Tensor], options: dict[str, Any]) -> None:
         """Keep the rows of a layer's attention to the source."""
@@ -225,32 +255,13 @@ class Slow:
                     context = self.attend(u, y, j)
                     u = np.tanh(self.linear("decoder.combine", np.concatenate([context, u])))
                     feed = {"none": feed, "output": u, "context": context}[architecture.feed]
-            logits = self.logits(u)
-            if network.lexicon:
-                logits = self.with_lexicon(network.lexicon, logits, [BEGIN, *source, END])
-            self.log_probs.append(float(logits[word]) - math.log(sum(math.exp(value) for value in logits)))
-
-    def logits(self, u: Array) -> Array:
-        if not self.a.tie:
-            return self.linear("softmax", u)
-        products = [vector @ self.linear("softmax.projection", u) for vector in self.w["target_embedding.weight"]]
-        return np.array(products) + self.w.get("softmax.bias", 0.0)
+            log_probs = said(network, architecture, self.w, u, self.rows[-1], [BEGIN, *source, END])
+            self.log_probs.append(float(log_probs[word]))
 
     def linear(self, name: str, x: Array) -> Array:
         """W x + b, where there is a b."""
         product: Array = self.w[f"{name}.weight"] @ x
         return product + self.w.get(f"{name}.bias", 0.0)
-
-    def with_lexicon(self, lexicon: Lexicon, logits: Array, source: Sequence[int]) -> Array:
-        """Arthur et al. 2016: a bias, or a mixture in which the softmax has what the lexicon leaves."""
-        known = np.zeros_like(logits)
-        for weight, word in zip(self.rows[-1], source, strict=True):
-            for translation, p in zip(lexicon.words[word].tolist(), lexicon.probabilities[word].tolist(), strict=True):
-                known[translation] += weight * p
-        if self.a.lexicon == "bias":
-            return logits + np.log(known + 0.001)
-        known *= sigmoid(self.w["lexicon.gate"])
-        return np.log(known + (1 - known.sum()) * np.exp(logits) / np.exp(logits).sum())
 
     def nothing(self, size: int) -> list[Array]:
         return [np.zeros(size) for _ in range(2 if self.a.cell == "lstm" else 1)]

@@ -466,10 +466,22 @@ def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
     assert len({len(source) for source, _ in there.pairs}) > 1
 
 
-def test_products_in_bfloat16_learn_as_well(tmp_path: Path) -> None:
-    rows = [fit(tmp_path / str(low), epochs=2, bfloat16=low)[-1] for low in (False, True)]
-    assert rows[1]["dev_perplexity"] == pytest.approx(rows[0]["dev_perplexity"], rel=0.02)
-    assert torch.get_float32_matmul_precision() == "highest"
+def test_products_in_bfloat16_learn_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    update, precisions = loop._update, []
+
+    def watched(*arguments: Any) -> tuple[float, int]:
+        precisions.append(torch.get_float32_matmul_precision())
+        return update(*arguments)
+
+    monkeypatch.setattr(loop, "_update", watched)
+    rows = [fit(tmp_path / str(low), epochs=2, bfloat16=low)[-1] for low in (True, False)]
+    assert rows[0]["dev_perplexity"] == pytest.approx(rows[1]["dev_perplexity"], rel=0.02)
+    assert precisions == ["medium"] * (len(precisions) // 2) + ["highest"] * (len(precisions) // 2)
+
+
+def test_a_warmup_that_never_ends(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"setting 'warmup': 50 is out of range, 50 updates are planned"):
+        fit(tmp_path, epochs=2, warmup=50)
 
 
 @pytest.mark.gpu
