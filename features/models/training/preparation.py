@@ -156,8 +156,8 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
     batches = len(bucketed(corpus[0].pairs, settings.batch, settings.tokens))
     planned = settings.epochs * math.ceil(batches / settings.accumulate)
     planned = min(planned, settings.updates) if settings.updates else planned
-    if settings.warmup >= planned:
-        raise InputError(f"setting 'warmup': {settings.warmup} is out of range, {planned} updates are planned")
+    if settings.warmup > planned:
+        warn(f"warmup={settings.warmup}, but {planned} updates are planned: the step size never comes to its height")
     return Run(
         settings=settings,
         learners=learners,

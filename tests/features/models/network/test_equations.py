@@ -255,7 +255,9 @@ class Slow:
                     context = self.attend(u, y, j)
                     u = np.tanh(self.linear("decoder.combine", np.concatenate([context, u])))
                     feed = {"none": feed, "output": u, "context": context}[architecture.feed]
-            log_probs = said(network, architecture, self.w, u, self.rows[-1], [BEGIN, *source, END])
+            log_probs = said(
+                network, architecture, self.w, u, self.rows[-1] if self.rows else [], [BEGIN, *source, END]
+            )
             self.log_probs.append(float(log_probs[word]))
 
     def linear(self, name: str, x: Array) -> Array:
