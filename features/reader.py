@@ -4,14 +4,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
 from features.models.device import find_device, is_out_of_memory
-from features.models.folder import Model, load_model
+from features.models.folder import Model, load_ensemble
 from features.models.scoring.alone import score_alone
 from features.models.scoring.inference import fold, lower
 from features.models.scoring.tree import score_tree
@@ -87,12 +86,7 @@ class Reader:
         return self._load()
 
     def _load(self) -> list[Model]:
-        models = [load_model(Path(folder), self._device) for folder in self.folders]
-        for folder, model in zip(self.folders[1:], models[1:], strict=True):
-            reason = _difference(models[0], model)
-            if reason:
-                raise InputError(f"{folder}: {reason} than {self.folders[0]}; use one feature 'neural' a model")
-        return models
+        return load_ensemble(self.folders, self._device, "use one feature 'neural' a model")
 
     def _keys(self, sentence: Sentence, names: Sequence[str]) -> list[list[bytes]]:
         """Return the keys of each candidate's values in a cache."""
@@ -133,11 +127,3 @@ def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
     (only,) = sentences
     middle = len(only.hypotheses) // 2
     return [[replace(only, hypotheses=part)] for part in (only.hypotheses[:middle], only.hypotheses[middle:])]
-
-
-def _difference(first: Model, other: Model) -> str:
-    if other.config.direction != first.config.direction:
-        return "another direction"
-    if other.config.right_to_left != first.config.right_to_left:
-        return "another order of words"
-    return "" if other.target == first.target else "another target vocabulary"

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -146,3 +146,25 @@ def load_model(folder: Path, device: torch.device) -> Model:
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
         warn(f"{folder}: the training of this model has not ended; these are its best weights so far")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)
+
+
+def load_ensemble(folders: Sequence[str], device: torch.device, advice: str) -> list[Model]:
+    """Read models whose distributions can be averaged word by word; `advice` says what else to do with others.
+
+    Raises:
+        InputError: as `load_model`, or a model that does not say the same words in the same order as the first.
+    """
+    models = [load_model(Path(folder), device) for folder in folders]
+    for folder, model in zip(folders[1:], models[1:], strict=True):
+        reason = _difference(models[0], model)
+        if reason:
+            raise InputError(f"{folder}: {reason} than {folders[0]}; {advice}")
+    return models
+
+
+def _difference(first: Model, other: Model) -> str:
+    if other.config.direction != first.config.direction:
+        return "another direction"
+    if other.config.right_to_left != first.config.right_to_left:
+        return "another order of words"
+    return "" if other.target == first.target else "another target vocabulary"

@@ -60,6 +60,11 @@ class Subwords:
         return self._processor.piece_to_id(_text(piece)) != self._processor.unk_id()
 
 
+def joined(pieces: Sequence[str]) -> list[str]:
+    """Return the tokens that pieces are of: each begins with sentencepiece's mark."""
+    return [token for token in "".join(pieces).split(_START) if token]
+
+
 def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
     """Learn `pieces` pieces, the single letters and sentencepiece's three marks among them, or all that there are."""
     model = io.BytesIO()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from features.models.settings import Training
-from features.models.subwords import Subwords, learn
+from features.models.subwords import Subwords, joined, learn
 from moses_io.errors import InputError
 from moses_io.streams import check_plain, numbered_lines, open_output
 from moses_io.text import decode, encode
@@ -42,6 +42,16 @@ class Vocabulary:
         """Return what `encode` does, a list for each token."""
         units = (_pieces(token, self._subwords, dropout) for token in tokens)
         return [[self._numbers.get(unit, UNKNOWN) for unit in each] for each in units]
+
+    def decode(self, numbers: Iterable[int]) -> list[str]:
+        """Return the tokens of numbers, `<unk>` for `UNKNOWN`; of pieces, what they are joined to."""
+        units = [self.words[number] for number in numbers]
+        return joined(units) if self._subwords else units
+
+    @property
+    def pieces(self) -> bool:
+        """Tell whether its words are pieces."""
+        return self._subwords is not None
 
     def save(self, folder: Path, side: str) -> None:
         """Write `SIDE.vocabulary`, a line a word, without the special ones, and `SIDE.bpe` if there are pieces."""

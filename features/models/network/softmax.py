@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from features.arrays import Integers
 from features.models.network.cells import product
-from features.models.network.lexicon import Lexical, mix, mixed_log_probs
+from features.models.network.lexicon import Lexical, mix, mixed_log_probs, mixed_with_all
 from features.models.vocabulary import PADDING
 
 BLOCK = 256
@@ -82,6 +82,15 @@ class Softmax(nn.Linear):
                 log_probs = mixed_log_probs(known, places, words[first:last], log_probs)
             parts.append(log_probs)
         return torch.cat(parts)  # (M,)
+
+    def all_log_probs(self, outputs: Tensor, lexical: Lexical | None = None) -> Tensor:
+        """(N, V) natural log of p of every word at outputs (N, H)."""
+        logits = product(self.weight, self.project(outputs), self.bias).t()  # (N, V)
+        if lexical is None:
+            return logits.log_softmax(dim=1)
+        if lexical.mixes:
+            return mixed_with_all(lexical, logits.log_softmax(dim=1))
+        return logits.scatter_add(1, lexical.words, lexical.values).log_softmax(dim=1)  # (N, V)
 
 
 class TiedSoftmax(Softmax):

@@ -15,7 +15,7 @@ from features.feature import Sentence
 from features.models.config import ModelConfig
 from features.models.folder import Model
 from features.models.network.model import EncoderDecoder
-from features.models.scoring import tree
+from features.models.scoring import walk
 from features.models.scoring.alone import score_alone
 from features.models.scoring.inference import fold, lower
 from features.models.scoring.prefixes import paths_of, prefix_tree
@@ -100,7 +100,7 @@ def test_values_are_those_of_candidates_one_by_one(
         np.testing.assert_allclose(scores.values, alone, atol=1e-4)
         assert scores.steps.taken < scores.steps.alone == sum(len(one.hypotheses[0]) + 1 for one in apart)
         turned = [replace(each, hypotheses=each.hypotheses[::-1]) for each in lists[::-1]]
-        monkeypatch.setattr(tree, "MEMORY", {"cpu": 1})  # a node at a time
+        monkeypatch.setattr(walk, "MEMORY", {"cpu": 1})  # a node at a time
         np.testing.assert_allclose(score_tree(models, turned, names).values[::-1], alone, atol=1e-4)
         monkeypatch.undo()
         for each in models:

@@ -1,0 +1,178 @@
+"""Beam search: of each source the prefixes that look best go on, a word at a time, until enough of them have ended.
+
+    sources   living prefixes, a row each      best next words of each            kept
+    0         the house | a house              is, was, </s> | is, has, was       of all of a source the best, as many
+    1         there                            is, are, was                       as its beam has room for
+
+What ends takes a place of the beam for good (Bahdanau et al. 2015 do the same), so that a beam of 1 is greedy search,
+and one that nothing falls out of finds all translations.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from features.arrays import Array, Integers
+from features.models.folder import Model
+from features.models.scoring.alone import mean_log
+from features.models.scoring.walk import Walk
+from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
+
+LOGITS = {"cpu": 2**22, "cuda": 2**28}
+"""Log-probabilities of next words that are held at once."""
+
+
+@dataclass(frozen=True)
+class Beam:
+    """How to search.
+
+    Attributes:
+        size: prefixes and ended translations of a source that are kept, from 1.
+        best: translations to return, at most `size`.
+        normalize: compare translations by log p / tokens instead of log p, `</s>` counted.
+    """
+
+    size: int
+    best: int = 1
+    normalize: bool = False
+
+    def value(self, log_prob: float, tokens: int) -> float:
+        """Return by what a translation of so many tokens, `</s>` counted, is compared with others; higher is better."""
+        return log_prob / tokens if self.normalize else log_prob
+
+
+class Ended(NamedTuple):
+    """A translation: its tokens in the order of the model, without `</s>`, and log p with it, in nats."""
+
+    tokens: list[int]
+    log_prob: float
+
+
+class _End(NamedTuple):
+    """Where a translation ended."""
+
+    value: float
+    log_prob: float
+    depth: int  # tokens of it, without `</s>`
+    prefix: int  # row of its last prefix among the living ones of that depth
+
+
+class _Prefixes(NamedTuple):
+    """N living prefixes of one length, in the order of their sources and then of log p."""
+
+    sources: Integers  # (N,) number of the source
+    words: Integers  # (N,) last token, `<s>` at first
+    parents: Integers  # (N,) the prefix one token shorter; at first the source
+    log_probs: Array  # (N,) natural log
+
+    def at(self, rows: Integers) -> "_Prefixes":
+        """Return some of them."""
+        return _Prefixes._make(part[rows] for part in self)
+
+
+def search(
+    models: Sequence[Model], sources: Sequence[tuple[str, ...]], limits: Sequence[int], beam: Beam
+) -> list[list[Ended]]:
+    """Return the best translations of each source by the mean of the models' distributions, the best first.
+
+    Args:
+        models: forward models that say the same words in the same order; their decoders may be folded. Of pieces none
+            that is unknown is said: there is hardly one.
+        sources: tokens of the sources.
+        limits: tokens of each translation, at most: behind so many only `</s>` can come.
+        beam: how to search. The number of translations is `beam.best`, or less where no more were found.
+    """
+    with torch.inference_mode():
+        walks = [Walk(model, sources) for model in models]
+        unsaid = [PADDING, BEGIN, *([UNKNOWN] if models[0].target.pieces else [])]
+        numbers, longest = np.arange(len(sources)), np.array(limits)
+        living = _Prefixes(numbers, np.full_like(numbers, BEGIN), numbers, np.zeros(len(sources)))
+        past: list[_Prefixes] = []
+        ends: list[list[_End]] = [[] for _ in sources]
+        while len(living.words):
+            past.append(living)
+            full = longest[living.sources] < len(past)  # (N,)
+            options = _options(walks, living, full, beam.size, unsaid)
+            room = np.array([beam.size - len(each) for each in ends])  # (sources,)
+            kept = _kept(options, room)
+            for place in np.flatnonzero(kept.words == END).tolist():
+                log_prob = float(kept.log_probs[place])
+                end = _End(beam.value(log_prob, len(past)), log_prob, len(past) - 1, int(kept.parents[place]))
+                ends[kept.sources[place]].append(end)
+            living = _promising(kept.at(np.flatnonzero(kept.words != END)), ends, longest, beam)
+    return [[_trace(past, end) for end in _best(each, beam)] for each in ends]
+
+
+def _options(walks: Sequence[Walk], living: _Prefixes, full: Array, size: int, unsaid: list[int]) -> _Prefixes:
+    """Return the `size` best next tokens of each prefix, only `</s>` where it is full; move the walks behind it."""
+    words_known = len(walks[0].network.target_embedding.weight)
+    rows = max(1, min(LOGITS[walks[0].source.bias.device.type] // words_known, *(walk.at_once for walk in walks)))
+    states, tops = [], []
+    for start in range(0, len(living.words), rows):
+        part = living.at(np.arange(start, min(start + rows, len(living.words))))
+        steps = [walk.step(part.sources, part.words, part.parents) for walk in walks]
+        distributions = [
+            walk.network.softmax.all_log_probs(step.outputs, step.lexical)
+            for walk, step in zip(walks, steps, strict=True)
+        ]
+        tops.append(_best_words(mean_log(distributions), full[start : start + rows], size, unsaid))
+        states.append([step.state for step in steps])
+    for walk, parts in zip(walks, zip(*states, strict=True), strict=True):
+        walk.go_on(parts)
+    log_probs, words = (np.concatenate(parts) for parts in zip(*tops, strict=True))  # (N, size) both
+    prefixes, ranks = np.nonzero(np.isfinite(log_probs))  # (M,) both
+    return _Prefixes(
+        sources=living.sources[prefixes],
+        words=words[prefixes, ranks],
+        parents=prefixes,
+        log_probs=living.log_probs[prefixes] + log_probs[prefixes, ranks],
+    )
+
+
+def _best_words(log_probs: Tensor, full: Array, size: int, unsaid: list[int]) -> tuple[Array, Integers]:
+    """(N, size) log p of the best words and their numbers, of log p (N, V) of all, which are changed."""
+    log_probs[:, unsaid] = float("-inf")
+    if full.any():
+        rows = torch.from_numpy(full).to(log_probs.device)  # (N,)
+        ends = log_probs[rows, END]
+        log_probs[rows] = float("-inf")
+        log_probs[rows, END] = ends
+    best, words = log_probs.topk(min(size, log_probs.shape[1]), dim=1)  # (N, size) both
+    return best.double().cpu().numpy(), words.cpu().numpy()
+
+
+def _kept(options: _Prefixes, room: Integers) -> _Prefixes:
+    """Return the most probable options of each source, as many as there is room (sources,) for; the first of equals."""
+    order = np.lexsort((-options.log_probs, options.sources))  # (M,) source by source, the best first
+    sources = options.sources[order]  # (M,) ascending
+    ranks = np.arange(len(order)) - np.searchsorted(sources, sources)  # (M,) among those of the same source
+    return options.at(order[ranks < room[sources]])
+
+
+def _promising(living: _Prefixes, ends: list[list[_End]], longest: Integers, beam: Beam) -> _Prefixes:
+    """Leave out what can no longer be among the best, for log p only falls; at most tokens its mean is highest."""
+    lowest = [
+        best[-1].value if len(best := _best(each, beam)) == beam.best else -np.inf for each in ends
+    ]  # of a source
+    values = [
+        beam.value(log_prob, int(longest[source]) + 1)
+        for log_prob, source in zip(living.log_probs.tolist(), living.sources.tolist(), strict=True)
+    ]
+    return living.at(np.flatnonzero(np.array(values) > np.array(lowest)[living.sources]))
+
+
+def _best(ends: list[_End], beam: Beam) -> list[_End]:
+    return sorted(ends, key=lambda end: -end.value)[: beam.best]
+
+
+def _trace(past: Sequence[_Prefixes], end: _End) -> Ended:
+    """Go back from the end of a translation to its first token."""
+    tokens, row = [], end.prefix
+    for prefixes in past[end.depth : 0 : -1]:
+        tokens.append(int(prefixes.words[row]))
+        row = int(prefixes.parents[row])
+    return Ended(tokens[::-1], end.log_prob)

@@ -1,0 +1,81 @@
+"""A model on its way through prefixes of translations, all of one length, that share their sources."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from features.arrays import Integers
+from features.models.batches import pad
+from features.models.folder import Model
+from features.models.network.decoder import State
+from features.models.network.lexicon import ENTRIES, Lexical
+from features.models.network.softmax import BLOCK
+from features.models.network.source import gather, join
+from features.models.settings import Architecture
+
+MEMORY = {"cpu": 2**25, "cuda": 2**31}
+"""Bytes that prefixes may take whose step is taken at once; on a CPU little more than its cache holds."""
+
+
+class Stepped(NamedTuple):
+    """A step of N prefixes."""
+
+    state: State  # N rows, behind the step
+    outputs: Tensor  # (N, H) what the softmax reads
+    lexical: Lexical | None  # what the lexicon says of the next words, if the model has one
+    row: Tensor  # (N, S) attention
+
+
+class Walk:
+    """A model, the sources that it has encoded, and its state behind all prefixes of the length so far.
+
+    Attributes:
+        source: the encoded sources.
+        at_once: prefixes whose step may be taken at once.
+    """
+
+    def __init__(self, model: Model, sources: Sequence[tuple[str, ...]]) -> None:
+        self.network, self._device = model.network, model.device
+        self.source = self.network.encode(pad([model.source.encode(source) for source in sources], model.device))
+        self._state = self.network.decoder.start(self.source)
+        held = _bytes_of_prefix(model.config.architecture, self.source.bias.shape[1])
+        prefixes = max(1, MEMORY[model.device.type] // held)
+        self.at_once = prefixes - prefixes % BLOCK if prefixes > BLOCK else prefixes
+
+    def step(self, sources: Integers, words: Integers, parents: Integers) -> Stepped:
+        """Take the step of N prefixes; the walk itself stays where it is.
+
+        Args:
+            sources: (N,) number of each one's source, ascending.
+            words: (N,) its last word.
+            parents: (N,) the prefix one word shorter, at the root the source.
+        """
+        decoder, counts = self.network.decoder, np.bincount(sources, minlength=len(self.source.states))  # (sources,)
+        source = self.source.spread(self.on_device(sources), tuple(counts.tolist()))
+        step_input = decoder.step_input(self.network.embed(self.on_device(words), source))  # (N, E)
+        step, state = decoder.step(step_input, gather(self._state, self.on_device(parents)), source)
+        outputs = decoder.output(step, step_input.vectors)  # (N, H)
+        return Stepped(state=state, outputs=outputs, lexical=self.network.lexical(source, step.row), row=step.row)
+
+    def go_on(self, states: Sequence[State]) -> None:
+        """Stand behind all prefixes of the next length: those of some steps, one after the other."""
+        self._state = join(states)
+
+    def on_device(self, numbers: Integers) -> Tensor:
+        """Return the numbers as a tensor where the model is."""
+        return torch.from_numpy(numbers).to(self._device)
+
+
+def _bytes_of_prefix(architecture: Architecture, positions: int) -> int:
+    """Return about how much a prefix takes while its step is taken."""
+    a = architecture
+    known = 3 * ENTRIES if a.lexicon != "none" else 0
+    if a.wiring == "transformer":
+        earlier = positions * a.hidden  # keys and values of the words before, half as many as source positions
+        return 4 * ((1 + a.layers) * earlier + 12 * a.hidden + 2 * a.feedforward + positions * known)
+    attended = 3 * a.attention + (3 * a.annotation if a.granularity == "fine" else 0)
+    remembered = 10 * a.memory if "memory" in a.terms else 0
+    return 4 * (positions * (attended + remembered + known) + 20 * a.hidden * a.layers)
