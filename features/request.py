@@ -107,15 +107,21 @@ def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureReques
         taken = {request.label for request in requests}
         free = (name for n in range(len(texts)) if (name := f"{row.label}{n}") not in taken)
         label = labelled.group(1) if labelled else next(free)
-        if not _LABEL.fullmatch(label):
-            expected = "expected a letter, then letters and digits, 100 at most; Moses' tools need it so"
-            raise InputError(f"label {label!r}: {expected}")
+        check_label(label)
         if (kind == "rest") != bool(REST.fullmatch(label)):
             raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
         if label in taken:
             raise InputError(f"label {label!r} is given to two features")
         requests.append(FeatureRequest(label, kind, argument, folder))
     return requests
+
+
+def check_label(label: str) -> str:
+    """Return the label, unless it is one that Moses' tools would not take for that of a dense feature."""
+    if not _LABEL.fullmatch(label):
+        expected = "expected a letter, then letters and digits, 100 at most; Moses' tools need it so"
+        raise InputError(f"label {label!r}: {expected}")
+    return label
 
 
 def together(requests: Sequence[FeatureRequest]) -> list[list[FeatureRequest]]:

@@ -1,4 +1,4 @@
-"""Tables of p(word|word of the other side), from a parallel corpus: estimated, or counted along links."""
+"""Tables of p(word|word of the other side): read, or from a parallel corpus, estimated or counted along links."""
 
 import collections
 from collections.abc import Collection, Hashable, Sequence
@@ -7,14 +7,36 @@ from typing import TypeVar
 import numpy as np
 
 from features.progress import progress_bar
+from moses_io.errors import InputError, shown
+from moses_io.streams import name_of, numbered_lines
+from moses_io.text import decode, number, tokens, without_line_end
 
 ITERATIONS = 5
+NULL = "NULL"
+"""The word that others come from where they come from none, as Moses writes it."""
 
 Word = TypeVar("Word", bound=Hashable)
 TextPair = tuple[Sequence[Word], Sequence[Word]]
 """Words of a sentence and of its translation."""
 Table = dict[Word, dict[Word, float]]
 """By condition, then by predicted word: its probability."""
+
+
+def read_table(path: str) -> Table[str]:
+    """Return the table of a file such as Moses' `lex.f2e`: lines `word condition p(word|condition)`.
+
+    Raises:
+        InputError: a line that is not of this form.
+    """
+    table: Table[str] = collections.defaultdict(dict)
+    for line, raw in numbered_lines(path):
+        text = decode(without_line_end(raw))
+        parts = tokens(text)
+        value = number(parts[2]) if len(parts) == 3 else None
+        if value is None:
+            raise InputError(f"{name_of(path)}:{line}: expected 'word word probability', found {shown(text)}")
+        table[parts[1]][parts[0]] = value
+    return table
 
 
 def estimate(pairs: Sequence[TextPair[Word]], null: Word) -> Table[Word]:
@@ -65,9 +87,9 @@ def count(pairs: Sequence[TextPair[Word]], links: Sequence[Collection[tuple[int,
         counts.update((word, null) for i, word in enumerate(left) if i not in sources)
         counts.update((null, word) for j, word in enumerate(right) if j not in targets)
     totals: collections.Counter[Word] = collections.Counter()
-    for (condition, _), number in counts.items():
-        totals[condition] += number
+    for (condition, _), times in counts.items():
+        totals[condition] += times
     table: Table[Word] = collections.defaultdict(dict)
-    for (condition, word), number in counts.items():
-        table[condition][word] = number / totals[condition]
+    for (condition, word), times in counts.items():
+        table[condition][word] = times / totals[condition]
     return dict(table)

@@ -24,6 +24,7 @@ COMMANDS = {
     "tune": "steps.tune",
     "rerank": "steps.rerank",
     "evaluate": "steps.evaluate",
+    "translate": "steps.translate",
     "explain": "inspect.explain",
     "validate": "inspect.validate",
     "export": "moses.export",

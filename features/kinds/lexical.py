@@ -1,19 +1,16 @@
 """Lexical scores: each word of one side comes from any word of the other, or from none."""
 
-import collections
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from features.feature import CandidateFeature, Resources
 from features.kinds.length import two_files
-from features.translation_table import ITERATIONS, Table, estimate
-from moses_io.errors import InputError, shown
-from moses_io.streams import digest, name_of, numbered_lines
-from moses_io.text import decode, number, read_parallel, tokens, without_line_end
+from features.translation_table import ITERATIONS, NULL, Table, estimate, read_table
+from moses_io.errors import InputError
+from moses_io.streams import digest
+from moses_io.text import read_parallel, tokens
 
-NULL = "NULL"
-"""The word that others come from where they come from none, as Moses writes it."""
 SMALLEST = 1e-7
 """Probability of a pair that a table does not have: its last printed decimal."""
 
@@ -33,14 +30,7 @@ class Lexical(CandidateFeature):
         if ("f2e" in name) == ("e2f" in name):
             raise InputError(f"{argument}: expected f2e or e2f in the name, which tells what the table predicts")
         self._predicts_source = "e2f" in name
-        self._table: Table[str] = collections.defaultdict(dict)
-        for line, raw in numbered_lines(argument):
-            text = decode(without_line_end(raw))
-            parts = tokens(text)
-            value = number(parts[2]) if len(parts) == 3 else None
-            if value is None:
-                raise InputError(f"{name_of(argument)}:{line}: expected 'word word probability', found {shown(text)}")
-            self._table[parts[1]][parts[0]] = value
+        self._table = read_table(argument)
         self.signature = f"lexical|{'e2f' if self._predicts_source else 'f2e'}|sha256:{digest(Path(argument))}"
 
     def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:

@@ -96,10 +96,15 @@ def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
 def add_resources(parser: argparse.ArgumentParser) -> None:
     """Declare what features may use."""
     add_device(parser)
+    add_precision(parser)
+    parser.add_argument("--cache", default="", metavar="DIR", help="keep scores of models there, and look them up")
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """Declare --precision."""
     parser.add_argument(
         "--precision", default="fp32", choices=("fp32", "bf16"), help="of models; bf16 is faster (default: fp32)"
     )
-    parser.add_argument("--cache", default="", metavar="DIR", help="keep scores of models there, and look them up")
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

@@ -95,8 +95,8 @@ def search(
         ends: list[list[_End]] = [[] for _ in sources]
         while len(living.words):
             past.append(living)
-            full = longest[living.sources] < len(past)  # (N,)
-            options = _options(walks, living, full, beam.size, unsaid)
+            left = longest[living.sources] - len(past) + 1  # (N,) tokens that may still come before `</s>`
+            options = _options(walks, living, left, beam.size, unsaid)
             room = np.array([beam.size - len(each) for each in ends])  # (sources,)
             kept = _kept(options, room)
             for place in np.flatnonzero(kept.words == END).tolist():
@@ -107,8 +107,8 @@ def search(
     return [[_trace(past, end) for end in _best(each, beam)] for each in ends]
 
 
-def _options(walks: Sequence[Walk], living: _Prefixes, full: Array, size: int, unsaid: list[int]) -> _Prefixes:
-    """Return the `size` best next tokens of each prefix, only `</s>` where it is full; move the walks behind it."""
+def _options(walks: Sequence[Walk], living: _Prefixes, left: Integers, size: int, unsaid: list[int]) -> _Prefixes:
+    """Return the `size` best next tokens of each prefix, `</s>` where nothing is left; move the walks behind it."""
     words_known = len(walks[0].network.target_embedding.weight)
     rows = max(1, min(LOGITS[walks[0].source.bias.device.type] // words_known, *(walk.at_once for walk in walks)))
     states, tops = [], []
@@ -119,7 +119,7 @@ def _options(walks: Sequence[Walk], living: _Prefixes, full: Array, size: int, u
             walk.network.softmax.all_log_probs(step.outputs, step.lexical)
             for walk, step in zip(walks, steps, strict=True)
         ]
-        tops.append(_best_words(mean_log(distributions), full[start : start + rows], size, unsaid))
+        tops.append(_best_words(mean_log(distributions), left[start : start + rows], size, unsaid))
         states.append([step.state for step in steps])
     for walk, parts in zip(walks, zip(*states, strict=True), strict=True):
         walk.go_on(parts)
@@ -133,14 +133,13 @@ def _options(walks: Sequence[Walk], living: _Prefixes, full: Array, size: int, u
     )
 
 
-def _best_words(log_probs: Tensor, full: Array, size: int, unsaid: list[int]) -> tuple[Array, Integers]:
+def _best_words(log_probs: Tensor, left: Integers, size: int, unsaid: list[int]) -> tuple[Array, Integers]:
     """(N, size) log p of the best words and their numbers, of log p (N, V) of all, which are changed."""
     log_probs[:, unsaid] = float("-inf")
-    if full.any():
-        rows = torch.from_numpy(full).to(log_probs.device)  # (N,)
-        ends = log_probs[rows, END]
-        log_probs[rows] = float("-inf")
-        log_probs[rows, END] = ends
+    full = torch.from_numpy(np.flatnonzero(left == 0)).to(log_probs.device)
+    ends = log_probs[full, END]
+    log_probs[full] = float("-inf")
+    log_probs[full, END] = ends
     best, words = log_probs.topk(min(size, log_probs.shape[1]), dim=1)  # (N, size) both
     return best.double().cpu().numpy(), words.cpu().numpy()
 

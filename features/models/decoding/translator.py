@@ -1,5 +1,6 @@
 """Sentences in, their translations by a model or several out."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -8,9 +9,10 @@ from features.models.decoding.replacement import Replacement
 from features.models.decoding.search import Beam, Ended, search
 from features.models.device import find_device, within_memory
 from features.models.folder import load_ensemble
+from features.models.scoring.alone import encode_target
 from features.models.scoring.inference import fold, lower
 from features.models.scoring.tree import score_tree
-from features.models.vocabulary import SPECIAL, UNKNOWN
+from features.progress import tell
 from moses_io.errors import InputError
 
 PREFIXES = {"cpu": 512, "cuda": 8192}
@@ -20,10 +22,11 @@ WINDOW = 1024
 
 
 class Translation(NamedTuple):
-    """Tokens of a translation, and the natural log of p of these, `</s>` included, as a feature `neural` has it."""
+    """A translation of a source."""
 
     tokens: tuple[str, ...]
-    log_prob: float
+    log_prob: float  # natural log of p(tokens), `</s>` included, as the feature `neural` has it
+    value: float  # by which it is compared with others, see `Beam.value`
 
 
 class Translator:
@@ -68,6 +71,7 @@ class Translator:
                 places = order[first : first + count]
                 for place, each in zip(places, self._together([window[place] for place in places]), strict=True):
                     translations[place] = each
+                tell(f"{min(first + count, len(order)):,} of {len(order):,} lines that are sorted by length")
             yield from translations
 
     def _together(self, sources: list[tuple[str, ...]]) -> list[list[Translation]]:
@@ -76,4 +80,36 @@ class Translator:
             return self._worded(sources, search(self._models, sources, limits, self._beam))
 
     def _worded(self, sources: list[tuple[str, ...]], ended: list[list[Ended]]) -> list[list[Translation]]:
-        """Put words for the tokens of the models; score anew what they would cut into other tokens."""
+        """Put words for the tokens of the models; what they would cut into other tokens is scored anew."""
+        first = self._models[0]
+        said = [[first.target.decode(self._in_order(each.tokens)) for each in ends] for ends in ended]
+        texts = self._unknown.replace(self._models, sources, said)
+        log_probs: list[dict[tuple[str, ...], float]] = [{} for _ in sources]
+        for known, ends, of_source in zip(log_probs, ended, texts, strict=True):
+            for end, text in zip(ends, of_source, strict=True):
+                known.setdefault(text, end.log_prob if encode_target(first, text) == end.tokens else math.nan)
+        self._score(sources, log_probs)
+        return [self._sorted(known) for known in log_probs]
+
+    def _in_order(self, tokens: list[int]) -> list[int]:
+        return tokens[::-1] if self._models[0].config.right_to_left else tokens
+
+    def _score(self, sources: list[tuple[str, ...]], log_probs: list[dict[tuple[str, ...], float]]) -> None:
+        """Score the texts that have no log-probability yet."""
+        new = [tuple(text for text, value in known.items() if math.isnan(value)) for known in log_probs]
+        numbers = [number for number, texts in enumerate(new) if texts]
+        if not numbers:
+            return
+        sentences = [Sentence(number, sources[number], new[number]) for number in numbers]
+        values = iter(score_tree(self._models, sentences, ["logprob"]).values[:, 0].tolist())
+        for each in sentences:
+            log_probs[each.sentence].update((text, next(values)) for text in each.hypotheses)
+
+    def _sorted(self, known: dict[tuple[str, ...], float]) -> list[Translation]:
+        """Return translations of a source in the order of their values."""
+        target = self._models[0].target
+        translations = [
+            Translation(text, log_prob, self._beam.value(log_prob, len(target.encode(text)) + 1))
+            for text, log_prob in known.items()
+        ]
+        return sorted(translations, key=lambda each: -each.value)

@@ -1,16 +1,20 @@
 """Every row of every table, as small networks in float64; a row that is new comes by itself."""
 
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from features.models.config import ModelConfig
+from features.models.folder import Model
 from features.models.network.model import EncoderDecoder
 from features.models.presets import PRESETS
 from features.models.settings import Architecture, Training, override
 from features.models.tables import TABLES
-from features.models.vocabulary import BEGIN, END
+from features.models.vocabulary import BEGIN, END, Vocabulary
 
 SMALL = {"embedding": 4, "hidden": 5, "attention": 6, "memory": 3, "reach": 2, "positions": 4}
 STACKED = {"layers": 2, "encoder_layers": 2}
@@ -101,3 +105,23 @@ def network(architecture: Architecture) -> EncoderDecoder:
     if network.lexicon:
         network.lexicon.fill(TABLE)
     return network
+
+
+@pytest.fixture
+def make_model() -> Callable[..., Model]:
+    """Make a small model that knows the words a to f, in float32."""
+
+    def make(architecture: Architecture, seed: int, right_to_left: bool = False) -> Model:
+        vocabulary = Vocabulary("abcdef")
+        torch.manual_seed(seed)
+        network = EncoderDecoder(architecture, len(vocabulary), len(vocabulary)).eval()
+        for weight in network.parameters():
+            torch.nn.init.normal_(weight, std=0.5)
+        if network.lexicon:
+            network.lexicon.fill(
+                {word: {4 + word % 3: 0.6, 4 + word % 2: 0.3, END: 0.1} for word in (BEGIN, *range(4, 10))}
+            )
+        config = ModelConfig("x", "forward", architecture, Training(), right_to_left)
+        return Model(config, network, vocabulary, vocabulary, torch.device("cpu"), str(Path()))
+
+    return make

@@ -2,8 +2,8 @@
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,18 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from features.feature import Sentence
-from features.models.config import ModelConfig
 from features.models.folder import Model
-from features.models.network.model import EncoderDecoder
 from features.models.scoring import walk
 from features.models.scoring.alone import score_alone
 from features.models.scoring.inference import fold, lower
 from features.models.scoring.prefixes import paths_of, prefix_tree
 from features.models.scoring.tree import score_tree
 from features.models.scoring.values import FLOOR, SourceWords, of_tokens, select, total
-from features.models.settings import Architecture, Training
+from features.models.settings import Architecture
 from features.models.tables import VALUES
-from features.models.vocabulary import BEGIN, END, Vocabulary
+from features.models.vocabulary import END
 
 CPU = torch.device("cpu")
 WORDS = list("abcdefg")
@@ -57,20 +55,6 @@ def test_the_tree_has_every_prefix_once_and_every_candidate(sentences: list[list
     assert len(prefixes) == len(set(prefixes)) and set(prefixes) == wanted
 
 
-def model(architecture: Architecture, seed: int, right_to_left: bool = False) -> Model:
-    vocabulary = Vocabulary(WORDS[:-1])
-    torch.manual_seed(seed)
-    network = EncoderDecoder(architecture, len(vocabulary), len(vocabulary)).eval()
-    for weight in network.parameters():
-        torch.nn.init.normal_(weight, std=0.5)
-    if network.lexicon:
-        network.lexicon.fill(
-            {word: {4 + word % 3: 0.6, 4 + word % 2: 0.3, END: 0.1} for word in (BEGIN, *range(4, 10))}
-        )
-    config = ModelConfig("x", "forward", architecture, Training(), right_to_left)
-    return Model(config, network, vocabulary, vocabulary, CPU, str(Path()))
-
-
 def sentences(seed: int) -> list[Sentence]:
     rng = random.Random(seed)
 
@@ -86,10 +70,13 @@ def sentences(seed: int) -> list[Sentence]:
 
 @pytest.mark.parametrize("right_to_left", [False, True])
 def test_values_are_those_of_candidates_one_by_one(
-    architecture: Architecture, right_to_left: bool, monkeypatch: pytest.MonkeyPatch
+    architecture: Architecture,
+    right_to_left: bool,
+    make_model: Callable[..., Model],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for seeds in ((1,), (1, 2)):
-        models = [model(architecture, seed, right_to_left) for seed in seeds]
+        models = [make_model(architecture, seed, right_to_left) for seed in seeds]
         lists = sentences(3)
         apart = [replace(each, hypotheses=(hypothesis,)) for each in lists for hypothesis in each.hypotheses]
         names = [name for name in VALUES if name != "fertility" or "fertility" in architecture.objectives]

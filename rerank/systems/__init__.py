@@ -1,0 +1,1 @@
+"""Translations of our own models beside Moses' list."""

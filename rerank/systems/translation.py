@@ -1,0 +1,47 @@
+"""Translate a text: one line a sentence, or an n-best list as Moses writes them."""
+
+import time
+from typing import TYPE_CHECKING
+
+from features.progress import note, progress_bar
+from moses_io.errors import InputError
+from moses_io.streams import Lines, name_of, open_output
+from moses_io.text import encode, read_lines, tokens
+from rerank import __version__
+
+if TYPE_CHECKING:
+    from features.models.decoding.translator import Translator
+
+BARS = "|||"
+
+
+def write_translations(translator: "Translator", source: str | Lines, output: str, label: str = "") -> None:
+    """Write the best translation of each line, or with a label all that were found as an n-best list.
+
+    The list has their log-probability as its one feature, of that label, and as their total what they were compared
+    by; the best comes first. The same text is there once.
+
+    Raises:
+        InputError: the source cannot be read, or has bars that a list could not hold.
+    """
+    sources = [tuple(tokens(line)) for line in read_lines(source)]
+    if label:
+        _check_bars(sources, name_of(source))
+    note(f"{label or 'translation'} = {translator.signature}|version:{__version__}")
+    started = time.monotonic()
+    with open_output(output) as stream, progress_bar("translate", len(sources)) as bar:
+        for number, translations in enumerate(translator.translate(sources)):
+            best = " ".join(translations[0].tokens)
+            lines = [
+                f"{number} {BARS} {' '.join(each.tokens)} {BARS} {label}= {each.log_prob:.9g} {BARS} {each.value:.9g}\n"
+                for each in translations
+            ]
+            stream.writelines(map(encode, lines if label else [f"{best}\n"]))
+            bar.advance(1, f"{(number + 1) / (time.monotonic() - started):,.0f} sentences/s")
+
+
+def _check_bars(sources: list[tuple[str, ...]], name: str) -> None:
+    """Refuse words that an unknown one might become, and that would end a field of the list."""
+    for number, source in enumerate(sources, start=1):
+        if any(BARS in word for word in source):
+            raise InputError(f"{name}:{number}: '{BARS}' in the text, which an n-best list cannot hold")
