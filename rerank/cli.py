@@ -24,6 +24,7 @@ COMMANDS = {
     "tune": "steps.tune",
     "rerank": "steps.rerank",
     "evaluate": "steps.evaluate",
+    "align": "steps.align",
     "explain": "inspect.explain",
     "validate": "inspect.validate",
     "export": "moses.export",
@@ -34,7 +35,7 @@ COMMANDS = {
 """Modules of `rerank.commands`: each has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status or None."""
 
 
-OUTPUTS = {"output": "--output", "reranked": "--nbest", "confidence": "--confidence"}
+OUTPUTS = {"output": "--output", "reranked": "--nbest", "confidence": "--confidence", "soft": "--soft"}
 """Arguments of commands that name what they write, and how these are called."""
 
 LONGEST = 500
