@@ -196,10 +196,10 @@ def check_rows(architecture: Architecture, training: Training, right_to_left: bo
 
 
 def rows_ahead(architecture: Architecture) -> int:
-    """Return how many steps after its own a target word has the row of attention that tells of it: 0 or 1.
+    """Return how many steps after its own a target word has the row of attention that guidance trains: 0 or 1.
 
-    The step after `attend-after` has read a word by a content-based score tells of that word (Luong et al. 2015,
-    footnote 14), unless a lexicon predicts with the step's own row. In all else a word is told of by its own step.
+    With a content-based score after the step that is the next one, which has read the word (Luong et al. 2015, footnote
+    14), unless a lexicon predicts with the step's own row.
     """
     content_based, lexical = architecture.score != "location", architecture.lexicon != "none"
     return int(architecture.wiring == "attend-after" and content_based and not lexical)

@@ -1,6 +1,6 @@
 """Word alignments of given sentence pairs by the attention of models."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ class Aligner:
                 raise InputError(f"{folder}: a model with wiring 'none' has no attention to align with")
         self._join = SYMMETRIZATIONS[symmetrize or DEFAULT]
         place = find_device(device)
-        self._models = [load_model(Path(folder), place) for folder in folders]
+        self._folders, self._models = folders, [load_model(Path(folder), place) for folder in folders]
         joined = f"|symmetrize:{symmetrize or DEFAULT}" if len(directions) > 1 else ""
         self.signature = "|".join([model.signature for model in self._models]) + joined
 
@@ -68,8 +68,8 @@ class Aligner:
         aligned = [Aligned(frozenset(), np.zeros((len(target), len(source)), np.float32)) for source, target in pairs]
         directions = {model.config.direction: list[list[AttentionRows]]() for model in self._models}
         with within_memory("a sentence pair is too long for these models"):
-            for model in self._models:
-                directions[model.config.direction].append(_attention(model, full))
+            for folder, model in zip(self._folders, self._models, strict=True):
+                directions[model.config.direction].append(_attention(model, full, folder))
         means = {direction: [_mean(rows) for rows in zip(*each, strict=True)] for direction, each in directions.items()}
         for number, *rows in zip(places, *means.values(), strict=True):
             aligned[number] = self._joined(dict(zip(means, rows, strict=True)))
@@ -95,22 +95,19 @@ def most_attended(rows: AttentionRows) -> Alignment:
     return frozenset(zip(linked.tolist(), words.argmax(axis=1)[linked].tolist(), strict=True))
 
 
-def _attention(model: Model, pairs: Sequence[SentencePair]) -> list[AttentionRows]:
-    """Return the (J, I+2) rows of words of each pair; of a backward model, (I, J+2)."""
-    found = dict(_by_number(model, pairs))
-    return [found[number] for number in range(len(pairs))]
-
-
-def _by_number(model: Model, pairs: Sequence[SentencePair]) -> Iterator[tuple[int, AttentionRows]]:
+def _attention(model: Model, pairs: Sequence[SentencePair], folder: str) -> list[AttentionRows]:
+    """Return the (J, I+2) rows of words of each pair, without an empty side; of a backward model, (I, J+2)."""
+    found: dict[int, AttentionRows] = {}
     for numbers, scores in score_pairs([model], pairs):
         batch = scores.attention.float().cpu().numpy()  # (B, J'+1, I'+2), padded behind
         if not np.isfinite(batch).all():
-            raise InputError(f"model {model.signature}: its attention is not finite")
+            raise InputError(f"{folder}: the attention of this model is not finite")
         for number, rows in zip(numbers, batch, strict=True):
             pair = pairs[number]
             source, target = pair[::-1] if model.config.direction == "backward" else pair
             own = rows[: len(model.target.encode(target)) + 1, : len(model.source.encode(source)) + 2]
-            yield number, sentinel_rows(model, source, target, own)
+            found[number] = sentinel_rows(model, source, target, own)
+    return [found[number] for number in range(len(pairs))]
 
 
 def _mean(several: Sequence[AttentionRows]) -> AttentionRows:

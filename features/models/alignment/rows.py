@@ -22,8 +22,12 @@ def sentinel_rows(model: Model, source: Sequence[str], target: Sequence[str], ro
     """Return the attention of target words, in the order of the text, on source words and sentinels.
 
     The direction is the model's own: the source of a backward model is the translation. The row of a word is the mean
-    of those of its pieces, attention on a word the sum over its pieces. Which row tells of a token depends on where
-    attention sits in the decoder's step: see `rows_ahead`.
+    of those of its pieces, attention on a word the sum over its pieces.
+
+    A token is told of by the row of the step that says it, also with a content-based score after the step. There Luong
+    et al. 2015, footnote 14, take the row of the next step, which has read the token; but in our models, if nobody
+    guides it, attention looks for the word that is about to be said (docs/models.md). Of a model that was trained with
+    guidance it is the row that guidance trained (`rows_ahead`).
 
     Args:
         model: whose rows they are.
@@ -43,7 +47,7 @@ def sentinel_rows(model: Model, source: Sequence[str], target: Sequence[str], ro
     tokens = sum(heights)
     if rows.shape != (tokens + 1, sum(widths) + 2):
         raise ValueError(f"rows {rows.shape} of {sum(widths)} source and {tokens} target tokens")
-    start = rows_ahead(model.config.architecture)
+    start = rows_ahead(model.config.architecture) if model.config.training.guidance else 0
     told = rows[start : start + tokens]  # (J', I'+2)
     told = told[::-1] if model.config.right_to_left else told
     columns: AttentionRows = np.add.reduceat(told, _starts([1, *widths, 1]), axis=1)  # (J', I+2)

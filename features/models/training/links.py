@@ -45,7 +45,7 @@ class RowLinks(NamedTuple):
 
 
 def row_links(links: Sequence[Alignment], architecture: Architecture, device: torch.device) -> RowLinks:
-    """Return the links of the sentences of a batch at the rows that tell of their target tokens; see `rows_ahead`."""
+    """Return the links of the sentences of a batch at the rows of their target tokens; see `rows_ahead`."""
     ahead = rows_ahead(architecture)
     each = [(j, number, i) for number, alignment in enumerate(links) for i, j in sorted(alignment)]
     counts = Counter((j, number) for j, number, _ in each)
