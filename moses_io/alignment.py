@@ -95,6 +95,11 @@ def turned(links: Alignment) -> Alignment:
     return frozenset((j, i) for i, j in links)
 
 
+def format_links(links: Alignment) -> str:
+    """Return the links as `read_alignments` takes them, in the order of source words, then of target words."""
+    return " ".join(f"{i}-{j}" for i, j in sorted(links))
+
+
 def printed_links(field: bytes) -> set[tuple[int, int]] | None:
     """Return the links of a word alignment as they are printed, or None for a field that holds something else."""
     matches = [_LINK.fullmatch(part) for part in _parts(field)]

@@ -6,10 +6,11 @@ through. Bytes that are no UTF-8 survive reading and writing.
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from moses_io.errors import InputError, shown
-from moses_io.streams import Lines, name_of, numbered_lines
+from moses_io.streams import STANDARD, Lines, name_of, numbered_lines
 
 LARGEST = 3.4028235e38
 """Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""
@@ -67,10 +68,28 @@ def has_marks(text: str) -> bool:
 
 def read_lines(path: str | Lines) -> list[str]:
     """Return the lines of a file without their ends, and without the byte order mark that some editors put in front."""
-    return [
-        decode(without_line_end(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
-        for number, line in numbered_lines(path)
-    ]
+    return list(_lines(path))
+
+
+def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
+    """Yield what `read_parallel` returns, a pair at a time, as the files are read.
+
+    Raises:
+        InputError: the files differ in length, which is seen at the end of the shorter one, are empty, or are both
+            stdin.
+    """
+    if source == target == STANDARD:
+        raise InputError(f"{name_of(source)} cannot be both source and target; name a file")
+    sides, count = (_lines(source), _lines(target)), 0
+    for one, other in zip_longest(*sides):
+        if one is None or other is None:
+            longer = count + 1 + sum(1 for _ in zip_longest(*sides))
+            sizes = (count, longer) if one is None else (longer, count)
+            raise InputError(f"{name_of(target)} has {sizes[1]} lines, {name_of(source)} has {sizes[0]}")
+        count += 1
+        yield one, other
+    if not count:
+        raise _empty(source)
 
 
 def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
@@ -81,7 +100,7 @@ def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
     """
     sources, targets = read_references([source, target])
     if not sources:
-        raise InputError(f"{source}: the file is empty; expected a sentence a line")
+        raise _empty(source)
     return list(zip(sources, targets, strict=True))
 
 
@@ -96,3 +115,12 @@ def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
         if len(lines) != len(references[0]):
             raise InputError(f"{name_of(path)} has {len(lines)} lines, {name_of(paths[0])} has {len(references[0])}")
     return references
+
+
+def _lines(path: str | Lines) -> Iterator[str]:
+    for number, line in numbered_lines(path):
+        yield decode(without_line_end(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
+
+
+def _empty(path: str) -> InputError:
+    return InputError(f"{name_of(path)}: the file is empty; expected a sentence a line")

@@ -25,6 +25,7 @@ COMMANDS = {
     "rerank": "steps.rerank",
     "evaluate": "steps.evaluate",
     "translate": "steps.translate",
+    "align": "steps.align",
     "explain": "inspect.explain",
     "validate": "inspect.validate",
     "export": "moses.export",
@@ -35,7 +36,7 @@ COMMANDS = {
 """Modules of `rerank.commands`: each has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status or None."""
 
 
-OUTPUTS = {"output": "--output", "reranked": "--nbest", "confidence": "--confidence"}
+OUTPUTS = {"output": "--output", "reranked": "--nbest", "confidence": "--confidence", "soft": "--soft"}
 """Arguments of commands that name what they write, and how these are called."""
 
 LONGEST = 500

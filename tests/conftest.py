@@ -1,4 +1,5 @@
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,3 +76,22 @@ def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, 
     train_model(TrainingRequest("cohn-align", settings=settings), files, str(folder / "forward"), "cpu")
     train_model(TrainingRequest("rnnsearch", backward=True, settings=settings), files, str(folder / "backward"), "cpu")
     return {"forward": folder / "forward", "backward": folder / "backward"}
+
+
+@pytest.fixture(scope="session")
+def pointed(tmp_path_factory: pytest.TempPathFactory, models: dict[str, Path]) -> dict[str, Path]:
+    """The same models, but they attend to words alone, and more to some than to others."""
+    import torch
+
+    from features.models.folder import load_model, save_weights
+
+    folder = tmp_path_factory.mktemp("pointed")
+    for name, path in models.items():
+        shutil.copytree(path, folder / name)
+        config = (path / "config.json").read_text()
+        (folder / name / "config.json").write_text(config.replace('"sentinels": true', '"sentinels": false'))
+        network = load_model(path, torch.device("cpu")).network
+        with torch.no_grad():
+            network.get_parameter("decoder.attention.score.out.weight").mul_(10)
+        save_weights(folder / name, network)
+    return {name: folder / name for name in models}

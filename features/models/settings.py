@@ -195,6 +195,16 @@ def check_rows(architecture: Architecture, training: Training, right_to_left: bo
         )
 
 
+def rows_ahead(architecture: Architecture) -> int:
+    """Return how many steps after its own a target word has the row of attention that guidance trains: 0 or 1.
+
+    With a content-based score after the step that is the next one, which has read the word (Luong et al. 2015, footnote
+    14), unless a lexicon predicts with the step's own row.
+    """
+    content_based, lexical = architecture.score != "location", architecture.lexicon != "none"
+    return int(architecture.wiring == "attend-after" and content_based and not lexical)
+
+
 def _replace(settings: Settings, values: dict[str, Any]) -> Settings:
     types = get_type_hints(type(settings))
     return dataclasses.replace(settings, **{name: _convert(name, types[name], value) for name, value in values.items()})

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from features.models.batches import EncodedPair
-from features.models.settings import Architecture
+from features.models.settings import Architecture, rows_ahead
 from features.models.vocabulary import BEGIN
 from features.translation_table import Table, count, estimate
 from moses_io.alignment import Alignment
@@ -45,13 +45,8 @@ class RowLinks(NamedTuple):
 
 
 def row_links(links: Sequence[Alignment], architecture: Architecture, device: torch.device) -> RowLinks:
-    """Return the links of the sentences of a batch at the rows that belong to their target tokens.
-
-    That is the next row with a content-based score after the step (Luong et al. 2015, footnote 14), unless a lexicon
-    predicts with the step's own row; else the step's own.
-    """
-    location, lexicon = architecture.score == "location", architecture.lexicon != "none"
-    ahead = int(architecture.wiring == "attend-after" and not location and not lexicon)
+    """Return the links of the sentences of a batch at the rows of their target tokens; see `rows_ahead`."""
+    ahead = rows_ahead(architecture)
     each = [(j, number, i) for number, alignment in enumerate(links) for i, j in sorted(alignment)]
     counts = Counter((j, number) for j, number, _ in each)
     places = torch.tensor([(j + ahead, number, i + 1) for j, number, i in each], dtype=torch.long, device=device)

@@ -1,0 +1,1 @@
+"""Forced alignment of files of parallel text."""
