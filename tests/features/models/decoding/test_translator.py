@@ -1,0 +1,102 @@
+"""Translations have words for what models do not know, and the scores of their texts."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from features.feature import Resources, Sentence
+from features.models.decoding.replacement import Replacement
+from features.models.decoding.search import Beam
+from features.models.decoding.translator import Translation, Translator
+from features.models.device import find_device
+from features.models.folder import load_model
+from features.models.scoring.alone import score_alone
+from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from moses_io.errors import InputError
+from moses_io.text import read_lines, tokens
+
+Write = Callable[[str, str | bytes], Path]
+Models = dict[str, Path]
+
+
+@pytest.fixture(scope="module")
+def kinds(models: Models, tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Models:
+    """Models, and others that learnt even less."""
+    folder, corpus = tmp_path_factory.mktemp("kinds"), models["forward"].parent
+    files = TrainingFiles(
+        corpus=ParallelFiles(source=str(corpus / "train.de"), target=str(corpus / "train.en")),
+        dev=ParallelFiles(source=str(sample / "test.de"), target=str(sample / "test.en")),
+    )
+    settings = {"embedding": 16, "hidden": 16, "attention": 16, "epochs": 2, "rate": 0.01}
+    mirrored = TrainingRequest("rnnsearch", right_to_left=True, settings=settings)
+    pieces = TrainingRequest("yang-window1", settings=settings | {"bpe": 200})
+    train_model(mirrored, files, str(folder / "right-to-left"), "cpu")
+    train_model(pieces, files, str(folder / "pieces"), "cpu")
+    return {**models, **{name: folder / name for name in ("right-to-left", "pieces")}}
+
+
+@pytest.fixture(scope="module")
+def sources(sample: Path) -> list[tuple[str, ...]]:
+    return [*(tuple(tokens(line)) for line in read_lines(str(sample / "test.de"))[:20]), (), ("Zyklotron",) * 3]
+
+
+def translated(
+    folders: list[Path], sources: list[tuple[str, ...]], beam: Beam, unknown: str = "copy"
+) -> list[list[Translation]]:
+    translator = Translator([str(folder) for folder in folders], beam, Replacement(unknown), Resources("cpu"))
+    return list(translator.translate(sources))
+
+
+@pytest.mark.parametrize("kind", ["forward", "right-to-left", "pieces"])
+@pytest.mark.parametrize("unknown", ["copy", "keep"])
+def test_scores_are_those_of_the_texts(kind: str, unknown: str, kinds: Models, sources: list[tuple[str, ...]]) -> None:
+    model = load_model(kinds[kind], find_device("cpu"))
+    translations = translated([kinds[kind]], sources, Beam(4, 3), unknown)
+    for number, (source, each) in enumerate(zip(sources, translations, strict=True)):
+        texts = tuple(one.tokens for one in each)
+        assert 1 <= len(set(texts)) == len(texts) <= 3
+        wanted = score_alone([model], [Sentence(number, source, texts)], ["logprob"]).values[:, 0]
+        np.testing.assert_allclose([one.log_prob for one in each], wanted, atol=1e-4)
+        assert [one.value for one in each] == sorted((one.log_prob for one in each), reverse=True)
+    assert [one.tokens for one in translations[sources.index(())]] == [()]
+
+
+def test_neighbours_make_no_difference(models: Models, sources: list[tuple[str, ...]]) -> None:
+    together = translated([models["forward"]], sources, Beam(3, 3, normalize=True))
+    turned = translated([models["forward"], models["forward"]], sources[::-1], Beam(3, 3, normalize=True))
+    for some, others in zip(together, turned[::-1], strict=True):
+        assert [one.tokens for one in some] == [one.tokens for one in others]
+        np.testing.assert_allclose([one[1:] for one in some], [one[1:] for one in others], atol=1e-4)
+
+
+def test_unknown_words_become_what_was_attended_to(
+    pointed: Models, sources: list[tuple[str, ...]], write: Write
+) -> None:
+    model = load_model(pointed["forward"], find_device("cpu"))
+    said = [[["a", "<unk>", "is", "<unk>"], ["a", "man"]], [["<unk>"] * 3, ["the"]]]
+    read = sources[:2]
+    sentences = [Sentence(number, source, (tuple(said[number][0]),)) for number, source in enumerate(read)]
+    rows = score_alone([model], sentences, [], attention=True).attention
+    attended = [source[place] for source, each in zip(read, rows, strict=True) for place in each[:, 1:-1].argmax(1)]
+    wanted = [["a", attended[1], "is", attended[3]], attended[5:8]]
+    copied = Replacement("copy").replace([model], read, said)
+    assert copied == [[tuple(wanted[0]), ("a", "man")], [tuple(wanted[1]), ("the",)]]
+    assert Replacement("keep").replace([model], read, said) == [[tuple(text) for text in each] for each in said]
+    first = attended[5]
+    table = write("lex.f2e", f"no {first} 0.3\nyes {first} 0.6\nNULL {attended[1]} 1\n")
+    looked_up = Replacement(str(table)).replace([model], read, said)
+    assert first != attended[1] and looked_up[0][0] == copied[0][0]
+    assert looked_up[1][0] == tuple("yes" if word == first else word for word in wanted[1])
+
+
+def test_what_cannot_translate_is_told(kinds: Models, write: Write) -> None:
+    with pytest.raises(InputError, match="backward: a backward model, which says the source; name forward models"):
+        translated([kinds["backward"]], [], Beam(1))
+    with pytest.raises(InputError, match=r"right-to-left: another order of words than .*forward; only such"):
+        translated([kinds["forward"], kinds["right-to-left"]], [], Beam(1))
+    with pytest.raises(InputError, match=r"lex.e2f: predicts source words; expected lex.f2e, which predicts their"):
+        translated([kinds["forward"]], [], Beam(1), "lex.e2f")
+    with pytest.raises(InputError, match=r"lex.f2e:1: expected 'word word probability', found 'a b'"):
+        translated([kinds["forward"]], [], Beam(1), str(write("lex.f2e", "a b\n")))

@@ -1,0 +1,57 @@
+"""`moses-rerank translate`: text or a list, whose score is that of `score`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_io.nbest import read_nbest
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, str | bytes], Path]
+
+
+@pytest.fixture
+def source(sample: Path, write: Write) -> Path:
+    lines = (sample / "test.de").read_bytes().splitlines(keepends=True)
+    return write("source", b"".join([*lines[:12], b"\n"]))
+
+
+def test_a_list_is_scored_as_score_does(
+    models: dict[str, Path], source: Path, tmp_path: Path, command: Command
+) -> None:
+    made, scored, text = (str(tmp_path / name) for name in ("made.gz", "scored", "text"))
+    translate = ("translate", models["forward"], "--source", source, "--beam", 6, "--normalize", "--output")
+    status, _, err = command(*translate, made, "--nbest", 4)
+    assert status == 0 and "NMT = preset:cohn-align|" in err and "|beam:6|normalize:yes|unknown:copy|version:" in err
+    feature = f"Same=neural:{models['forward']}"
+    assert command("score", made, "--source", source, "--feature", feature, "--output", scored)[0] == 0
+    assert command(*translate, text)[0] == 0
+    lists, lines = list(read_nbest(scored)), Path(text).read_text().split("\n")[:-1]
+    assert [each.sentence for each in lists] == list(range(13)) and len(lines) == 13
+    for each, line in zip(lists, lines, strict=True):
+        values = [[values[0] for _, values in hypothesis.dense] for hypothesis in each.hypotheses]
+        assert [name for name, _ in each.hypotheses[0].dense] == ["NMT", "Same"]
+        np.testing.assert_allclose(*np.array(values).T, atol=1e-4)
+        assert each.decoded == 0 and each.hypotheses[0].text == line
+        assert len({hypothesis.text for hypothesis in each.hypotheses}) == len(each.hypotheses) <= 4
+    assert lists[-1].hypotheses[0].text == "" and len(lists[0].hypotheses) > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nbest", "13"], "--nbest 13: expected at most the 12 of --beam"),
+        (["--label", "X"], "--label names the feature of a list: it needs --nbest"),
+        (["--nbest", "2", "--label", "a_b"], "label 'a_b': expected a letter, then letters and digits, 100 at most"),
+        (["--unknown", "nowhere"], "nowhere: No such file or directory"),
+        (["--nbest", "2"], "bars:2: '|||' in the text, which an n-best list cannot hold"),
+    ],
+)
+def test_what_does_not_go_is_told(
+    arguments: list[str], message: str, models: dict[str, Path], write: Write, tmp_path: Path, command: Command
+) -> None:
+    output, bars = tmp_path / "out", write("bars", "a\na ||| b\n")
+    status, _, err = command("translate", models["forward"], "--source", bars, "--output", output, *arguments)
+    assert status == 2 and message in err.splitlines()[-1] and not output.exists()
