@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from moses_io.errors import InputError, shown
+from moses_io.errors import InputError, counted, shown
 from moses_io.merge import LIST_NAME, LOWEST, MEAN
 from moses_io.text import number
 
@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.merge import merge_lists
 
     merged = merge_lists(_by_name(arguments.lists), arguments.output, arguments.missing)
-    candidates = merged.origins.counts.total()
-    note(f"{merged.sentences} sentences, {candidates} candidates: {merged.origins}")
+    sizes = counted(merged.sentences, "sentence"), counted(merged.origins.counts.total(), "candidate")
+    note(f"{', '.join(sizes)}: {merged.origins}")
 
 
 def _missing(text: str) -> str | float:
