@@ -246,9 +246,8 @@ def _features(candidate: Candidate, layout: _Layout, fills: Mapping[str, str]) -
     """Return the values of the features of a candidate, but for those that its line in the first list has."""
     known: dict[str, str] = {}
     own = {*dict(candidate[0].dense), *candidate[0].sparse} if 0 in candidate else set()
-    for place, hypothesis in candidate.items():
-        if place:
-            known |= {name: values for name, values in feature_texts(hypothesis).items() if name not in known}
+    for hypothesis in candidate.values():
+        known |= {name: values for name, values in feature_texts(hypothesis).items() if name not in known}
     dense = {name: known.get(name) or fills[name] for name in layout.spreads if name not in own}
     indicators = {label: str(int(place in candidate)) for place, label in enumerate(layout.indicators)}
     sparse = {name: values for name, values in known.items() if name not in own and name not in layout.spreads}

@@ -81,16 +81,20 @@ def test_what_stands_for_a_missing_feature(
 
 
 def test_of_several_lists_the_first_that_knows_a_value_gives_it(write: Write) -> None:
-    lists = (
-        "0 ||| a ||| F= 1\n",
-        "0 ||| b ||| G= 2\n0 ||| c ||| G= 3\n",
-        "0 ||| b ||| F= 4 G= 5\n0 ||| a ||| F= 6 G= 7\n",
-    )
-    assert merged(write, *lists) == [
+    """Of a text that a list repeats, its first line; blanks between words make no other text."""
+    one, two = "0 ||| a ||| F= 1\n", "0 ||| b  b ||| G= 2\n0 ||| c ||| G= 3\n"
+    three = "0 ||| b b ||| F= 4 G= 5\n0 ||| a ||| F= 6 G= 7\n0 ||| a ||| F= 8 G= 9\n"
+    assert merged(write, one, two, three) == [
         "0 ||| a ||| F= 1 G= 7 FromA= 1 FromB= 0 FromC= 1",
-        "0 ||| b ||| F= 4 G= 2 FromA= 0 FromB= 1 FromC= 1 ||| ",
+        "0 ||| b  b ||| F= 4 G= 2 FromA= 0 FromB= 1 FromC= 1 ||| ",
         "0 ||| c ||| F= 1 G= 3 FromA= 0 FromB= 1 FromC= 0 ||| ",
     ]
+
+
+def test_a_mean_depends_on_no_order(write: Write) -> None:
+    for values in (("1e16", "1", "-1e16"), ("1", "-1e16", "1e16")):
+        first = "".join(f"0 ||| {text} ||| F= {value}\n" for text, value in zip("abc", values, strict=True))
+        assert f" F= {1 / 3!r} " in merged(write, first, "0 ||| d ||| G= 1\n", missing="mean")[-1]
 
 
 def test_lists_without_names_of_features(write: Write) -> None:
