@@ -6,14 +6,17 @@ tools; values before any name are the features of an unlabelled list.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from moses_io.errors import Fault, shown
 from moses_io.text import decode, no_number, number, tokens, without_line_end
 
 UNLABELLED = "Unlabelled"
 """Name under which the weights of features without a name are kept."""
+
+Value = TypeVar("Value")
 
 _BARS = b"|||"
 _OLD_LABEL = re.compile("[A-Za-z]+:")
@@ -68,7 +71,7 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
         raise Fault(f"expected a sentence id, found {shown(decode(identifier))}")
     dense: list[tuple[str, tuple[float, ...]]] = []
     sparse: dict[str, float] = {}
-    for name, values in _features(decode(without_line_end(fields[2]))):
+    for name, values in _features(decode(without_line_end(fields[2])), _value):
         if name in sparse or any(name == other for other, _ in dense):
             raise Fault(f"feature {shown(name)} stands there twice")
         if is_sparse(name, len(values)):
@@ -83,15 +86,22 @@ def is_sparse(name: str, values: int) -> bool:
     return "_" in name and values == 1
 
 
-def _features(field: str) -> list[tuple[str, list[float]]]:
-    features: list[tuple[str, list[float]]] = []
+def feature_texts(hypothesis: Hypothesis) -> dict[str, str]:
+    """Return the values of each feature, dense or sparse, as they stand in the line, one space between them."""
+    field = decode(without_line_end(hypothesis.fields[2]))
+    return {name: " ".join(texts) for name, texts in _features(field, lambda token, _: token)}
+
+
+def _features(field: str, value: Callable[[str, str], Value]) -> list[tuple[str, list[Value]]]:
+    """Return each feature with what `value` makes of its tokens and its name."""
+    features: list[tuple[str, list[Value]]] = []
     for token in tokens(field):
         if token.endswith("=") or _OLD_LABEL.fullmatch(token):
             features.append((token[:-1], []))
             continue
         if not features:
             features.append((UNLABELLED, []))
-        features[-1][1].append(_value(token, features[-1][0]))
+        features[-1][1].append(value(token, features[-1][0]))
     for name, values in features:
         if not values:
             raise Fault(f"feature {shown(name)} has no value")
@@ -111,6 +121,14 @@ def with_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> bytes:
     body = fields[2].rstrip(b" \r\n")
     fields[2] = b" ".join([body, *features]) + fields[2][len(body) :]
     return _BARS.join(fields)
+
+
+def with_other_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> Hypothesis:
+    """Return the line, read anew, with these features for its own ones, each as `LABEL= VALUE …`."""
+    field = hypothesis.fields[2]
+    end = field[len(field.rstrip(b" \r\n")) :]
+    fields = (*hypothesis.fields[:2], b" " + b" ".join(features) + end, *hypothesis.fields[3:])
+    return parse_line(_BARS.join(fields), hypothesis.number)
 
 
 def with_total(hypothesis: Hypothesis, total: str) -> bytes:

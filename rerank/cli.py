@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "chain.demo",
     "apply": "chain.apply",
     "train": "steps.train",
+    "merge": "steps.merge",
     "score": "steps.score",
     "tune": "steps.tune",
     "rerank": "steps.rerank",
@@ -111,7 +112,8 @@ def _check_outputs(parsed: argparse.Namespace) -> None:
     paths = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed).items()}
     named = [(flag, path) for name, flag in OUTPUTS.items() for path in paths.get(name, []) if path is not None]
     outputs = [path for _, path in named]
-    inputs = [path for name, values in paths.items() if name not in OUTPUTS for path in values if isinstance(path, str)]
+    values = [value for name, listed in paths.items() if name not in OUTPUTS for value in listed]
+    inputs = [path for value in values if isinstance(value, str) for path in (value, value.partition("=")[2])]
     if any("\0" in path for path in (*inputs, *outputs)):
         raise InputError("a name has a NUL in it, which no file can have")
     for (one, path), (other, same) in itertools.combinations(named, 2):

@@ -17,6 +17,7 @@ from rerank.report.changes import find_changes
 from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
 from rerank.report.evaluation import evaluate_files
+from rerank.report.origins import lines as origin_lines
 from rerank.report.page import page
 from rerank.report.picture import picture
 from rerank.report.terminal import side_by_side, summary, table
@@ -81,6 +82,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     text = [
         *table(evaluation),
         summary(changes, len(source)),
+        *origin_lines(files.scored, after),
         "",
         *beside,
         *side_by_side(changes),

@@ -19,8 +19,8 @@ def list_cases(valid: Path) -> Iterator[Case]:
     good = (valid / "nbest").read_bytes()
     for name, content in bad_lists(good).items():
         for command, arguments in readers(valid, "list").items():
-            early = command == "explain"  # it reads no further than its sentence
-            yield Case(f"list {name}: {command}", arguments, {"list": content}, statuses=EITHER if early else REFUSED)
+            blind = command == "explain" or (name, command) == ("id beyond", "merge")  # reads no more; has no source
+            yield Case(f"list {name}: {command}", arguments, {"list": content}, statuses=EITHER if blind else REFUSED)
     for name, content in odd_lists(good).items():
         for command, arguments in readers(valid, "list").items():
             yield Case(f"odd list {name}: {command}", arguments, {"list": content}, statuses=EITHER)
@@ -41,6 +41,7 @@ def readers(valid: Path, nbest: str) -> dict[str, tuple[str, ...]]:
         "validate": ("validate", nbest, *source),
         "score": ("score", nbest, *source, *features, *out),
         "score by a model": ("score", nbest, *source, "--feature", f"neural:{valid}/forward", *out),
+        "merge": ("merge", f"A={valid}/nbest", f"B={nbest}", *out),
         "tune": ("tune", nbest, *reference, *start, *out),
         "list to choose on": ("tune", f"{valid}/nbest", *reference, *start, *choose, *out),
         "rerank": ("rerank", nbest, *weights, *source, *out),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from features.feature import Resources
+from moses_io.merge import merge_lists
 from moses_io.streams import digest
 from rerank import Reranker
 from rerank.experiment.chain import run_experiment
@@ -108,6 +109,21 @@ def test_without_a_test_set_folds_of_dev_speak(command: Command, folder: Path) -
     assert printed in (work / "reranker" / "README.md").read_text()
     assert sets(folder) == [["dev"]] * 3
     assert list(work.glob("*report*")) == list(work.glob("test*")) == []
+
+
+def test_of_merged_lists_it_is_told_where_choices_come_from(command: Command, folder: Path) -> None:
+    for name in ("dev", "news"):
+        lines = (folder / f"{name}.nbest").read_text().splitlines(keepends=True)
+        for half in (0, 1):
+            (folder / f"{name}.{half}").write_text("".join(lines[half::2]))
+        halves = {"Even": str(folder / f"{name}.0"), "Odd": str(folder / f"{name}.1")}
+        merge_lists(halves, str(folder / f"{name}.nbest"))
+    printed, _ = run(command, folder, f"test = {WITHOUT}", EXPERIMENT.replace('Known = "scores:{set}.known"', ""))
+    reranked = (folder / "work" / "test.reranked").read_text().split("\n")[:-1]
+    even = {tuple(line.split("  ||| ")[0].split(" ||| ")) for line in (folder / "news.0").read_text().split("\n")}
+    from_even = sum((str(number), line) in even for number, line in enumerate(reranked))
+    counts = f"{from_even} of Even alone, {SENTENCES - from_even} of Odd alone, 0 of both"
+    assert f" sentences changed\nchosen: {counts}\n\n" in printed
 
 
 def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Path) -> None:

@@ -1,0 +1,45 @@
+"""From which lists of a merged one the chosen candidates come."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from moses_io.hypothesis import Hypothesis
+from moses_io.merge import INDICATOR, LIST_NAME, Origins
+from moses_io.nbest import SentenceList, read_nbest
+
+
+def lines(nbest: str, chosen: Sequence[str]) -> list[str]:
+    """Return how many of the chosen candidates come from which lists, in a line; nothing for a list not merged.
+
+    Args:
+        nbest: a list; it is merged if it has two indicators or more, features `FromNAME` that are 0 or 1.
+        chosen: text of the choice of each sentence, by its id.
+    """
+    sentences = read_nbest(nbest)
+    first = next(sentences)
+    names = _lists(first)
+    if len(names) < 2:
+        return []
+    found = [_line(first, chosen), *(_line(each, chosen) for each in sentences)]
+    return [f"chosen: {origins((line for line in found if line), names)}"]
+
+
+def origins(hypotheses: Iterable[Hypothesis], names: Sequence[str]) -> Origins:
+    """Count candidates by the lists that have them, of those with these names."""
+    dense = [dict(hypothesis.dense) for hypothesis in hypotheses]
+    having = (tuple(name for name in names if values[f"{INDICATOR}{name}"] == (1.0,)) for values in dense)
+    return Origins(tuple(names), Counter(having))
+
+
+def _lists(sentence_list: SentenceList) -> list[str]:
+    """Return the names of the lists that have an indicator."""
+    dense = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
+    labels = [name for name in dense[0] if all(values[name] in ((0.0,), (1.0,)) for values in dense)]
+    names = [label.removeprefix(INDICATOR) for label in labels if label.startswith(INDICATOR)]
+    return [name for name in names if LIST_NAME.fullmatch(name)]
+
+
+def _line(sentence_list: SentenceList, chosen: Sequence[str]) -> Hypothesis | None:
+    """Return the first line of a sentence with the chosen text; all such lines have the same indicators."""
+    text = chosen[sentence_list.sentence]
+    return next((hypothesis for hypothesis in sentence_list.hypotheses if hypothesis.text == text), None)
