@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.alignment import read_alignments, turned
+from moses_io.alignment import format_links, read_alignments, turned
 from moses_io.errors import InputError
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -18,6 +18,13 @@ def test_links_of_a_corpus(write: Write) -> None:
     for content in (text, text.replace("\n", "\r\n"), gzip.compress(text.encode())):
         assert read_alignments(str(write("gdfa", content)), PAIRS) == wanted
     assert turned(frozenset({(0, 2), (1, 0)})) == {(2, 0), (0, 1)}
+
+
+def test_links_are_written_in_their_order(write: Write) -> None:
+    links = [frozenset({(1, 1), (0, 1), (0, 0)}), frozenset({(0, 2)}), frozenset[tuple[int, int]]()]
+    text = "".join(f"{format_links(each)}\n" for each in links)
+    assert text == "0-0 0-1 1-1\n0-2\n\n"
+    assert read_alignments(str(write("gdfa", text)), PAIRS) == links
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_io.errors import InputError
-from moses_io.text import decode, encode, no_number, number, read_lines, read_parallel, read_references, tokens, whole
+from moses_io.text import (
+    decode,
+    encode,
+    no_number,
+    number,
+    parallel_lines,
+    read_lines,
+    read_parallel,
+    read_references,
+    tokens,
+    whole,
+)
 
 
 @given(st.binary())
@@ -33,6 +44,27 @@ def test_two_sides_of_different_length_are_refused(tmp_path: Path) -> None:
         read_parallel(str(tmp_path / "e"), str(tmp_path / "e"))
     with pytest.raises(InputError, match=r"t has 1 lines, .*s has 2"):
         read_references([str(tmp_path / "s"), str(tmp_path / "t")])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("a\nb\nc\n", "a\n", r"t has 1 lines, .*s has 3"),
+        ("a", "a\nb\nc\nd", r"t has 4 lines, .*s has 1"),
+        ("", "a\n", r"t has 1 lines, .*s has 0"),
+        ("", "", r"s: the file is empty; expected a sentence a line"),
+    ],
+)
+def test_pairs_that_are_read_as_they_come(tmp_path: Path, source: str, target: str, message: str) -> None:
+    paths = [str(tmp_path / side) for side in ("s", "t")]
+    Path(paths[0]).write_text(f"\ufeffx\n\n{source}")
+    Path(paths[1]).write_text("y\r\nz\n")
+    if not source:
+        assert list(parallel_lines(*paths)) == [("x", "y"), ("", "z")] == read_parallel(*paths)
+    Path(paths[0]).write_text(source)
+    Path(paths[1]).write_text(target)
+    with pytest.raises(InputError, match=message):
+        list(parallel_lines(*paths))
 
 
 @pytest.mark.parametrize(
