@@ -153,6 +153,21 @@ def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LO
     return Merged(sentences, origins)
 
 
+def merge_sentence(lists: Mapping[str, SentenceList], missing: str | float = LOWEST) -> Iterator[bytes]:
+    """Yield the lines of one sentence in the merged list, of all lists by their names; see `merge_lists`.
+
+    A dense feature has to have a value in some line of the sentence.
+
+    Raises:
+        InputError: a feature that has different numbers of values, or the name of an indicator.
+    """
+    layout, parts = _Layout(tuple(lists)), dict(enumerate(lists.values()))
+    for part in parts.values():
+        layout.add(part)
+    candidates = _candidates(parts)
+    yield from _written(candidates, parts, layout, _fills(candidates, layout.spreads, missing))
+
+
 def _check(lists: Mapping[str, str]) -> None:
     if len(lists) < 2:
         raise InputError(f"expected two lists or more, found {len(lists)}")

@@ -34,10 +34,11 @@ def score_list(
     features: FeatureSet,
     at_once: int = 0,
     check: Callable[[SentenceList], None] = lambda _: None,
+    prepare: Callable[[list[Sentence]], list[Sentence]] = lambda sentences: sentences,
 ) -> Iterator[tuple[list[Sentence], list[Column]]]:
     """Yield some sentences after the other with the values of all features, `at_once` sentences at most; 0 for any.
 
-    `check` sees the first sentence before anything is scored.
+    `check` sees the first sentence before anything is scored; what `prepare` makes of sentences is scored.
 
     Raises:
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
@@ -45,7 +46,7 @@ def score_list(
     steps, scored, started, empty = Steps(), 0, time.monotonic(), EmptyLines()
     with progress_bar("score", sources.total) as bar:
         for batch in _batches(without_marks(read_nbest(nbest, empty)), list(features.signatures), at_once, check):
-            sentences = [_sentence(sentence_list, sources) for sentence_list in batch]
+            sentences = prepare([_sentence(sentence_list, sources) for sentence_list in batch])
             result = features.score(sentences)
             for column in result.columns:
                 _check(column, sentences)
@@ -58,6 +59,12 @@ def score_list(
     features.end()
     if empty.count:
         warn(f"{name_of(nbest)}: {empty}, which the scored list does not have")
+
+
+def read_sentences(nbest: str, sources: Sources) -> Iterator[list[Sentence]]:
+    """Yield the sentences of a list with their sources, some after the other."""
+    for batch in _batches(without_marks(read_nbest(nbest)), [], 0, lambda _: None):
+        yield [_sentence(sentence_list, sources) for sentence_list in batch]
 
 
 def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:

@@ -15,6 +15,7 @@ import pytest
 
 from features.kinds.score_files import FORMS
 from features.models.tables import VALUES
+from moses_io.nbest import read_nbest
 from rerank import __version__
 from rerank.sample import sample_experiment
 
@@ -125,6 +126,28 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
     assert done(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
 
 
+def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, experiment: Path) -> None:
+    experiment.write_text(EXPERIMENT.replace("epochs = 2", "candidates = 3, epochs = 1"))
+    status, out, err = command("run", experiment, "--device", "cpu")
+    assert status == 0 and {"translate dev", "translate test"} <= set(done(err))
+    work = experiment.parent / "work"
+    assert re.search(rb"\nchosen: \d+ of Moses alone, \d+ of forward alone, \d+ of both\n", out)
+    lists = list(read_nbest(str(work / "test.nbest.gz")))
+    own = list(read_nbest(str(experiment.parent / "test.nbest")))
+    for widened, before in zip(lists, own, strict=True):
+        count = len(before.hypotheses)
+        assert [each.text for each in widened.hypotheses[:count]] == [each.text for each in before.hypotheses]
+        values = [dict(each.dense) for each in widened.hypotheses]
+        assert [each["FromMoses"] for each in values] == [(float(n < count),) for n in range(len(values))]
+        assert sum(each["Fromforward"] == (1.0,) for each in values) in (1, 2, 3)
+        assert widened.decoded == before.decoded
+    applied = ("apply", work / "reranker", experiment.parent / "test.nbest", "--source", experiment.parent / "test.de")
+    for batch in ((), ("--batch", "1")):
+        status, out, err = command(*applied, *batch, "--device", "cpu")
+        assert status == 0 and out == (work / "test.reranked").read_bytes()
+    assert "candidates of forward = preset:cohn-align|" in err
+
+
 def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that a run writes of them is the same experiment."""
     monkeypatch.setattr("rerank.experiment.recipe.BUDGET", 1000)
@@ -224,6 +247,21 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
         ('reference = "dev.en"', 'reference = "train.en"', "train.en has 600 lines"),
         ('start = "moses.ini"', 'start = "dev.en"', "expected 'Name= value …'"),
         ('start = "moses.ini"', 'start = "work/weights.ini"', "the experiment reads this file and would write over it"),
+        (
+            "epochs = 2",
+            "candidates = 0",
+            "models.forward: candidates: expected a whole number from 1 to 10000, found 0",
+        ),
+        (
+            "epochs = 2",
+            "candidates = 2, backward = true",
+            "models.forward: candidates: a backward model says the source",
+        ),
+        (
+            "forward = {",
+            "1-st = { candidates = 2,",
+            "models.1-st: candidates: expected a name that begins with a letter",
+        ),
         ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'; models: forward"),
     ],
 )

@@ -18,12 +18,15 @@ from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights, weight_files
 from rerank.append import join_features, write_features
 from rerank.confidence.file import CONFIDENCE
-from rerank.experiment.file import Experiment, ModelEntry, TuningEntry
+from rerank.experiment.file import Experiment, TuningEntry
+from rerank.experiment.models import ModelEntry
 from rerank.experiment.outcome import ablate, choose, confide, evaluate, scored_lists
 from rerank.experiment.sets import CHOOSE, NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.scoring import check_labels
+from rerank.systems.request import indicators
+from rerank.systems.widening import widen_list
 from rerank.tuning.gain import GAIN, write_gain
 from rerank.tuning.tune import tune
 from rerank.tuning.tuning_set import Lists
@@ -61,13 +64,14 @@ def check_inputs(experiment: Experiment) -> None:
     read_weights(experiment.start)
     for files in experiment.sets.values():
         read_references([files.source, *files.reference])
-        check_labels(next(read_nbest(files.nbest)), list(experiment.features))
+        labels = [*experiment.features, *indicators([each.name for each in experiment.candidates])]
+        check_labels(next(read_nbest(files.nbest)), labels)
     if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
         require_kenlm()
     parts = [part for request in experiment.features.values() for part in request.parts]
     used = {part.partition("/")[0] for part in (*parts, *(entry.start for entry in experiment.models.values()))}
-    for name in experiment.models:
-        if name not in used:
+    for name, entry in experiment.models.items():
+        if name not in used and not entry.candidates:
             warn(f"no feature uses the model {shown(name)}")
 
 
@@ -88,12 +92,23 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
 
 def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
     models = [_train(experiment, name, entry, resources.device) for name, entry in experiment.models.items()]
+    widened = [_widen(experiment, name, files, resources) for name, files in experiment.sets.items()]
+    widened = widened if experiment.candidates else []
     scores = [stage for name, files in experiment.sets.items() for stage in _score(experiment, name, files, resources)]
     choices = [stage for name, files in experiment.tests.items() for stage in choose(experiment, name, files)]
     reports = [evaluate(experiment, name, files) for name, files in experiment.tests.items()]
     spelled = [_spell_out(experiment)] if experiment.text else []
     tuned = [_tune(experiment), confide(experiment)]
-    return [*spelled, *models, *scores, *tuned, *choices, *ablate(experiment), *reports]
+    return [
+        *spelled,
+        *models,
+        *(widened if experiment.candidates else []),
+        *scores,
+        *tuned,
+        *choices,
+        *ablate(experiment),
+        *reports,
+    ]
 
 
 def _spell_out(experiment: Experiment) -> Stage:
@@ -137,11 +152,20 @@ def _requests(experiment: Experiment, name: str = "{set}") -> list[FeatureReques
     return requests
 
 
+def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> Stage:
+    """Return the stage that adds candidates of models to a list."""
+    requests, output = experiment.candidates, experiment.nbest(name)
+    settings = [[[each.name, each.size] for each in requests], resources.precision]
+    inputs = (files.nbest, files.source, *(each.folder for each in requests))
+    action = partial(widen_list, files.nbest, files.source, requests, output, resources)
+    return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True)
+
+
 def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> list[Stage]:
     """Return a stage for each feature, or for those that read the same models, and one that joins them to the list."""
     if not experiment.features:
         return []
-    stages = []
+    stages, nbest = [], experiment.nbest(name)
     for group in together(_requests(experiment, name)):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
         parts = [part for request in group for part in (*request.parts, *request.code)]
@@ -149,12 +173,12 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
             [[request.label, request.kind, request.values] for request in group],
             resources.precision if group[0].readers else "",
         ]
-        action = partial(write_features, files.nbest, files.source, group, output, resources)
-        inputs = (files.nbest, files.source, *parts)
+        action = partial(write_features, nbest, files.source, group, output, resources)
+        inputs = (nbest, files.source, *parts)
         stages.append(Stage(f"score {name} {group[0].label}", inputs, settings, (output,), action, apart=True))
     columns, output = [stage.outputs[0] for stage in stages], experiment.result(f"{name}.nbest.gz")
-    action = partial(join_features, files.nbest, columns, output)
-    return [*stages, Stage(f"join {name}", (files.nbest, *columns), None, (output,), action, apart=True)]
+    action = partial(join_features, nbest, columns, output)
+    return [*stages, Stage(f"join {name}", (nbest, *columns), None, (output,), action, apart=True)]
 
 
 def _tune(experiment: Experiment) -> Stage:
@@ -184,6 +208,7 @@ def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
         reports=tuple((name, experiment.report(name, "txt")) for name in experiment.tests),
         ablation=experiment.result("ablation.txt") if requests else "",
         confidence=experiment.result(CONFIDENCE),
+        candidates=experiment.candidates,
         link=link,
     )
 
@@ -194,9 +219,13 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     requests = ingredients.requests
     parts = [part for request in requests if request.kind != "scores" for part in request.parts]
     texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
-    inputs = (ingredients.weights, ingredients.confidence, *texts, *parts)
+    inputs = (
+        ingredients.weights, ingredients.confidence, *texts, *parts, *(each.folder for each in ingredients.candidates),
+    )  # fmt: skip
     names = [name for name, _ in ingredients.reports]
+    sizes = [[each.name, each.size] for each in ingredients.candidates]
     settings = [[[request.label, request.kind, request.values] for request in requests], names, link]
+    settings += [sizes] if sizes else []
     action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))
     return Stage("keep the reranker", inputs, settings, (folder,), action)
 

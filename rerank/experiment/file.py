@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from features.models.settings import check_rows
-from features.models.training.request import ParallelFiles, TrainingRequest
+from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, parse_requests, split_values
 from moses_io.errors import InputError
 from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
+from rerank.experiment.models import ModelEntry, read_corpus, read_model
 from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
 from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
+from rerank.systems.request import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import FOLDS, Caution
@@ -27,14 +29,6 @@ KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features
 
 HEAD = ("Written anew by each run of an experiment that names no models and features: copy it to change it.",)
 """Comment above the experiment in full."""
-
-
-@dataclass(frozen=True)
-class ModelEntry:
-    """A model, or a pair of them, to train; `start` is what it starts from: another entry, a folder, or nothing."""
-
-    request: TrainingRequest
-    start: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,9 +85,22 @@ class Experiment:
         """Return the path of a file or folder that it makes."""
         return str(self.output / name)
 
+    @property
+    def candidates(self) -> tuple[CandidateRequest, ...]:
+        """Models that add candidates to the lists."""
+        return tuple(
+            CandidateRequest(list_name(name), self.result(f"models/{name}/{entry.request.forward}"), entry.candidates)
+            for name, entry in self.models.items()
+            if entry.candidates
+        )
+
+    def nbest(self, name: str) -> str:
+        """Return the path of the list of a set with the candidates of models."""
+        return self.result(f"{name}.candidates.gz") if self.candidates else self.sets[name].nbest
+
     def scored(self, name: str) -> str:
-        """Return the path of the list of a set with all features."""
-        return self.result(f"{name}.nbest.gz") if self.features else self.sets[name].nbest
+        """Return the path of the list of a set with all candidates and features."""
+        return self.result(f"{name}.nbest.gz") if self.features else self.nbest(name)
 
     def report(self, test: str, suffix: str) -> str:
         """Return the path of the report of a test set as `txt`, `html` or `json`."""
@@ -124,9 +131,10 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     if "models" not in values and "features" not in values:
         return _with_recipe(values, folder)
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
-    train = _corpus(as_table(values.get("train", {}), "train"), folder)
-    models = {name: _model(entry, f"models.{name}", train) for name, entry in entries.items()}
+    train = read_corpus(as_table(values.get("train", {}), "train"), folder)
+    models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
     features = _features(as_table(values.get("features", {}), "features"), groups, models, folder)
+    check_names([name for name, entry in models.items() if entry.candidates], list(features))
     starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
     models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(
@@ -145,7 +153,7 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
 def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
     """Choose models and features by looking at the corpus and dev."""
     train, dev = (
-        _corpus(as_table(values.get("train", {}), "train"), folder),
+        read_corpus(as_table(values.get("train", {}), "train"), folder),
         read_set(values.get("dev", {}), "dev", folder),
     )
     recipe = find_recipe(look_at(train, dev.texts))
@@ -171,23 +179,6 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
         with at("confidence: "):
             Metric(expected)
         return TuningEntry(tuning, caution, Filters(filters), confidence=expected)
-
-
-def _model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
-    if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
-        raise InputError(f"{place}: expected a table with a preset")
-    settings = dict(entry)
-    preset, start = settings.pop("preset"), str(settings.pop("start-from", ""))
-    switches = {}
-    for key in ("backward", "right-to-left", "paper-sizes"):
-        value = switches[key.replace("-", "_")] = settings.pop(key, False)
-        if not isinstance(value, bool):
-            raise InputError(f"{place}.{key}: expected true or false, found {value!r}")
-    request = TrainingRequest(preset, **switches, settings=settings)
-    with at(f"{place}: "):
-        request.check(start)
-        request.check_corpus(request.reads(train))
-    return ModelEntry(request, start)
 
 
 def _features(
@@ -253,9 +244,3 @@ def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
         known = f"; models: {', '.join(models)}" if models else ""
         raise InputError(f"no model and no folder {name!r}{known}")
     return str(folder / name)
-
-
-def _corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
-    check_keys(table, ("source", "target", "alignment"), "train.")
-    keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
-    return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))

@@ -90,7 +90,7 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
         after=experiment.result(f"{name}.reranked"),
         source=files.source,
         references=files.reference,
-        nbest=files.nbest,
+        nbest=experiment.nbest(name),
         scored=experiment.scored(name),
         weights=experiment.result("weights.ini"),
         ablation=_columns(experiment, ("dev", name)),
@@ -99,7 +99,8 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
         name=name,
     )
     beside, filters = (*reranking.ablation.values(), reranking.confidence, reranking.gain), experiment.tuning.filters
-    inputs = (reranking.before, reranking.after, *files.files, reranking.scored, reranking.weights, *beside)
+    made = (reranking.before, reranking.after, reranking.nbest, reranking.scored, reranking.weights)
+    inputs = (files.source, *files.reference, *made, *beside)
     reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))
     action = partial(write_report, reranking, filters, reports)
     return Stage(_of("evaluate", name), inputs, filters.text, reports, action)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,13 +14,16 @@ from features.foreign import packaged
 from features.models.config import CHECKPOINT
 from features.request import FeatureRequest, parse_requests
 from features.table import FEATURES
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.json_files import read_json
 from moses_io.streams import digest, open_output
+from moses_io.text import whole
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
+from rerank.systems.request import CandidateRequest, check_candidates
 
-FORMAT = 1
+FORMATS = (1, 2)
+"""The second has models that add candidates, which versions that know the first alone must not overlook."""
 MANIFEST = "reranker.json"
 WEIGHTS = "weights.ini"
 CARD = "README.md"
@@ -37,30 +40,43 @@ class Manifest:
         features: `KIND[:ARG]` by label, in their order; folders and files as paths in the folder.
         files: digest of each file, by its path in the folder.
         tuned: signature of the tuning that found the weights.
+        candidates: `SIZE:FOLDER` of each model that adds candidates, by the name of their list.
     """
 
     features: Mapping[str, str]
     files: Mapping[str, str]
     tuned: str
+    candidates: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def signature(self) -> str:
         """What made the choices of the reranker."""
-        content = json.dumps([self.features, self.files], sort_keys=True).encode()
+        parts = [self.features, self.files, *([self.candidates] if self.candidates else [])]
+        content = json.dumps(parts, sort_keys=True).encode()
         return f"reranker|sha256:{hashlib.sha256(content).hexdigest()[:12]}"
 
 
-def write_folder(
-    folder: Path,
-    requests: Sequence[FeatureRequest],
-    weights: str,
-    tuned: str,
-    link: bool = False,
-    confidence: str = "",
-) -> Manifest:
-    """Make the folder of a reranker from the features that it scores with, in their order, and their weights.
+@dataclass(frozen=True)
+class Contents:
+    """What a reranker is made of.
 
-    With it goes the file that estimates how good choices are, if there is one.
+    Attributes:
+        requests: the features that it scores with, in their order.
+        weights: file of theirs and of the list's features.
+        tuned: signature of the tuning that found them.
+        confidence: file that estimates how good choices are, or nothing.
+        candidates: models that add candidates.
+    """
+
+    requests: Sequence[FeatureRequest]
+    weights: str
+    tuned: str
+    confidence: str = ""
+    candidates: Sequence[CandidateRequest] = ()
+
+
+def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manifest:
+    """Make the folder of a reranker.
 
     Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
     list and stays out; so does the code of users' features.
@@ -70,17 +86,23 @@ def write_folder(
     """
     try:
         folder.mkdir(parents=True)
-        placed: dict[Path, str] = {}
-        features = {request.label: _place(request, folder, placed, link).text for request in requests}
-        shutil.copyfile(weights, folder / WEIGHTS)
-        if confidence:
-            shutil.copyfile(confidence, folder / CONFIDENCE)
+        rooms = _Rooms(folder, link)
+        features = {request.label: _place(request, rooms).text for request in contents.requests}
+        candidates = {
+            each.name: replace(each, folder=rooms.place("models", each.folder)).text for each in contents.candidates
+        }
+        shutil.copyfile(contents.weights, folder / WEIGHTS)
+        if contents.confidence:
+            shutil.copyfile(contents.confidence, folder / CONFIDENCE)
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from None
-    manifest = Manifest(features, _files(folder), tuned)
+    manifest = Manifest(features, _files(folder), contents.tuned, candidates)
+    values = asdict(manifest)
+    if not candidates:
+        del values["candidates"]
     with open_output(str(folder / MANIFEST)) as stream:
-        values = {"format": FORMAT, "version": __version__, **asdict(manifest)}
-        stream.write(json.dumps(values, indent=2).encode() + b"\n")
+        about = {"format": FORMATS[bool(candidates)], "version": __version__}
+        stream.write(json.dumps({**about, **values}, indent=2).encode() + b"\n")
     return manifest
 
 
@@ -95,18 +117,19 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     values = read_json(path)
     version = values.get("format") if isinstance(values, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path}: format {version!r}, this version reads format {FORMAT}")
+    if version not in FORMATS:
+        raise InputError(f"{path}: format {version!r}, this version reads formats {' and '.join(map(str, FORMATS))}")
     features, files, tuned = (values.get(name) for name in ("features", "files", "tuned"))
-    if not (_is_texts(features) and _is_texts(files) and isinstance(tuned, str)):
-        raise InputError(f"{path}: expected texts under features, files and tuned")
+    candidates = values.get("candidates", {})
+    if not (_is_texts(features) and _is_texts(files) and isinstance(tuned, str) and _is_texts(candidates)):
+        raise InputError(f"{path}: expected texts under features, files, tuned and candidates")
     for name, content in files.items():
         _check_inside(path, name)
         if not (folder / name).is_file():
             raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: not what it was when the reranker was made")
-    return Manifest(features, files, tuned)
+    return Manifest(features, files, tuned, candidates)
 
 
 def read_features(
@@ -145,26 +168,53 @@ def read_features(
     return requests
 
 
+def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest, ...]:
+    """Return the models of a reranker that add candidates, with their paths.
+
+    Raises:
+        InputError: an entry that is not `SIZE:FOLDER`, of a folder inside.
+    """
+    requests = []
+    for name, text in manifest.candidates.items():
+        size, _, model = text.partition(":")
+        _check_inside(folder / MANIFEST, model)
+        try:
+            check_candidates(whole(size), name, backward=False)
+        except InputError as error:
+            raise InputError(f"{folder / MANIFEST}: {shown(name)}: {error}") from None
+        requests.append(CandidateRequest(name, str(folder / model), int(size)))
+    return tuple(requests)
+
+
 def runs_code(text: str) -> bool:
     """Tell whether a feature runs code of its user: a command, or a class of a module."""
     kind = text.partition(":")[0]
     return kind == "command" or (kind not in FEATURES and kind not in packaged())
 
 
-def _place(request: FeatureRequest, folder: Path, placed: dict[Path, str], link: bool) -> FeatureRequest:
-    """Copy what a feature reads, unless that was done, and return the request with the places in the folder."""
+class _Rooms:
+    """Where the parts of a reranker stand in its folder: what was copied, or linked to, is there once."""
+
+    def __init__(self, folder: Path, link: bool) -> None:
+        self._folder, self._link = folder, link
+        self._placed: dict[Path, str] = {}
+
+    def place(self, room: str, part: str) -> str:
+        """Copy a part into a room, unless that was done, and return its place in the folder."""
+        origin = Path(part).resolve()
+        if origin not in self._placed:
+            self._placed[origin] = _free(room, _name(origin), self._placed)
+            _copy(origin, self._folder / self._placed[origin], self._link)
+        return self._placed[origin]
+
+
+def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
+    """Copy what a feature reads, and return the request with the places in the folder."""
     if request.kind == "scores":
         return replace(request, argument="FILE")
     if request.row.takes not in _ROOMS:
         return request
-    parts = []
-    for part in request.parts:
-        origin = Path(part).resolve()
-        if origin not in placed:
-            placed[origin] = _free(_ROOMS[request.row.takes], _name(origin), placed)
-            _copy(origin, folder / placed[origin], link)
-        parts.append(placed[origin])
-    return request.with_parts(parts)
+    return request.with_parts([rooms.place(_ROOMS[request.row.takes], part) for part in request.parts])
 
 
 def _name(origin: Path) -> str:

@@ -13,7 +13,8 @@ from moses_io.text import encode, read_lines
 from moses_io.weights import read_weights
 from rerank import __version__
 from rerank.reranker.card import CardFacts, card, language
-from rerank.reranker.folder import CARD, write_folder
+from rerank.reranker.folder import CARD, Contents, write_folder
+from rerank.systems.request import CandidateRequest, indicators
 from rerank.weights import UNTUNEABLE
 
 
@@ -29,6 +30,7 @@ class Ingredients:
         reports: text of the report of each test set, by its name.
         ablation: text of what each feature is worth, or nothing.
         confidence: what estimates how good choices are, or nothing.
+        candidates: models that add candidates to lists.
         link: whether models and tables are linked to, not copied.
     """
 
@@ -39,17 +41,19 @@ class Ingredients:
     reports: tuple[tuple[str, str], ...] = ()
     ablation: str = ""
     confidence: str = ""
+    candidates: tuple[CandidateRequest, ...] = ()
     link: bool = False
 
 
 def make_reranker(ingredients: Ingredients, folder: str) -> None:
     """Make the folder of a reranker; see `write_folder`."""
     tuned, *_ = _remarks(ingredients.weights)
-    manifest = write_folder(
-        Path(folder), ingredients.requests, ingredients.weights, tuned, ingredients.link, ingredients.confidence
-    )
+    made_of = ingredients
+    contents = Contents(made_of.requests, made_of.weights, tuned, made_of.confidence, made_of.candidates)
+    manifest = write_folder(Path(folder), contents, ingredients.link)
     weights = read_weights(ingredients.weights)
-    of_list = [name for name in weights if name not in manifest.features and not name.startswith(UNTUNEABLE)]
+    own = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
+    of_list = [name for name in weights if name not in own and not name.startswith(UNTUNEABLE)]
     facts = CardFacts(
         version=__version__,
         source=language(ingredients.corpus.source),
@@ -78,11 +82,14 @@ def _remarks(weights: str) -> list[str]:
 
 
 def _facts(ingredients: Ingredients) -> list[tuple[str, str]]:
-    folders = dict.fromkeys(part for request in ingredients.requests for parts in request.readers for part in parts)
+    readers = [parts for request in ingredients.requests for parts in request.readers]
+    readers += [(each.folder,) for each in ingredients.candidates]
+    folders = dict.fromkeys(part for parts in readers for part in parts)
     facts = [("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}")]
     if folders:
         pairs = f"{len(read_lines(ingredients.corpus.source))} sentence pairs"
         facts.append(("models trained on", f"{pairs} of {Path(ingredients.corpus.source).name}"))
+    facts += [(f"candidates of {each.name}", f"{each.size} for each sentence") for each in ingredients.candidates]
     return facts + [(f"model {Path(folder).name}", _model(Path(folder))) for folder in folders]
 
 

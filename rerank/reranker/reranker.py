@@ -1,13 +1,13 @@
 """A reranker in memory: features whose models are open, and weights."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from features.feature import Resources
-from features.feature_set import FeatureSet
+from features.feature import Resources, Sentence
+from features.feature_set import Column
 from features.progress import note, warn
 from features.request import parse_requests
 from moses_io.errors import InputError
@@ -20,10 +20,15 @@ from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.judging import read_judge
 from rerank.inputs import Text, input_of, path_of
-from rerank.reranker.folder import WEIGHTS, read_features, read_manifest
+from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
 from rerank.scoring import load_features, score_list, written
 from rerank.selection import Estimate, Holes, Judge, LinearModel, Ranking, rankings, read_holes
-from rerank.sources import Sources, is_live, open_sources
+from rerank.sources import is_live, open_sources
+from rerank.systems.request import indicators
+from rerank.systems.widening import Widening
+
+Widen = Callable[[list[Sentence]], list[Sentence]]
+"""What adds candidates to sentences."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,8 @@ class Reranker:
         requests = parse_requests([f"{label}={text}" for label, text in features.items()])
         self._features = load_features(requests, Resources(device, precision, str(cache)))
         self.features = dict(features)
-        self._confidence = ""
+        self._confidence, self._indicators = "", list[str]()
+        self._widening: Widen = _nothing
         if isinstance(weights, Mapping):
             self.weights, self._origin = {name: tuple(values) for name, values in weights.items()}, "the weights"
         else:
@@ -128,6 +134,10 @@ class Reranker:
         own = {request.label: request.text for request in requests}
         reranker = cls(own, place / WEIGHTS, device=device, precision=precision, cache=cache)
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
+        candidates = read_candidates(place, manifest)
+        if candidates:
+            reranker._widening = Widening(candidates, Resources(device, precision)).widen
+            reranker._indicators = indicators([each.name for each in candidates])
         note(f"signature: {manifest.signature}|version:{__version__}")
         return reranker
 
@@ -172,25 +182,33 @@ class Reranker:
         """Yield a ranking for each source sentence, or the line of `holes`; see `Application` for the batch."""
         model = LinearModel(self.weights, self._origin)
         with open_sources(source, nbest) as sources:
-            check = partial(model.check, to_come=list(self.features))
-            lists = _lists(nbest, sources, self._features.at_start(), batch, check)
+            check = partial(model.check, to_come=[*self.features, *self._indicators])
+            prepare = partial(_prepared, self._widening, is_live(nbest))
+            lists = _lists(score_list(nbest, sources, self._features.at_start(), batch, check, prepare))
             yield from rankings(lists, model, replace(holes, sentences=sources.count))
 
 
-def _lists(
-    nbest: str | Lines, sources: Sources, features: FeatureSet, batch: int, check: Callable[[SentenceList], None]
-) -> Iterator[SentenceList]:
-    """Yield the candidates of each sentence with all features, as a reader of the scored list would.
+def _nothing(sentences: list[Sentence]) -> list[Sentence]:
+    return sentences
+
+
+def _prepared(widening: Widen, live: bool, sentences: list[Sentence]) -> list[Sentence]:
+    """Return sentences with all candidates that are to be scored.
 
     Raises:
         InputError: a list from a pipe ends within a line: who wrote it was stopped.
     """
-    live = is_live(nbest)
-    for sentences, columns in score_list(nbest, sources, features, batch, check):
+    for sentence in sentences:
+        if live and not sentence.lines[-1].line.endswith(b"\n"):
+            raise InputError(f"{sentence.place(sentence.lines[-1])}: the list ends within this line")
+    return widening(sentences)
+
+
+def _lists(scored: Iterable[tuple[list[Sentence], list[Column]]]) -> Iterator[SentenceList]:
+    """Yield the candidates of each sentence with all features, as a reader of the scored list would."""
+    for sentences, columns in scored:
         rows = written(columns) if columns else itertools.repeat([])
         for sentence in sentences:
-            if live and not sentence.lines[-1].line.endswith(b"\n"):
-                raise InputError(f"{sentence.place(sentence.lines[-1])}: the list ends within this line")
             hypotheses = tuple(parse_line(with_features(line, next(rows)), line.number) for line in sentence.lines)
             yield SentenceList(sentence.sentence, hypotheses, sentence.path)
 

@@ -94,6 +94,11 @@ class TrainingRequest:
         """Folders of the models inside the folder of the training; one with an empty name, or two."""
         return tuple(PAIR) if self.symmetric else ("",)
 
+    @property
+    def forward(self) -> str:
+        """That of them whose model is a forward one, unless the only one is a backward model."""
+        return self.folders[0]
+
 
 @dataclass(frozen=True)
 class ParallelFiles:

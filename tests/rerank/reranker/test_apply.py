@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from features.request import parse_requests
-from rerank.reranker.folder import write_folder
+from rerank.reranker.folder import Contents, write_folder
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -48,7 +48,7 @@ def weights(sample: Path, write: Write) -> Path:
 
 @pytest.fixture
 def reranker(tmp_path: Path, features: list[str], weights: Path) -> Path:
-    write_folder(tmp_path / "reranker", parse_requests(features), str(weights), "tuned by hand")
+    write_folder(tmp_path / "reranker", Contents(parse_requests(features), str(weights), "tuned by hand"))
     return tmp_path / "reranker"
 
 
@@ -91,7 +91,7 @@ def test_it_does_what_the_steps_do(
 def test_links_lead_to_the_same(
     command: Command, tmp_path: Path, features: list[str], weights: Path, reranker: Path, texts: tuple[Path, Path]
 ) -> None:
-    write_folder(tmp_path / "linked", parse_requests(features), str(weights), "", link=True)
+    write_folder(tmp_path / "linked", Contents(parse_requests(features), str(weights), ""), link=True)
     assert (tmp_path / "linked" / "models" / "forward").is_symlink()
     nbest, source = texts
     results = [command("apply", folder, nbest, "--source", source)[1] for folder in (reranker, tmp_path / "linked")]
@@ -146,7 +146,7 @@ def test_code_and_scores_of_others_are_asked_for_again(
     requests = parse_requests(["Mine=mine_to_apply:Words", f"Other=scores:{scores}", "Shell=command:awk '{print NF}'"])
     zeros = "LexicalReordering0= 0 0 0 0 0 0\nDistortion0= 0\nLM0= 0\nWordPenalty0= 0\nPhrasePenalty0= 0\n"
     ini = write("ini", f"[weight]\n{zeros}TranslationModel0= 0 0 0 0\nMine= 1\nOther= 1\nShell= 1\n")
-    write_folder(tmp_path / "reranker", requests, str(ini), "")
+    write_folder(tmp_path / "reranker", Contents(requests, str(ini), ""))
     apply = ("apply", "reranker", texts[0], "--source", texts[1])
     assert "'Mine' of the reranker, 'mine_to_apply:Words', runs code; --allow-code lets it" in command(*apply)[2]
     status, _, err = command(*apply, "--allow-code")

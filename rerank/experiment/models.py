@@ -1,0 +1,57 @@
+"""The models of an experiment file, and the corpus that they are trained on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from features.models.training.request import ParallelFiles, TrainingRequest
+from moses_io.errors import InputError
+from rerank.experiment.toml import at, check_keys, path_of
+from rerank.systems.request import check_candidates
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model, or a pair of them, to train.
+
+    Attributes:
+        request: what is trained.
+        start: what it starts from: another entry, a folder, or nothing.
+        candidates: translations of its beam that each list gets, 0 for none; of a pair, those of its forward model.
+    """
+
+    request: TrainingRequest
+    start: str = ""
+    candidates: int = 0
+
+
+def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
+    """Read the table of a model that is trained on a corpus.
+
+    Raises:
+        InputError: no preset, a setting that is unknown or does not go with others, or that the corpus cannot serve.
+    """
+    if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
+        raise InputError(f"{place}: expected a table with a preset")
+    settings = dict(entry)
+    preset, start = settings.pop("preset"), str(settings.pop("start-from", ""))
+    candidates = settings.pop("candidates", 0)
+    switches = {}
+    for key in ("backward", "right-to-left", "paper-sizes"):
+        value = switches[key.replace("-", "_")] = settings.pop(key, False)
+        if not isinstance(value, bool):
+            raise InputError(f"{place}.{key}: expected true or false, found {value!r}")
+    request = TrainingRequest(preset, **switches, settings=settings)
+    with at(f"{place}: "):
+        request.check(start)
+        request.check_corpus(request.reads(train))
+        if "candidates" in entry:
+            check_candidates(candidates, place.removeprefix("models."), request.backward)
+    return ModelEntry(request, start, candidates)
+
+
+def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
+    """Read the table of a corpus, whose paths are relative to a folder; an `InputError` if a key is wrong."""
+    check_keys(table, ("source", "target", "alignment"), "train.")
+    keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
+    return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))

@@ -1,0 +1,75 @@
+"""Which models add translations of their own to a list."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moses_io.errors import InputError, shown
+from moses_io.merge import INDICATOR, LIST_NAME
+
+MOSES = "Moses"
+"""Name of the decoder's own list."""
+MOST = 10_000
+"""Candidates of a model for a sentence."""
+
+_NOT_IN_NAMES = re.compile("[^0-9A-Za-z]")
+
+
+@dataclass(frozen=True)
+class CandidateRequest:
+    """Candidates of a forward model for each sentence.
+
+    Attributes:
+        name: of the list of these, see `list_name`.
+        folder: of the model.
+        size: of the beam, all of whose translations become candidates.
+    """
+
+    name: str
+    folder: str
+    size: int
+
+    @property
+    def text(self) -> str:
+        """Size and folder, as a reranker keeps them."""
+        return f"{self.size}:{self.folder}"
+
+
+def list_name(model: str) -> str:
+    """Return the letters and digits of a model's name, which name its list."""
+    return _NOT_IN_NAMES.sub("", model)
+
+
+def indicators(names: Sequence[str]) -> list[str]:
+    """Return the features that say who has a candidate: the decoder's list, and those of these names, if any."""
+    return [f"{INDICATOR}{name}" for name in (MOSES, *names)] if names else []
+
+
+def check_candidates(size: Any, model: str, backward: bool) -> None:
+    """Refuse a number of candidates that is none, or a model that can have none.
+
+    Raises:
+        InputError: with the reason.
+    """
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST:
+        raise InputError(f"candidates: expected a whole number from 1 to {MOST}, found {shown(size)}")
+    if backward:
+        raise InputError("candidates: a backward model says the source, and has none")
+    if not LIST_NAME.fullmatch(list_name(model)):
+        raise InputError("candidates: expected a name that begins with a letter")
+
+
+def check_names(models: Sequence[str], labels: Sequence[str]) -> None:
+    """Refuse models whose lists have one name, or an indicator with the label of a feature.
+
+    Raises:
+        InputError: with the name.
+    """
+    names = [list_name(model) for model in models]
+    for place, name in enumerate(names):
+        if name in (MOSES, *names[:place]):
+            raise InputError(f"models.{models[place]}: another list is called {name}, too")
+    for label in indicators(names):
+        if label in labels:
+            raise InputError(f"features.{label}: that is what says who has a candidate; name another label")

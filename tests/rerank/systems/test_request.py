@@ -1,0 +1,25 @@
+"""Names of the lists that models add."""
+
+import pytest
+
+from moses_io.errors import InputError
+from rerank.systems.request import check_names, indicators, list_name
+
+
+def test_lists_are_named_by_letters_and_digits() -> None:
+    assert list_name("many-cohn_align.1") == "manycohnalign1"
+    assert indicators(["a", "b"]) == ["FromMoses", "Froma", "Fromb"] and indicators([]) == []
+
+
+@pytest.mark.parametrize(
+    ("models", "labels", "message"),
+    [
+        (["a-b", "ab"], [], "models.ab: another list is called ab, too"),
+        (["Moses"], [], "models.Moses: another list is called Moses, too"),
+        (["a"], ["NMT", "Froma"], "features.Froma: that is what says who has a candidate; name another label"),
+    ],
+)
+def test_names_that_are_there_twice(models: list[str], labels: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_names(models, labels)
+    check_names(models[:1] if len(models) > 1 else [], labels)
