@@ -16,7 +16,7 @@ WORDS_A_SECOND = 3_300
 EPOCHS, FEWEST_UPDATES = 4, 1_500
 """Epochs of a training within the budget, and its least updates: with fewer it is `SMALL`, then epochs are added."""
 
-SMALL = {"batch": 16, "hidden": 160, "dropout": 0.2}
+SMALL = {"batch": 16, "hidden": 160, "dropout": 0.2, "rate": 0.004}
 """Settings of a small corpus."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.12, 15_000
