@@ -13,8 +13,11 @@ BUDGET = 1_250_000
 WORDS_A_SECOND = 3_300
 """Target words that a core reads."""
 
-EPOCHS, FEWEST_UPDATES = 8, 1_500
-"""Epochs of a training within the budget, and its least updates: with fewer batches are halved, then epochs added."""
+EPOCHS, FEWEST_UPDATES = 4, 1_500
+"""Epochs of a training within the budget, and its least updates: with fewer it is `SMALL`, then epochs are added."""
+
+SMALL = {"batch": 16, "hidden": 160, "dropout": 0.2, "rate": 0.004}
+"""Settings of a small corpus."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.12, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
@@ -37,14 +40,12 @@ def find_recipe(corpus: Corpus) -> Recipe:
     words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)
-    settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs}
-    if epochs < EPOCHS // 2:  # too few for attention to be found by itself, whatever the seed
-        settings["lexicon"] = "bias"
+    settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs, "lexicon": "bias"}
     if epochs * corpus.pairs < FEWEST_UPDATES * batch:
-        settings["batch"] = batch // 2
-        settings["epochs"] = min(most, max(epochs, math.ceil(FEWEST_UPDATES * settings["batch"] / corpus.pairs)))
+        needed = math.ceil(FEWEST_UPDATES * SMALL["batch"] / corpus.pairs)
+        settings |= {**SMALL, "epochs": min(most, max(epochs, needed))}
     if words > BUDGET:
-        settings["updates"] = BUDGET * corpus.pairs // (words * batch)
+        settings["updates"] = BUDGET * corpus.pairs // (words * settings.get("batch", batch))
     if any(side.unknown > MOST_UNKNOWN or side.vocabulary > MOST_WORDS for side in sides):
         settings["bpe"] = max(min(PIECES, corpus.pairs), *(2 * side.letters for side in sides))
     return Recipe(

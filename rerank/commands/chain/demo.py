@@ -9,7 +9,7 @@ EXAMPLES = """\
   moses-rerank demo --output demo
 
 The sample is a small German-English corpus with the 100-best lists that Moses made on it. Five training seeds lifted
-Moses' BLEU on test from 82.84 to 91.74 in the mean, with a standard deviation of 0.23 (from 91.47 to 92.00)."""
+Moses' BLEU on test from 82.84 to 91.84 in the mean, with a standard deviation of 0.21 (from 91.62 to 92.12)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

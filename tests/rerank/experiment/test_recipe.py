@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
 from rerank.experiment.chain import check_inputs
-from rerank.experiment.corpus import Corpus, Side
+from rerank.experiment.corpus import Corpus, Side, look_at
 from rerank.experiment.file import Experiment, read_experiment
-from rerank.experiment.recipe import BUDGET, EPOCHS, FEWEST_UPDATES, PIECES, find_recipe
+from rerank.experiment.recipe import BUDGET, EPOCHS, FEWEST_UPDATES, PIECES, SMALL, find_recipe
 
 FILES = """\
 output = "work/results"
@@ -42,7 +43,23 @@ def test_a_model_reads_as_much_as_the_budget_has(pairs: int) -> None:
     assert updates >= FEWEST_UPDATES
     assert settings["epochs"] >= EPOCHS or words > BUDGET / 2
     assert ("updates" in settings) == (pairs * 13 > BUDGET)
-    assert ("lexicon" in settings) == (pairs * 13 * EPOCHS / 2 > BUDGET)
+    assert settings["lexicon"] == "bias"
+
+
+def test_the_sample_is_small(sample: Path) -> None:
+    train, dev = (
+        ParallelFiles(source=f"{sample}/{name}.de", target=f"{sample}/{name}.en") for name in ("train", "dev")
+    )
+    assert settings_of(look_at(train, dev)) == {"preset": "rnnsearch", "epochs": EPOCHS, "lexicon": "bias", **SMALL}
+
+
+def test_long_sentences_in_small_batches_use_the_budget_up() -> None:
+    """Few pairs with many words each: less than one epoch is read, in small batches."""
+    made = corpus(40_000)
+    settings = settings_of(dataclasses.replace(made, target=dataclasses.replace(made.target, words=1_560_000)))
+    words = settings["updates"] * settings["batch"] * 40
+    assert (settings["batch"], settings["epochs"]) == (SMALL["batch"], 1)
+    assert 0.99 * BUDGET < words <= BUDGET
 
 
 def test_many_words_or_many_unknown_ones_make_pieces() -> None:
