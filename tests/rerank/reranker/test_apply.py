@@ -117,8 +117,13 @@ def test_a_folder_that_is_none_or_was_altered(
         assert f"{name}: missing" in refused(reranker)
         (reranker / name).write_bytes(content)
     for changes, message in (
-        ({"format": 9}, "format 9, this version reads format 1"),
-        ({"features": ["NMT"]}, "expected texts under features, files and tuned"),
+        ({"format": 9}, "format 9, this version reads formats 1 and 2"),
+        ({"features": ["NMT"]}, "expected texts under features, files, tuned and candidates"),
+        ({"candidates": {"A": "3:../x"}}, "'../x' is not a path inside the folder"),
+        (
+            {"candidates": {"A": "some:models/x"}},
+            "'A': candidates: expected a whole number from 1 to 10000, found None",
+        ),
         ({"files": {"/etc/passwd": "x"}}, "'/etc/passwd' is not a path inside the folder"),
         ({"files": {"../x": "x"}}, "'../x' is not a path inside the folder"),
         ({"features": {"A": "kenlm:/etc/passwd"}}, "'/etc/passwd' is not a path inside the folder"),
