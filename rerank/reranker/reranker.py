@@ -131,10 +131,10 @@ class Reranker:
         place = Path(folder)
         manifest = read_manifest(place)
         requests = read_features(place, manifest, features or {}, allow_code)
+        candidates = read_candidates(place, manifest)
         own = {request.label: request.text for request in requests}
         reranker = cls(own, place / WEIGHTS, device=device, precision=precision, cache=cache)
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
-        candidates = read_candidates(place, manifest)
         if candidates:
             reranker._widening = Widening(candidates, Resources(device, precision)).widen
             reranker._indicators = indicators([each.name for each in candidates])
