@@ -15,7 +15,7 @@ from features.models.scoring.tree import score_tree
 from features.progress import tell
 from moses_io.errors import InputError
 
-PREFIXES = {"cpu": 512, "cuda": 8192}
+PREFIXES = {"cpu": 384, "cuda": 8192}
 """Prefixes of several sources that are searched together, at most."""
 WINDOW = 1024
 """Sources that are sorted by length, so that those which are searched together end together."""

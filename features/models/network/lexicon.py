@@ -154,9 +154,9 @@ def mixed_log_probs(lexical: Lexical, places: Tensor, words: Tensor, log_probs: 
 
 
 def mixed_with_all(lexical: Lexical, log_probs: Tensor) -> Tensor:
-    """(N, V) log p of all words, from shares (N, U) and the same by the softmax (N, V)."""
+    """(N, V) log p of all words, from shares (N, U) and the same by the softmax (N, V), which is changed into it."""
     log_rest = torch.log1p(-lexical.values.sum(dim=1, keepdim=True))  # (N, 1)
-    left = log_probs + log_rest  # (N, V)
+    left = log_probs.add_(log_rest)  # (N, V)
     known = torch.logaddexp(lexical.values.log(), left.gather(1, lexical.words))  # (N, U)
     # Rows are filled up with `PADDING`, whose share is 0: each of its entries writes what stands there.
-    return left.scatter(1, lexical.words, known)  # (N, V)
+    return left.scatter_(1, lexical.words, known)  # (N, V)

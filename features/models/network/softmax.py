@@ -84,13 +84,15 @@ class Softmax(nn.Linear):
         return torch.cat(parts)  # (M,)
 
     def all_log_probs(self, outputs: Tensor, lexical: Lexical | None = None) -> Tensor:
-        """(N, V) natural log of p of every word at outputs (N, H)."""
-        logits = product(self.weight, self.project(outputs), self.bias).t()  # (N, V)
+        """(N, V) natural log of p of every word at outputs (N, H), laid out by rows."""
+        logits = torch.mm(self.project(outputs).to(self.weight.dtype), self.weight.t()).to(outputs.dtype)  # (N, V)
+        if self.bias is not None:
+            logits.add_(self.bias)
         if lexical is None:
             return logits.log_softmax(dim=1)
         if lexical.mixes:
             return mixed_with_all(lexical, logits.log_softmax(dim=1))
-        return logits.scatter_add(1, lexical.words, lexical.values).log_softmax(dim=1)  # (N, V)
+        return logits.scatter_add_(1, lexical.words, lexical.values).log_softmax(dim=1)  # (N, V)
 
 
 class TiedSoftmax(Softmax):

@@ -89,7 +89,7 @@ class Source(NamedTuple):
         for part, own, place in zip(parts, states.unbind(0), places, strict=True):  # own (S, K)
             if weights.dim() == 3:
                 place.copy_(_weighted(part, own).t())  # (K, count)
-            else:
+            elif len(part):
                 torch.mm(own.t(), part.t(), out=place)  # (K, count)
         return sums.t()  # (B, K)
 

@@ -71,6 +71,16 @@ def test_neighbours_make_no_difference(models: Models, sources: list[tuple[str, 
         np.testing.assert_allclose([one[1:] for one in some], [one[1:] for one in others], atol=1e-4)
 
 
+def test_bfloat16_says_nearly_the_same(models: Models, sources: list[tuple[str, ...]]) -> None:
+    exact = translated([models["forward"]], sources, Beam(1), "keep")
+    translator = Translator([str(models["forward"])], Beam(1), Replacement("keep"), Resources("cpu", "bf16"))
+    assert translator.signature.endswith("|precision:bf16")
+    lowered = list(translator.translate(sources))
+    same = [(a.log_prob, b.log_prob) for [a], [b] in zip(exact, lowered, strict=True) if a.tokens == b.tokens]
+    assert len(same) > len(sources) / 2
+    np.testing.assert_allclose(*zip(*same, strict=True), atol=0.2)
+
+
 def test_unknown_words_become_what_was_attended_to(
     pointed: Models, sources: list[tuple[str, ...]], write: Write
 ) -> None:
