@@ -28,16 +28,21 @@ def write_translations(translator: "Translator", source: str | Lines, output: st
     if label:
         _check_bars(sources, name_of(source))
     note(f"{label or 'translation'} = {translator.signature}|version:{__version__}")
-    started = time.monotonic()
+    started, total = time.monotonic(), 0
     with open_output(output) as stream, progress_bar("translate", len(sources)) as bar:
-        for number, translations in enumerate(translator.translate(sources)):
+
+        def tell(count: int) -> None:
+            nonlocal total
+            total += count
+            bar.advance(count, f"{total / (time.monotonic() - started):,.0f} sentences/s")
+
+        for number, translations in enumerate(translator.translate(sources, tell)):
             best = " ".join(translations[0].tokens)
             lines = [
                 f"{number} {BARS} {' '.join(each.tokens)} {BARS} {label}= {each.log_prob:.9g} {BARS} {each.value:.9g}\n"
                 for each in translations
             ]
             stream.writelines(map(encode, lines if label else [f"{best}\n"]))
-            bar.advance(1, f"{(number + 1) / (time.monotonic() - started):,.0f} sentences/s")
 
 
 def _check_bars(sources: list[tuple[str, ...]], name: str) -> None:

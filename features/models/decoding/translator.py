@@ -1,7 +1,7 @@
 """Sentences in, their translations by a model or several out."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from features.feature import Resources, Sentence
@@ -12,7 +12,6 @@ from features.models.folder import load_ensemble
 from features.models.scoring.alone import encode_target
 from features.models.scoring.inference import fold, lower
 from features.models.scoring.tree import score_tree
-from features.progress import tell
 from moses_io.errors import InputError
 
 PREFIXES = {"cpu": 384, "cuda": 8192}
@@ -53,8 +52,12 @@ class Translator:
         parts += [f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else []), f"unknown:{unknown.signature}"]
         self.signature = "|".join([*parts, *(["precision:bf16"] if resources.precision == "bf16" else [])])
 
-    def translate(self, sources: Sequence[tuple[str, ...]]) -> Iterator[list[Translation]]:
+    def translate(
+        self, sources: Sequence[tuple[str, ...]], done: Callable[[int], object] = lambda count: None
+    ) -> Iterator[list[Translation]]:
         """Yield the translations of each source, different ones, the best first: `best` of the beam, or less.
+
+        Sources of similar length are translated together; `done` hears how many more, before they are yielded.
 
         A translation has at most twice as many tokens as the source and ten more; of a source without words it is
         empty.
@@ -71,7 +74,7 @@ class Translator:
                 places = order[first : first + count]
                 for place, each in zip(places, self._together([window[place] for place in places]), strict=True):
                     translations[place] = each
-                tell(f"{min(first + count, len(order)):,} of {len(order):,} lines that are sorted by length")
+                done(len(places))
             yield from translations
 
     def _together(self, sources: list[tuple[str, ...]]) -> list[list[Translation]]:
