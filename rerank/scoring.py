@@ -63,8 +63,11 @@ def score_list(
 
 def read_sentences(nbest: str, sources: Sources) -> Iterator[list[Sentence]]:
     """Yield the sentences of a list with their sources, some after the other."""
-    for batch in _batches(without_marks(read_nbest(nbest)), [], 0, lambda _: None):
+    empty = EmptyLines()
+    for batch in _batches(without_marks(read_nbest(nbest, empty)), [], 0, lambda _: None):
         yield [_sentence(sentence_list, sources) for sentence_list in batch]
+    if empty.count:
+        warn(f"{name_of(nbest)}: {empty}, which the list with more candidates does not have")
 
 
 def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:

@@ -92,23 +92,14 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
 
 def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
     models = [_train(experiment, name, entry, resources.device) for name, entry in experiment.models.items()]
-    widened = [_widen(experiment, name, files, resources) for name, files in experiment.sets.items()]
-    widened = widened if experiment.candidates else []
+    to_widen = experiment.sets if experiment.candidates else {}
+    widened = [_widen(experiment, name, files, resources) for name, files in to_widen.items()]
     scores = [stage for name, files in experiment.sets.items() for stage in _score(experiment, name, files, resources)]
     choices = [stage for name, files in experiment.tests.items() for stage in choose(experiment, name, files)]
     reports = [evaluate(experiment, name, files) for name, files in experiment.tests.items()]
     spelled = [_spell_out(experiment)] if experiment.text else []
     tuned = [_tune(experiment), confide(experiment)]
-    return [
-        *spelled,
-        *models,
-        *(widened if experiment.candidates else []),
-        *scores,
-        *tuned,
-        *choices,
-        *ablate(experiment),
-        *reports,
-    ]
+    return [*spelled, *models, *widened, *scores, *tuned, *choices, *ablate(experiment), *reports]
 
 
 def _spell_out(experiment: Experiment) -> Stage:

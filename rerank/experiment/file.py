@@ -134,7 +134,8 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     train = read_corpus(as_table(values.get("train", {}), "train"), folder)
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
     features = _features(as_table(values.get("features", {}), "features"), groups, models, folder)
-    check_names([name for name, entry in models.items() if entry.candidates], list(features))
+    texts = {label: request.text for label, request in features.items()}
+    check_names([name for name, entry in models.items() if entry.candidates], texts)
     starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
     models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(

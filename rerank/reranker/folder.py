@@ -20,7 +20,7 @@ from moses_io.streams import digest, open_output
 from moses_io.text import whole
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
-from rerank.systems.request import CandidateRequest, check_candidates
+from rerank.systems.request import CandidateRequest, check_candidates, check_names
 
 FORMATS = (1, 2)
 """The second has models that add candidates, which versions that know the first alone must not overlook."""
@@ -183,6 +183,7 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
         except InputError as error:
             raise InputError(f"{folder / MANIFEST}: {shown(name)}: {error}") from None
         requests.append(CandidateRequest(name, str(folder / model), int(size)))
+    check_names([each.name for each in requests], manifest.features)
     return tuple(requests)
 
 

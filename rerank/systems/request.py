@@ -1,7 +1,7 @@
 """Which models add translations of their own to a list."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ from moses_io.merge import INDICATOR, LIST_NAME
 
 MOSES = "Moses"
 """Name of the decoder's own list."""
+OF_THE_DECODER = {"phrases", "links", "rest", "scores"}
+"""Kinds of features that candidates of models cannot have."""
 MOST = 10_000
 """Candidates of a model for a sentence."""
 
@@ -60,8 +62,11 @@ def check_candidates(size: Any, model: str, backward: bool) -> None:
         raise InputError("candidates: expected a name that begins with a letter")
 
 
-def check_names(models: Sequence[str], labels: Sequence[str]) -> None:
-    """Refuse models whose lists have one name, or an indicator with the label of a feature.
+def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
+    """Refuse models whose lists have one name, an indicator with the label of a feature, and features of the decoder.
+
+    These, `KIND[:ARG]` by their labels, need what only the decoder's own lines have: its alignment, its total, or
+    scores in their order.
 
     Raises:
         InputError: with the name.
@@ -71,5 +76,9 @@ def check_names(models: Sequence[str], labels: Sequence[str]) -> None:
         if name in (MOSES, *names[:place]):
             raise InputError(f"models.{models[place]}: another list is called {name}, too")
     for label in indicators(names):
-        if label in labels:
+        if label in features:
             raise InputError(f"features.{label}: that is what says who has a candidate; name another label")
+    for label, text in features.items():
+        kind = text.partition(":")[0]
+        if names and kind in OF_THE_DECODER:
+            raise InputError(f"features.{label}: {kind} is for the decoder's own candidates; name no `candidates`")

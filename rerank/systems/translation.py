@@ -1,6 +1,7 @@
 """Translate a text: one line a sentence, or an n-best list as Moses writes them."""
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from features.progress import note, progress_bar
@@ -10,7 +11,7 @@ from moses_io.text import encode, read_lines, tokens
 from rerank import __version__
 
 if TYPE_CHECKING:
-    from features.models.decoding.translator import Translator
+    from features.models.decoding.translator import Translation, Translator
 
 BARS = "|||"
 
@@ -19,14 +20,14 @@ def write_translations(translator: "Translator", source: str | Lines, output: st
     """Write the best translation of each line, or with a label all that were found as an n-best list.
 
     The list has their log-probability as its one feature, of that label, and as their total what they were compared
-    by; the best comes first. The same text is there once.
+    by; the best comes first. The same text is there once, and none that a list cannot hold, with `|||` in it.
 
     Raises:
-        InputError: the source cannot be read, or has bars that a list could not hold.
+        InputError: the source cannot be read, or is empty.
     """
     sources = [tuple(tokens(line)) for line in read_lines(source)]
-    if label:
-        _check_bars(sources, name_of(source))
+    if not sources:
+        raise InputError(f"{name_of(source)}: the file is empty; expected a sentence a line")
     note(f"{label or 'translation'} = {translator.signature}|version:{__version__}")
     started, total = time.monotonic(), 0
     with open_output(output) as stream, progress_bar("translate", len(sources)) as bar:
@@ -40,13 +41,11 @@ def write_translations(translator: "Translator", source: str | Lines, output: st
             best = " ".join(translations[0].tokens)
             lines = [
                 f"{number} {BARS} {' '.join(each.tokens)} {BARS} {label}= {each.log_prob:.9g} {BARS} {each.value:.9g}\n"
-                for each in translations
+                for each in listable(translations)
             ]
             stream.writelines(map(encode, lines if label else [f"{best}\n"]))
 
 
-def _check_bars(sources: list[tuple[str, ...]], name: str) -> None:
-    """Refuse words that an unknown one might become, and that would end a field of the list."""
-    for number, source in enumerate(sources, start=1):
-        if any(BARS in word for word in source):
-            raise InputError(f"{name}:{number}: '{BARS}' in the text, which an n-best list cannot hold")
+def listable(translations: "Sequence[Translation]") -> "list[Translation]":
+    """Return those that a list can hold: without the bars that end its fields."""
+    return [each for each in translations if not any(BARS in token for token in each.tokens)]

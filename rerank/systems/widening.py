@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from features.feature import Resources, Sentence
@@ -16,6 +16,7 @@ from rerank import __version__
 from rerank.scoring import read_sentences
 from rerank.sources import WholeSources
 from rerank.systems.request import MOSES, CandidateRequest
+from rerank.systems.translation import listable
 
 if TYPE_CHECKING:
     from features.models.decoding.translator import Translation
@@ -50,8 +51,11 @@ class Widening:
         widened = []
         for place, each in enumerate(sentences):
             lists = {MOSES: SentenceList(each.sentence, each.lines, each.path)}
-            lists |= {name: _list(each, translations[place]) for name, translations in by_model.items()}
-            lines = tuple(map(partial(parse_line, number=each.lines[0].number), merge_sentence(lists, LOWEST)))
+            for name, translations in by_model.items():
+                if own := listable(translations[place]):
+                    lists[name] = _list(each, own)
+            numbers = chain((line.number for line in each.lines), repeat(each.lines[0].number))
+            lines = tuple(map(parse_line, merge_sentence(lists, LOWEST), numbers))
             hypotheses = tuple(tuple(tokens(line.text)) for line in lines)
             widened.append(replace(each, hypotheses=hypotheses, lines=lines))
         return widened

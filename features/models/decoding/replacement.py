@@ -11,7 +11,7 @@ from features.models.scoring.tree import score_tree
 from features.models.vocabulary import SPECIAL, UNKNOWN
 from features.translation_table import NULL, read_table
 from moses_io.errors import InputError
-from moses_io.streams import digest
+from moses_io.streams import check_plain, digest
 
 KEEP, COPY = "keep", "copy"
 
@@ -20,7 +20,7 @@ class Replacement:
     """What `<unk>` becomes (Luong et al. 2015, section 4; Yang et al. 2017, 5.2, after Jean et al. 2015).
 
     The source word with most attention at that step, sentinels left out, the first of equals; or what this word is
-    most often translated as, by a table. Models without attention keep `<unk>`. The row of a token is that of
+    most often translated as, by a table. The row of a token is that of
     `word_rows`; of several models it is the first one's.
 
     Args:
@@ -38,6 +38,7 @@ class Replacement:
             return
         if "e2f" in Path(how).name:
             raise InputError(f"{how}: predicts source words; expected lex.f2e, which predicts their translations")
+        check_plain(how)
         for word, row in read_table(how).items():
             best = max(row, key=lambda translation: row[translation])
             if best != NULL:
@@ -49,7 +50,7 @@ class Replacement:
     ) -> list[list[tuple[str, ...]]]:
         """Return what models said of each source, with words for `<unk>`."""
         texts = [[tuple(text) for text in of_source] for of_source in said]
-        if self._keeps or models[0].config.architecture.wiring == "none":
+        if self._keeps:
             return texts
         places = [(number, place) for number, each in enumerate(texts) for place in range(len(each))]
         unknown = [(number, place) for number, place in places if SPECIAL[UNKNOWN] in texts[number][place]]

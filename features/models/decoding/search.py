@@ -34,11 +34,13 @@ class Beam:
         size: prefixes and ended translations of a source that are kept, from 1.
         best: translations to return, at most `size`.
         normalize: compare translations by log p / tokens instead of log p, `</s>` counted.
+        unknown: whether `<unk>` may be said.
     """
 
     size: int
     best: int = 1
     normalize: bool = False
+    unknown: bool = True
 
     def value(self, log_prob: float, tokens: int) -> float:
         """Return by what a translation of so many tokens, `</s>` counted, is compared with others; higher is better."""
@@ -80,15 +82,14 @@ def search(
     """Return the best translations of each source by the mean of the models' distributions, the best first.
 
     Args:
-        models: forward models that say the same words in the same order; their decoders may be folded. Of pieces none
-            that is unknown is said: there is hardly one.
+        models: forward models that say the same words in the same order; their decoders may be folded.
         sources: tokens of the sources.
         limits: tokens of each translation, at most: behind so many only `</s>` can come.
         beam: how to search. The number of translations is `beam.best`, or less where no more were found.
     """
     with torch.inference_mode():
         walks = [Walk(model, sources) for model in models]
-        unsaid = [PADDING, BEGIN, *([UNKNOWN] if models[0].target.pieces else [])]
+        unsaid = [PADDING, BEGIN, *([] if beam.unknown else [UNKNOWN])]
         numbers, longest = np.arange(len(sources)), np.array(limits)
         living = _Prefixes(numbers, np.full_like(numbers, BEGIN), numbers, np.zeros(len(sources)))
         past: list[_Prefixes] = []

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from features.feature import Resources, Sentence
@@ -48,6 +49,9 @@ class Translator:
             fold(model.network)
             if resources.precision == "bf16":
                 lower(model.network, stepwise=True)
+        first = self._models[0]
+        if first.target.pieces or first.config.architecture.wiring == "none":  # no word could take its place
+            self._beam = replace(beam, unknown=False)
         parts = [model.signature for model in self._models]
         parts += [f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else []), f"unknown:{unknown.signature}"]
         self.signature = "|".join([*parts, *(["precision:bf16"] if resources.precision == "bf16" else [])])
@@ -80,7 +84,10 @@ class Translator:
     def _together(self, sources: list[tuple[str, ...]]) -> list[list[Translation]]:
         limits = [2 * len(source) + 10 if source else 0 for source in sources]
         with within_memory("name a smaller beam"):
-            return self._worded(sources, search(self._models, sources, limits, self._beam))
+            ended = search(self._models, sources, limits, self._beam)
+            if not all(ended):
+                raise InputError("the model gives no translation a probability: its weights are damaged")
+            return self._worded(sources, ended)
 
     def _worded(self, sources: list[tuple[str, ...]], ended: list[list[Ended]]) -> list[list[Translation]]:
         """Put words for the tokens of the models; what they would cut into other tokens is scored anew."""

@@ -15,8 +15,8 @@ EXAMPLES = """\
 Candidates of a sentence with the same words become one, with the features of all lists. For each list a feature
 FromNAME is 1 for the candidates that it has and 0 for others; lists without a name are List1, List2 and so on by their
 place. What Moses' features are of another system's candidate, only forced decoding by Moses could tell: --missing says
-what stands for them, in each sentence anew. It is right up to a constant, which the tuned weight of FromNAME takes up.
-Features that can be reckoned from text, such as those of models, are better scored after the merge."""
+what stands for them, in each sentence anew. It is off by something, which the tuned weight of FromNAME takes up in the
+mean. Features that can be reckoned from text, such as those of models, are better scored after the merge."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from features.models.decoding.translator import Translation
 from moses_io.nbest import read_nbest
+from rerank.systems.translation import listable
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, str | bytes], Path]
@@ -46,12 +48,21 @@ def test_a_list_is_scored_as_score_does(
         (["--label", "X"], "--label names the feature of a list: it needs --nbest"),
         (["--nbest", "2", "--label", "a_b"], "label 'a_b': expected a letter, then letters and digits, 100 at most"),
         (["--unknown", "nowhere"], "nowhere: No such file or directory"),
-        (["--nbest", "2"], "bars:2: '|||' in the text, which an n-best list cannot hold"),
     ],
 )
 def test_what_does_not_go_is_told(
     arguments: list[str], message: str, models: dict[str, Path], write: Write, tmp_path: Path, command: Command
 ) -> None:
-    output, bars = tmp_path / "out", write("bars", "a\na ||| b\n")
-    status, _, err = command("translate", models["forward"], "--source", bars, "--output", output, *arguments)
+    output, source = tmp_path / "out", write("source", "a\n")
+    status, _, err = command("translate", models["forward"], "--source", source, "--output", output, *arguments)
     assert status == 2 and message in err.splitlines()[-1] and not output.exists()
+
+
+def test_what_a_list_cannot_hold_is_left_out() -> None:
+    translations = [Translation(("a", token), -1.0, -1.0) for token in ("b", "x|||", "|", "|||")]
+    assert listable(translations) == [translations[0], translations[2]]
+
+
+def test_an_empty_source_is_told(models: dict[str, Path], write: Write, command: Command) -> None:
+    status, out, err = command("translate", models["forward"], "--source", write("source", ""))
+    assert (status, out) == (2, b"") and "source: the file is empty; expected a sentence a line" in err
