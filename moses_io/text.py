@@ -96,12 +96,9 @@ def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
     """Return the pairs of lines of two files.
 
     Raises:
-        InputError: the files differ in length, or are empty.
+        InputError: as `parallel_lines`.
     """
-    sources, targets = read_references([source, target])
-    if not sources:
-        raise _empty(source)
-    return list(zip(sources, targets, strict=True))
+    return list(parallel_lines(source, target))
 
 
 def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
