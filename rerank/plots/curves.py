@@ -8,12 +8,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, MaxNLocator, ScalarFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from features.models.config import METRICS
 from moses_io.errors import InputError, shown
 from moses_io.json_files import parse_json
 from moses_io.streams import numbered_lines
+from moses_io.text import without_line_end
 from rerank.plots.canvas import COLOURS, COLUMN, MARKERS, canvas, names
 
 KEYS = ("epoch", "seconds", "dev_perplexity", "train_perplexity")
@@ -68,8 +69,8 @@ def plot_curves(curves: Sequence[Curve], output: str) -> None:
             for number in range(len(curves))
         ]
         kinds = [Line2D([], [], color="#666666"), Line2D([], [], color="#666666", linestyle="--", linewidth=0.8)]
-        told = [*(curve.name for curve in curves), "dev", "train"]
-        figure.legend([*styles, *kinds], told, loc="outside upper center", ncols=2)
+        figure.axes[0].legend(kinds, ["dev", "train"], loc="upper right")
+        figure.legend(styles, [curve.name for curve in curves], loc="outside upper center", ncols=2)
 
 
 def _ticks(axes: Axes, values: Sequence[float]) -> None:
@@ -78,11 +79,11 @@ def _ticks(axes: Axes, values: Sequence[float]) -> None:
     wide = bool(finite) and max(finite) > 10 * min(finite)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(6))
     axes.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
-    axes.yaxis.set_minor_locator(MaxNLocator(1))
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _row(line: bytes, place: str) -> list[float]:
-    row = parse_json(line, place)
+    row = parse_json(without_line_end(line), place)
     values: list[Any] = [row.get(key) for key in KEYS] if isinstance(row, dict) else [None]
     if not all(isinstance(value, int | float) for value in values):
         raise InputError(f"{place}: expected numbers {', '.join(KEYS)}, found {shown(row)}")

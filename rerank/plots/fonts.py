@@ -1,5 +1,6 @@
 """Fonts of the machine that have the letters of a text."""
 
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from matplotlib import font_manager
 
 BASE = "DejaVu Sans"
 """Comes with matplotlib."""
+INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")
+"""Categories of letters that need no glyph."""
 
 
 def choose_fonts(texts: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -15,7 +18,8 @@ def choose_fonts(texts: Iterable[str]) -> tuple[list[str], list[str]]:
 
     Of the fonts that are left the one that has most of what is missing comes next, of equal ones the first by name.
     """
-    missing = {letter for text in texts for letter in text if letter.isprintable()} - _letters(BASE)
+    letters = {letter for text in texts for letter in text}
+    missing = {letter for letter in letters if unicodedata.category(letter) not in INVISIBLE} - _letters(BASE)
     families, others = [BASE], _others() if missing else {}
     while missing and others:
         best = max(others, key=lambda name: len(others[name] & missing))

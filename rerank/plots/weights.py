@@ -55,6 +55,7 @@ def read_spreads(paths: Sequence[str]) -> tuple[list[Spread], int]:
 
 def plot_weights(spreads: Sequence[Spread], sparse: int, output: str) -> None:
     """Draw a bar a value, as long as the mean; of several runs also one standard deviation and a dot a run."""
+    several = any(len(spread.weights) > 1 for spread in spreads)
     labels, places = [label(spread.name) for spread in spreads], range(len(spreads))
     with canvas(output, labels) as figure:
         figure.set_size_inches(COLUMN, 0.7 + BAR * len(spreads))
@@ -64,6 +65,7 @@ def plot_weights(spreads: Sequence[Spread], sparse: int, output: str) -> None:
         for place, spread in zip(places, spreads, strict=True):
             if spread.deviation is not None:
                 axes.errorbar(spread.mean, place, xerr=spread.deviation, color="black", capsize=2, linewidth=0.8)
+            if several:
                 axes.scatter(spread.weights, [place] * len(spread.weights), s=5, color=COLOURS[1], zorder=3)
         axes.set_yticks(places, labels)
         axes.grid(visible=False, axis="y")
