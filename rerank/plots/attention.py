@@ -22,7 +22,7 @@ from rerank.report.attention import Attention
 
 CELL = 0.16
 """Inches of a word each way."""
-DIMENSION = 0.01
+DIMENSION = 0.012
 LETTER = 0.075
 """Inches of a letter, at most."""
 
@@ -55,11 +55,9 @@ def read_pair(source: str, target: str, sentence: int, alignments: str | None) -
 
 def attend(folders: Sequence[str], device: str, pair: SentencePair) -> list[Attention]:
     """Return what each model attends to by itself, forward and backward ones alike (J, I); errors are `Aligner`'s."""
+    named = names(folders)
     aligners = [Aligner([folder], device) for folder in folders]
-    return [
-        Attention(name, aligner.align([pair])[0].attention)
-        for name, aligner in zip(names(folders), aligners, strict=True)
-    ]
+    return [Attention(name, aligner.align([pair])[0].attention) for name, aligner in zip(named, aligners, strict=True)]
 
 
 def matrices(attentions: Sequence[Attention], pair: SentencePair, links: Alignment) -> list[Grid]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from features.progress import warn
 from moses_io.errors import InputError, counted, printable, shown
@@ -32,7 +33,7 @@ LONGEST = 40
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Colours that the colour-blind can tell apart (Okabe & Ito 2008), those first that are darkest on white."""
-MARKERS = "osD^vPX"
+MARKERS = "osD^vPX*"
 
 STYLE: Any = {
     "font.size": 8, "axes.titlesize": 8, "legend.fontsize": 7, "xtick.labelsize": 7, "ytick.labelsize": 7,
@@ -78,6 +79,20 @@ def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
         figure.savefig(drawn, format=form, dpi=dpi, bbox_inches="tight", pad_inches=0.04, **FORMATS[form])
     with open_output(output) as stream:
         stream.write(drawn.getvalue())
+
+
+def legend(figure: Figure, labels: Sequence[str]) -> None:
+    """Name the series above a figure, which grows by as much, and whose lines have `series_style`."""
+    lines = [Line2D([], [], **series_style(number)) for number in range(len(labels))]
+    columns = 2 if max(map(len, labels)) < LONGEST / 2 else 1
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.15 * len(labels) / columns)
+    figure.legend(lines, labels, loc="outside upper center", ncols=columns)
+
+
+def series_style(number: int) -> dict[str, Any]:
+    """Return colour and marker of a series by its number; 56 can be told apart."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def label(text: str) -> str:

@@ -15,7 +15,7 @@ from moses_io.errors import InputError, shown
 from moses_io.json_files import parse_json
 from moses_io.streams import numbered_lines
 from moses_io.text import without_line_end
-from rerank.plots.canvas import COLOURS, COLUMN, MARKERS, canvas, names
+from rerank.plots.canvas import COLUMN, canvas, legend, names, series_style
 
 KEYS = ("epoch", "seconds", "dev_perplexity", "train_perplexity")
 
@@ -53,24 +53,19 @@ def read_curves(folders: Sequence[str]) -> list[Curve]:
 def plot_curves(curves: Sequence[Curve], output: str) -> None:
     """Draw perplexities on dev, and dashed those of training, over epochs and over minutes."""
     with canvas(output, [curve.name for curve in curves]) as figure:
-        figure.set_size_inches(COLUMN, 1.5 * COLUMN)
+        figure.set_size_inches(COLUMN, 1.4 * COLUMN)
         for axes, name in zip(figure.subplots(2, sharey=True), ("epochs", "minutes"), strict=True):
             for number, curve in enumerate(curves):
-                colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-                along = curve.epochs if name == "epochs" else curve.minutes
-                axes.plot(along, curve.dev, color=colour, marker=marker)
-                axes.plot(along, curve.train, color=colour, linestyle="--", linewidth=0.8)
+                along, style = curve.epochs if name == "epochs" else curve.minutes, series_style(number)
+                axes.plot(along, curve.dev, **style)
+                axes.plot(along, curve.train, color=style["color"], linestyle="--", linewidth=0.8)
             axes.set(xlabel=name, ylabel="perplexity")
             axes.set_yscale("log")
         figure.axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
         _ticks(figure.axes[0], [value for curve in curves for value in (*curve.dev, *curve.train)])
-        styles = [
-            Line2D([], [], color=COLOURS[number % len(COLOURS)], marker=MARKERS[number % len(MARKERS)])
-            for number in range(len(curves))
-        ]
         kinds = [Line2D([], [], color="#666666"), Line2D([], [], color="#666666", linestyle="--", linewidth=0.8)]
         figure.axes[0].legend(kinds, ["dev", "train"], loc="upper right")
-        figure.legend(styles, [curve.name for curve in curves], loc="outside upper center", ncols=2)
+        legend(figure, [curve.name for curve in curves])
 
 
 def _ticks(axes: Axes, values: Sequence[float]) -> None:

@@ -8,7 +8,7 @@ from moses_io.errors import InputError
 from moses_io.text import read_references
 from rerank.analysis.lengths import Bin, by_length
 from rerank.metrics.metric import Metric
-from rerank.plots.canvas import COLOURS, COLUMN, MARKERS, canvas, names
+from rerank.plots.canvas import COLUMN, canvas, legend, names, series_style
 from rerank.report.evaluation import check_marks
 
 
@@ -31,16 +31,14 @@ def plot_length(bins: Sequence[Bin], output: str) -> None:
     """Draw BLEU of each system over bins of lengths; what stands below says how many sentences each holds."""
     systems = list(bins[0].scores)
     with canvas(output, systems) as figure:
-        figure.set_size_inches(COLUMN, 0.8 * COLUMN)
+        figure.set_size_inches(COLUMN, 0.7 * COLUMN)
         axes = figure.subplots()
         for number, system in enumerate(systems):
-            scores = [each.scores[system] for each in bins]
-            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-            axes.plot(range(len(bins)), scores, color=colour, marker=marker)
+            axes.plot(range(len(bins)), [each.scores[system] for each in bins], **series_style(number))
         axes.set_xticks(range(len(bins)), [f"{_span(each)}\n{each.sentences}" for each in bins])
         axes.yaxis.set_major_locator(MaxNLocator(6))
         axes.set(xlabel="tokens of the source, sentences of these lengths", ylabel="BLEU")
-        figure.legend(axes.get_lines(), systems, loc="outside upper center", ncols=2)
+        legend(figure, systems)
 
 
 def _span(each: Bin) -> str:

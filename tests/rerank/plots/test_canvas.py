@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from moses_io.errors import InputError
-from rerank.plots.canvas import FORMATS, canvas, form_of, label, names
+from rerank.plots.canvas import FORMATS, canvas, form_of, label, legend, names, series_style
 
 
 def draw(path: Path, *words: str) -> bytes:
@@ -106,3 +106,15 @@ def test_names_are_as_short_as_tells_apart(paths: list[str], wanted: list[str]) 
 def test_one_thing_has_one_name() -> None:
     with pytest.raises(InputError, match=r"'\./a' is named twice"):
         names(["a", "b", "./a"])
+
+
+@pytest.mark.parametrize("labels", [["a", "_b"], ["x" * 40 + str(number) for number in range(60)]])
+def test_a_legend_leaves_room_for_the_plot(
+    labels: list[str], tmp_path: Path, drawn: Callable[[Path], list[str]]
+) -> None:
+    with canvas(str(tmp_path / "a.svg"), labels) as figure:
+        axes = figure.subplots()
+        legend(figure, labels)
+    assert set(labels) <= set(drawn(tmp_path / "a.svg"))
+    assert axes.get_window_extent().height > 2 * figure.dpi
+    assert len({tuple(series_style(number).values()) for number in range(56)}) == 56
