@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -70,7 +71,7 @@ def dimensions(folders: Sequence[str], device: str, pair: SentencePair, word: in
     """Return, a fine-grained model each, what its word number `word`, from 1, attends to: words read by dimensions.
 
     Raises:
-        InputError: a model with one weight an annotation, or that says fewer words.
+        InputError: a model with one weight an annotation, one that says fewer words, or weights that are not finite.
     """
     grids = []
     for folder, name in zip(folders, names(folders), strict=True):
@@ -81,6 +82,8 @@ def dimensions(folders: Sequence[str], device: str, pair: SentencePair, word: in
         if word > len(said):
             raise InputError(f"--word {word}: the sentence that {folder} says has {counted(len(said), 'word')}")
         weights = dimension_rows(load_model(Path(folder), find_device(device)), pair)[word - 1]  # (I, K)
+        if not np.isfinite(weights).all():
+            raise InputError(f"{folder}: the attention of this model is not finite")
         grids.append(Grid(f"{name}: {said[word - 1]}", weights, rows=read, columns=()))
     return grids
 

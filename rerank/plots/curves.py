@@ -14,7 +14,7 @@ from features.models.config import METRICS
 from moses_io.errors import InputError, shown
 from moses_io.json_files import parse_json
 from moses_io.streams import numbered_lines
-from moses_io.text import without_line_end
+from moses_io.text import LARGEST, without_line_end
 from rerank.plots.canvas import COLUMN, canvas, legend, names, series_style
 
 KEYS = ("epoch", "seconds", "dev_perplexity", "train_perplexity")
@@ -80,6 +80,6 @@ def _ticks(axes: Axes, values: Sequence[float]) -> None:
 def _row(line: bytes, place: str) -> list[float]:
     row = parse_json(without_line_end(line), place)
     values: list[Any] = [row.get(key) for key in KEYS] if isinstance(row, dict) else [None]
-    if not all(isinstance(value, int | float) for value in values):
+    if not all(isinstance(value, float) or (isinstance(value, int) and abs(value) < LARGEST) for value in values):
         raise InputError(f"{place}: expected numbers {', '.join(KEYS)}, found {shown(row)}")
     return [float(value) for value in values]

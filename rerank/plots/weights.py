@@ -66,7 +66,7 @@ def plot_weights(spreads: Sequence[Spread], sparse: int, output: str) -> None:
             if spread.deviation is not None:
                 axes.errorbar(spread.mean, place, xerr=spread.deviation, color="black", capsize=2, linewidth=0.8)
             if several:
-                axes.scatter(spread.weights, [place] * len(spread.weights), s=5, color=COLOURS[1], zorder=3)
+                axes.scatter(spread.weights, [place + 0.25] * len(spread.weights), s=4, color=COLOURS[1], zorder=3)
         axes.set_yticks(places, labels)
         axes.grid(visible=False, axis="y")
         axes.set_ylim(len(spreads) - 0.4, -0.6)

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from features.arrays import AttentionRows
 from features.models.alignment.rows import word_rows
+from features.models.device import within_memory
 from features.models.folder import Model
 from features.models.scoring.alone import SentencePair, score_pairs
 
@@ -18,6 +19,9 @@ def dimension_rows(model: Model, pair: SentencePair) -> AttentionRows:
     Args:
         model: with granularity `fine`.
         pair: source and translation, neither empty.
+
+    Raises:
+        InputError: the memory does not suffice.
     """
     steps: list[Tensor] = []  # (1, S, K) each
     attention = model.network.decoder.attention
@@ -27,7 +31,8 @@ def dimension_rows(model: Model, pair: SentencePair) -> AttentionRows:
 
     hook = attention.window.register_forward_hook(keep)
     try:
-        list(score_pairs([model], [pair]))
+        with within_memory("the sentence pair is too long for this model"):
+            list(score_pairs([model], [pair]))
     finally:
         hook.remove()
     weights = np.stack([step[0].float().cpu().numpy() for step in steps], axis=2)  # (S, K, J'+1)

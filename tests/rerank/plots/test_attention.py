@@ -7,7 +7,7 @@ import torch
 
 from features.models.alignment.aligner import Aligner
 from features.models.alignment.dimensions import dimension_rows
-from features.models.folder import load_model
+from features.models.folder import load_model, save_weights
 from moses_io.errors import InputError
 from rerank.plots.attention import attend, dimensions, matrices, plot_grids, read_pair
 
@@ -60,3 +60,9 @@ def test_dimensions_that_there_are_not(fine: Path, models: dict[str, Path]) -> N
         dimensions([str(models["forward"])], "cpu", PAIR, 1)
     with pytest.raises(InputError, match=r"--word 5: the sentence that .*fine says has 4 words"):
         dimensions([str(fine)], "cpu", PAIR, 5)
+    model = load_model(fine, torch.device("cpu"))
+    with torch.no_grad():
+        model.network.source_embedding.weight.fill_(torch.nan)
+    save_weights(fine, model.network)
+    with pytest.raises(InputError, match="fine: the attention of this model is not finite"):
+        dimensions([str(fine)], "cpu", PAIR, 1)

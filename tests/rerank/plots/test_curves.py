@@ -38,6 +38,10 @@ def test_numbers_of_curves(tmp_path: Path) -> None:
         ("", r"m/metrics\.jsonl: no epochs; the training of this model did not get to the end of its first one"),
         (epoch(1, 1, 1, 1) + "{\n", r"m/metrics\.jsonl:2:1: not JSON"),
         ('{"epoch": 1}\n', r"m/metrics\.jsonl:1: expected numbers epoch, seconds, .*, found \{'epoch': 1\}"),
+        (
+            '{"epoch": 1' + 400 * "0" + ', "seconds": 1, "dev_perplexity": 1, "train_perplexity": 1}\n',
+            "found {'epoch': 1000",
+        ),
         ("[1]\n", r"m/metrics\.jsonl:1: expected numbers .*, found \[1\]"),
         (epoch(1, 1, 1, 1).replace("1.0", '"1"').replace(": 1,", ': "1",'), "expected numbers"),
     ],
