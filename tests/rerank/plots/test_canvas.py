@@ -32,7 +32,7 @@ def test_a_picture_is_whole_and_always_the_same(tmp_path: Path) -> None:
     """Whatever the time, and whatever settings of matplotlib a user has."""
     pictures = {form: draw(tmp_path / f"one.{form}", "word") for form in FORMATS}
     time.sleep(1.1 - time.time() % 1)
-    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "lines.linewidth": 9}):
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}):
         assert {form: draw(tmp_path / f"two.{form}", "word") for form in FORMATS} == pictures
         assert matplotlib.rcParams["font.size"] == 30
     assert pictures["pdf"].startswith(b"%PDF-") and pictures["pdf"].rstrip().endswith(b"%%EOF")
