@@ -28,6 +28,7 @@ COMMANDS = {
     "translate": "steps.translate",
     "align": "steps.align",
     "explain": "inspect.explain",
+    "plot": "inspect.plot",
     "validate": "inspect.validate",
     "export": "moses.export",
     "import-weights": "moses.import_weights",

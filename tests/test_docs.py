@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parent.parent / "docs" / "python.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "python.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
@@ -22,3 +23,12 @@ def test_the_notebook_prints_what_it_shows(
         out, err = capfd.readouterr()
         assert err == ""
         assert re.fullmatch(re.escape(shown).replace("…", ".*"), out), out
+
+
+def test_pictures_are_those_of_the_commands_above_them() -> None:
+    """Each is small, and none is left over."""
+    page = (DOCS / "plots.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^!\[.+\]\((.+)\)$", page, re.MULTILINE)
+    assert shown == re.findall(r"^(?!!).*--output docs/(\S+)", page, re.MULTILINE)
+    assert {DOCS / name for name in shown} == set((DOCS / "plots").iterdir())
+    assert all(path.stat().st_size < 150_000 for path in (DOCS / "plots").iterdir())

@@ -86,13 +86,13 @@ def test_rooms_and_functions_are_small() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["presets"], ["features"], ["tune", "--help"], ["evaluate", "--help"]]
+    "arguments", [["--help"], ["presets"], ["features"], ["tune", "--help"], ["evaluate", "--help"], ["plot", "--help"]]
 )
 def test_help_does_not_import_torch(arguments: list[str]) -> None:
     code = (
         "import sys\nfrom rerank.cli import main\n"
         f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
-        "assert not {'torch', 'kenlm', 'sacrebleu', 'sklearn'} & set(sys.modules)"
+        "assert not {'torch', 'kenlm', 'sacrebleu', 'sklearn', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 

@@ -95,10 +95,7 @@ def evaluate(
         InputError: a system has another number of lines than the references, or segmentation marks in its text.
     """
     _check_lengths(systems, references)
-    for name, lines in systems.items():
-        for number, line in enumerate(lines, start=1):
-            if has_marks(line):
-                raise InputError(f"{name}:{number}: segmentation marks such as |0-1| in the text; decode without -t")
+    check_marks(systems)
     scores: dict[str, dict[str, Score]] = {name: {} for name in systems}
     signatures, oracle = {}, {}
     for metric, scorer in _scorers(tokenize).items():
@@ -111,6 +108,14 @@ def evaluate(
         if facts:
             oracle[metric] = Score(scorer.corpus_score(prepare(facts.best), answers).score)
     return Evaluation(scores, signatures, oracle or None, facts)
+
+
+def check_marks(systems: Systems) -> None:
+    """Refuse translations with Moses' segmentation marks, with an `InputError`."""
+    for name, lines in systems.items():
+        for number, line in enumerate(lines, start=1):
+            if has_marks(line):
+                raise InputError(f"{name}:{number}: segmentation marks such as |0-1| in the text; decode without -t")
 
 
 def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None:

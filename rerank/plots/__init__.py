@@ -1,0 +1,1 @@
+"""Pictures of what models and runs of tuning do, as the papers have them; needs matplotlib."""

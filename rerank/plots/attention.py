@@ -1,0 +1,135 @@
+"""Attention on a sentence pair (Luong et al. 2015, fig. 7; Cohn et al. 2016, fig. 4; Choi et al. 2018, fig. 2-3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from features.arrays import AttentionRows
+from features.models.alignment.aligner import Aligner
+from features.models.alignment.dimensions import dimension_rows
+from features.models.config import read_config
+from features.models.device import find_device
+from features.models.folder import load_model
+from features.models.scoring.alone import SentencePair
+from moses_io.alignment import Alignment, read_alignments
+from moses_io.errors import InputError, counted
+from moses_io.text import read_parallel, tokens
+from rerank.plots.canvas import COLOURS, canvas, label, names
+from rerank.report.attention import Attention
+
+CELL = 0.16
+"""Inches of a word each way."""
+DIMENSION = 0.012
+LETTER = 0.075
+"""Inches of a letter, at most."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A matrix from 0 to 1 with the names of its rows and columns; the name of the model stands above."""
+
+    model: str
+    weights: AttentionRows  # (rows, columns)
+    rows: Sequence[str]
+    columns: Sequence[str]  # empty: columns are dimensions, which are numbered
+    links: Alignment = frozenset()  # cells (column, row) that are marked
+
+
+def read_pair(source: str, target: str, sentence: int, alignments: str | None) -> tuple[SentencePair, Alignment]:
+    """Return a sentence pair of two files by its number from 0, and its links, none without a file of them.
+
+    Raises:
+        InputError: there is no such sentence, a side of it has no words, or the files do not fit each other.
+    """
+    pairs = [(tuple(tokens(one)), tuple(tokens(other))) for one, other in read_parallel(source, target)]
+    if sentence >= len(pairs):
+        raise InputError(f"{source} has {counted(len(pairs), 'line')}, there is no sentence {sentence}")
+    for path, words in zip((source, target), pairs[sentence], strict=True):
+        if not words:
+            raise InputError(f"{path}:{sentence + 1}: expected words to attend to, found none")
+    return pairs[sentence], read_alignments(alignments, pairs)[sentence] if alignments else frozenset()
+
+
+def attend(folders: Sequence[str], device: str, pair: SentencePair) -> list[Attention]:
+    """Return what each model attends to by itself, forward and backward ones alike (J, I); errors are `Aligner`'s."""
+    named = names(folders)
+    aligners = [Aligner([folder], device) for folder in folders]
+    return [Attention(name, aligner.align([pair])[0].attention) for name, aligner in zip(named, aligners, strict=True)]
+
+
+def matrices(attentions: Sequence[Attention], pair: SentencePair, links: Alignment) -> list[Grid]:
+    """Return a matrix a model: target words down, source words across."""
+    source, target = pair
+    return [Grid(each.model, each.weights, rows=target, columns=source, links=links) for each in attentions]
+
+
+def dimensions(folders: Sequence[str], device: str, pair: SentencePair, word: int) -> list[Grid]:
+    """Return, a fine-grained model each, what its word number `word`, from 1, attends to: words read by dimensions.
+
+    Raises:
+        InputError: a model with one weight an annotation, one that says fewer words, or weights that are not finite.
+    """
+    grids = []
+    for folder, name in zip(folders, names(folders), strict=True):
+        config = read_config(Path(folder))
+        if config.architecture.granularity != "fine":
+            raise InputError(f"{folder}: attention has one weight a word; dimensions need granularity=fine")
+        read, said = pair[::-1] if config.direction == "backward" else pair
+        if word > len(said):
+            raise InputError(f"--word {word}: the sentence that {folder} says has {counted(len(said), 'word')}")
+        weights = dimension_rows(load_model(Path(folder), find_device(device)), pair)[word - 1]  # (I, K)
+        if not np.isfinite(weights).all():
+            raise InputError(f"{folder}: the attention of this model is not finite")
+        grids.append(Grid(f"{name}: {said[word - 1]}", weights, rows=read, columns=()))
+    return grids
+
+
+def plot_grids(grids: Sequence[Grid], output: str) -> None:
+    """Draw matrices side by side, dark where the weight is 1; links are circles."""
+    words = [label(word) for grid in grids for word in (grid.model, *grid.rows, *grid.columns)]
+    with canvas(output, words) as figure:
+        figure.set_layout_engine("none")
+        for axes, grid in zip(_places(figure, grids), grids, strict=True):
+            axes.imshow(grid.weights, cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="none")
+            axes.set_title(label(grid.model))
+            axes.grid(visible=False)
+            axes.tick_params(length=0)
+            if grid.columns:
+                axes.set_xticks(range(len(grid.columns)), [label(word) for word in grid.columns], rotation=90)
+                _part(axes, grid)
+            else:
+                axes.set_xlabel("dimension of the annotation, from 0")
+            same = bool(grid is not grids[0] and grid.rows == grids[0].rows)
+            axes.set_yticks(range(len(grid.rows)), [] if same else [label(word) for word in grid.rows])
+
+
+def _places(figure: Figure, grids: Sequence[Grid]) -> list[Axes]:
+    """Return axes of the size of each matrix, from left to right, their tops at one height."""
+    widths = [CELL * len(grid.columns) or DIMENSION * grid.weights.shape[1] for grid in grids]
+    heights = [CELL * len(grid.rows) for grid in grids]
+    rooms = [max(width, LETTER * len(label(grid.model))) + CELL for width, grid in zip(widths, grids, strict=True)]
+    for place, grid in enumerate(grids):
+        if place and grid.rows != grids[0].rows:
+            rooms[place - 1] += LETTER * max(len(label(word)) for word in grid.rows)
+    whole, tallest = sum(rooms), max(heights)
+    figure.set_size_inches(whole, tallest)
+    lefts = [sum(rooms[:place]) for place in range(len(grids))]
+    return [
+        figure.add_axes((left / whole, 1 - height / tallest, width / whole, height / tallest))
+        for left, width, height in zip(lefts, widths, heights, strict=True)
+    ]
+
+
+def _part(axes: Axes, grid: Grid) -> None:
+    """Draw thin lines between words, and a circle around each link."""
+    axes.set_xticks([column - 0.5 for column in range(1, len(grid.columns))], minor=True)
+    axes.set_yticks([row - 0.5 for row in range(1, len(grid.rows))], minor=True)
+    axes.grid(visible=True, which="minor", linewidth=0.3)
+    axes.tick_params(which="minor", length=0)
+    if grid.links:
+        columns, rows = zip(*sorted(grid.links), strict=True)
+        axes.scatter(columns, rows, s=32, facecolors="none", edgecolors=COLOURS[1], linewidths=1)

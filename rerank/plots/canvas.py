@@ -1,0 +1,116 @@
+"""A figure in the style of all plots, and the file that it becomes."""
+
+import io
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from features.progress import warn
+from moses_io.errors import InputError, counted, printable, shown
+from moses_io.streams import open_output
+from rerank.plots.fonts import choose_fonts
+
+FORMATS: dict[str, dict[str, Any]] = {
+    "png": {},
+    "svg": {"metadata": {"Date": None}},
+    "pdf": {"metadata": {"CreationDate": None}},
+}
+"""What is said when a file of a form is written; none has a date in it."""
+
+COLUMN = 3.4
+"""Inches: the width of a column of a paper."""
+DPI = 200
+MOST_PIXELS = 12_000
+"""Of a side of a picture, about, at most."""
+LONGEST = 40
+"""Letters of a word that are drawn."""
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Colours that the colour-blind can tell apart (Okabe & Ito 2008), those first that are darkest on white."""
+MARKERS = "osD^vPX*"
+
+STYLE: Any = {
+    "font.size": 8, "axes.titlesize": 8, "legend.fontsize": 7, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "axes.linewidth": 0.6, "lines.linewidth": 1.2, "lines.markersize": 3.5, "legend.frameon": False,
+    "axes.grid": True, "grid.color": "#dddddd", "grid.linewidth": 0.5, "axes.axisbelow": True,
+    "text.parse_math": False, "axes.formatter.use_mathtext": False,
+    "svg.fonttype": "none", "svg.hashsalt": "moses-rerank", "pdf.fonttype": 42,
+}  # fmt: skip
+
+
+def form_of(output: str) -> str:
+    """Return the form of a picture by the ending of its name; another ending is an `InputError`."""
+    form = Path(output).suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise InputError(f"--output {output}: expected a name in .png, .svg or .pdf")
+    return form
+
+
+@contextmanager
+def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
+    """Yield a figure to draw on; when the block ends well, it is in the file, the same bytes for the same figure.
+
+    Args:
+        output: a name in `.png`, `.svg` or `.pdf`.
+        texts: what will be drawn of words that were read, as `label` makes it; what no font has is told.
+
+    Raises:
+        InputError: another ending, or the file cannot be written.
+    """
+    form = form_of(output)
+    families, missing = choose_fonts(texts)
+    if missing:
+        some = " ".join(missing[:20]) + (" …" if len(missing) > 20 else "")
+        warn(f"no font of this machine has {counted(len(missing), 'letter')} of these words: {some}")
+    with warnings.catch_warnings(), matplotlib.rc_context():
+        warnings.simplefilter("ignore")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE | {"font.family": families})
+        figure = Figure(figsize=(COLUMN, COLUMN), layout="constrained")
+        yield figure
+        drawn = io.BytesIO()
+        dpi = min(DPI, MOST_PIXELS / max(figure.get_size_inches()))
+        figure.savefig(drawn, format=form, dpi=dpi, bbox_inches="tight", pad_inches=0.04, **FORMATS[form])
+    with open_output(output) as stream:
+        stream.write(drawn.getvalue())
+
+
+def legend(figure: Figure, labels: Sequence[str]) -> None:
+    """Name the series above a figure, which grows by as much, and whose lines have `series_style`."""
+    lines = [Line2D([], [], **series_style(number)) for number in range(len(labels))]
+    columns = 2 if max(map(len, labels)) < LONGEST / 2 else 1
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.15 * len(labels) / columns)
+    figure.legend(lines, labels, loc="outside upper center", ncols=columns)
+
+
+def series_style(number: int) -> dict[str, Any]:
+    """Return colour and marker of a series by its number; 56 can be told apart."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def label(text: str) -> str:
+    """Return a word as it is drawn: cut where it is long; what no picture can hold is escaped or replaced."""
+    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return printable(short).translate({0xFFFE: "\ufffd", 0xFFFF: "\ufffd"})
+
+
+def names(paths: Sequence[str]) -> list[str]:
+    """Return what tells files or folders apart in a picture: the last parts of their paths, as few as are enough.
+
+    Raises:
+        InputError: one is named twice.
+    """
+    parts = [Path(path).absolute().parts for path in paths]
+    for place, own in enumerate(parts):
+        if own in parts[:place]:
+            raise InputError(f"{shown(paths[place])} is named twice")
+    sizes = range(1, max(map(len, parts)) + 1)
+    tails = ([label("/".join(own[-size:])) for own in parts] for size in sizes)
+    return next((each for each in tails if len(set(each)) == len(parts)), [label(path) for path in paths])
