@@ -3,9 +3,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from rerank.report.picture import STYLE, picture
 
 from rerank.confidence.fit import Fit, Outcome, Part
-from rerank.report.picture import STYLE, picture
 
 NAN = np.full(4, np.nan)
 DEV = Fit(

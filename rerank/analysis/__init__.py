@@ -1,0 +1,1 @@
+"""What lists, choices and translations are like, in numbers that reports and plots show."""
