@@ -9,7 +9,8 @@ from features.arrays import Array, Integers
 from rerank.analysis.listed import Listed
 from rerank.metrics.metric import Metric
 
-PARTS = 4
+QUARTERS = ("least sure", "less sure", "surer", "surest")
+"""What they are called, in order."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def by_margin(listed: Listed, systems: Mapping[str, Array]) -> list[Quarter]:
     if np.isnan(listed.margins).any():
         return []
     order = np.argsort(listed.margins, kind="stable")  # (n,)
-    return [_quarter(listed, part, systems) for part in np.array_split(order, min(PARTS, len(order)))]
+    return [_quarter(listed, part, systems) for part in np.array_split(order, min(len(QUARTERS), len(order)))]
 
 
 def _quarter(listed: Listed, part: Integers, systems: Mapping[str, Array]) -> Quarter:

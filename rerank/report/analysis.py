@@ -9,7 +9,7 @@ from rerank.analysis.frequency import Frequency, by_frequency, count_words, voca
 from rerank.analysis.gains import Gains, find_gains, statistics
 from rerank.analysis.lengths import Bin, by_length
 from rerank.analysis.listed import Listed
-from rerank.analysis.margins import Quarter, by_margin
+from rerank.analysis.margins import QUARTERS, Quarter, by_margin
 from rerank.analysis.ngrams import NgramChanges, ngram_changes
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
@@ -76,17 +76,21 @@ def analyse(
 
 
 def lines(analysis: Analysis) -> list[str]:
-    """Return a small table by depth of the list and a line by margins; nothing without references."""
+    """Return a table by depth of the list, and one by margins; nothing without references."""
     if not analysis.judged:
         return []
     depths, margins = analysis.depths, analysis.judged.margins
-    quarters = (" -> ".join(f"{score:.2f}" for score in each.scores.values()) for each in margins)
-    return [
-        f"BLEU by depth  {''.join(f'{each.candidates:>7}' for each in depths)}",
-        f"chosen         {''.join(f'{each.choice:7.2f}' for each in depths)}",
-        f"best           {''.join(f'{each.best:7.2f}' for each in depths)}",
-        *(["by margin of the decoder's choice, quarters, least sure first: " + "  ".join(quarters)] if margins else []),
+    table = [
+        f"BLEU by depth   {''.join(f'{each.candidates:>7}' for each in depths)}",
+        f"chosen          {''.join(f'{each.choice:7.2f}' for each in depths)}",
+        f"best            {''.join(f'{each.best:7.2f}' for each in depths)}",
     ]
+    if margins:
+        head = "".join(f"{name:>12}" for name in QUARTERS[: len(margins)])
+        table += ["", f"BLEU by margin{head}  (of Moses' total, quarters)"]
+        for system in margins[0].scores:
+            table.append(f"{system:<14}{''.join(f'{each.scores[system]:12.2f}' for each in margins)}")
+    return table
 
 
 def charts(analysis: Analysis, worth: Worth | None, gain: Gain) -> list[str]:

@@ -10,7 +10,7 @@ from moses_io.errors import printable
 STYLE = """
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(24em, 100%), 1fr)); gap: 1.5em 2em; }
 figure { margin: 0; } figcaption { font-size: .85em; color: #777; }
-figure svg { display: block; width: 100%; height: auto; font-size: 12px; fill: currentColor; }
+figure svg { display: block; width: 100%; height: auto; font-size: 11px; fill: currentColor; }
 figure svg a text { fill: #38d; text-decoration: underline; }
 .grid { stroke: currentColor; stroke-opacity: .15; fill: none; } .zero { stroke: currentColor; stroke-opacity: .6; }
 .one { fill: #e80; stroke: #e80; } .two { fill: #38d; stroke: #38d; } .three { fill: #888; stroke: #888; }
@@ -75,7 +75,7 @@ def figure(title: str, caption: str, height: float, parts: Iterable[str], role: 
             f'<figure><svg viewBox="0 0 {WIDTH} {height:g}" role="{role}">',
             f"<title>{safe(title)}</title>",
             *parts,
-            f"</svg><figcaption>{safe(caption)}</figcaption></figure>",
+            f"</svg><figcaption><b>{safe(title)}.</b> {safe(caption)}</figcaption></figure>",
         ]
     )
 
@@ -109,10 +109,10 @@ def upright_lines(axis: Scale, top: float, bottom: float, form: str = "g") -> li
     return lines
 
 
-def legend(names: Sequence[str], left: float, down: float) -> list[str]:
+def legend(names: Sequence[str], left: float, down: float, kinds: Sequence[str] = KINDS) -> list[str]:
     """Return, in a row, a mark and the name of each thing that is compared."""
     parts = []
-    for kind, name in zip(KINDS, names, strict=False):
+    for kind, name in zip(kinds, names, strict=False):
         parts.append(f'<rect class="{kind}" x="{left:g}" y="{down - 9:g}" width="10" height="10"/>')
         parts.append(label(left + 15, down, cut(name, 24)))
         left += 30 + 7 * len(cut(name, 24))
@@ -125,7 +125,7 @@ def bar(kind: str, x: float, y: float, width: float, height: float, hint: str) -
     return f'<rect class="{kind}" {place}><title>{safe(hint)}</title></rect>'
 
 
-def dot(kind: str, x: float, y: float, hint: str, radius: int = 4) -> str:
+def dot(kind: str, x: float, y: float, hint: str, radius: int) -> str:
     """Return a dot; what is pointed at says more."""
     return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{safe(hint)}</title></circle>'
 
@@ -136,10 +136,11 @@ def curves(
     columns: Sequence[tuple[str, str]],
     series: Mapping[str, Sequence[float]],
     axis_names: tuple[str, str],
+    kinds: Sequence[str] = KINDS,
 ) -> str:
     """Return a figure with a column for each name and the note under it, and a line of dots for each of a few series.
 
-    The axes are named from left and from below.
+    The axes are named, that at the left first; series have colours by their kinds.
     """
     left, right, top, bottom = 44, WIDTH - 12, 12, 226
     axis = scale([value for values in series.values() for value in values], bottom, top)
@@ -152,10 +153,10 @@ def curves(
             label(round(middle, 1), bottom + 29, note, "middle"),
         ]
     parts.append(label((left + right) / 2, bottom + 47, axis_names[1], "middle"))
-    for kind, (name, values) in zip(KINDS, series.items(), strict=False):
+    for radius, kind, (name, values) in zip((5, 4, 3), kinds, series.items(), strict=False):
         places = [(middle, axis(value)) for middle, value in zip(middles, values, strict=True)]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(f'<polyline class="{kind} line" points="{points}"/>')
         for (x, y), value, (column, _) in zip(places, values, columns, strict=True):
-            parts.append(dot(kind, x, y, f"{name}, {column}: {value:.2f}"))
-    return figure(title, caption, bottom + 76, [*parts, *legend(list(series), left, bottom + 68)])
+            parts.append(dot(kind, x, y, f"{name}, {column}: {value:.2f}", radius))
+    return figure(title, caption, bottom + 76, [*parts, *legend(list(series), left, bottom + 68, kinds)])

@@ -68,7 +68,7 @@ def weights(shares: Sequence[Share]) -> str:
         if folds:
             parts.append(f'<path class="two line" d="M{min(folds):.1f} {down:.1f}H{max(folds):.1f}"/>')
             parts += [f'<path class="two line" d="M{x:.1f} {down - 4:.1f}v8"/>' for x in folds]
-        parts.append(dot("one", axis(100 * each.value), down, f"{each.name}: {100 * each.value:+.1f} %"))
+        parts.append(dot("one", axis(100 * each.value), down, f"{each.name}: {100 * each.value:+.1f} %", 4))
         parts.append(label(WIDTH - 4, round(down + 4, 1), f"{100 * each.value:+.1f}", "end"))
     parts.append(label((LEFT + RIGHT) / 2, bottom + 30, "% of all weights", "middle"))
     left_out = len(rows[0].folds)

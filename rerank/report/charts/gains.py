@@ -8,7 +8,7 @@ from rerank.report.charts.drawing import WIDTH, across_lines, bar, figure, label
 
 def histogram(gains: Gains) -> str:
     """Draw the differences of sentence BLEU of the sentences that have one."""
-    left, right, top, bottom = 44, WIDTH - 12, 12, 226
+    left, right, top, bottom = 44, WIDTH - 20, 12, 226
     axis = scale([0, max(*gains.counts, 5)], bottom, top)
     step = (right - left) / len(gains.counts)
     parts = [*across_lines(axis, left, right), upright(12, (top + bottom) / 2, "sentences")]
@@ -25,7 +25,7 @@ def histogram(gains: Gains) -> str:
     ]
     parts.append(label(middle, bottom + 33, "sentence BLEU after minus before", "middle"))
     caption = (
-        f"Differences of sentence BLEU: of {counted(gains.rose + gains.fell + gains.stayed, 'sentence')} "
+        f"Of {counted(gains.rose + gains.fell + gains.stayed, 'sentence')} "
         f"{gains.rose} rose, {gains.fell} fell, and {gains.stayed}, which are not drawn, stayed."
     )
     return figure("Differences of sentence BLEU", caption, bottom + 42, parts)

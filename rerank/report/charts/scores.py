@@ -6,10 +6,8 @@ from moses_io.errors import counted
 from rerank.analysis.depth import Depth
 from rerank.analysis.frequency import Frequency
 from rerank.analysis.lengths import Bin
-from rerank.analysis.margins import Quarter
-from rerank.report.charts.drawing import curves
-
-QUARTERS = ("least sure", "less sure", "surer", "surest")
+from rerank.analysis.margins import QUARTERS, Quarter
+from rerank.report.charts.drawing import KINDS, curves
 
 
 def lengths(bins: Sequence[Bin]) -> str:
@@ -56,6 +54,7 @@ def depth(depths: Sequence[Depth], sentences: int) -> str:
         columns,
         {"chosen": choices, "best": [each.best for each in depths if each.best is not None]},
         ("BLEU", below),
+        KINDS[1:],
     )
 
 
