@@ -1,4 +1,4 @@
-"""BLEU of two systems by how sure the decoder was of its choice."""
+"""BLEU of systems by how sure Moses was of its own choice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ QUARTERS = ("least sure", "less sure", "surer", "surest")
 
 @dataclass(frozen=True)
 class Quarter:
-    """Sentences by the margin of the decoder's choice over the second one, by its own totals.
+    """Sentences by the margin of Moses' choice.
 
     Attributes:
         lower: the least margin; None where no sentence has a second candidate.

@@ -10,12 +10,13 @@ from moses_io.errors import printable
 STYLE = """
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(24em, 100%), 1fr)); gap: 1.5em 2em; }
 figure { margin: 0; } figcaption { font-size: .85em; color: #777; }
-figure svg { display: block; width: 100%; height: auto; font-size: 11px; fill: currentColor; }
+figure svg { display: block; width: 100%; height: auto; font-size: 11.5px; fill: currentColor; }
 figure svg a text { fill: #38d; text-decoration: underline; }
-.grid { stroke: currentColor; stroke-opacity: .15; fill: none; } .zero { stroke: currentColor; stroke-opacity: .6; }
-.one { fill: #e80; stroke: #e80; } .two { fill: #38d; stroke: #38d; } .three { fill: #888; stroke: #888; }
-.line { fill: none; stroke-width: 2; } .three.line { stroke-dasharray: 5 3; }
-.dots { fill-opacity: .3; } .equal { stroke: currentColor; stroke-dasharray: 4; } .faint { fill-opacity: .65; }
+figure .grid { stroke: currentColor; stroke-opacity: .15; fill: none; }
+figure .zero { stroke: currentColor; stroke-opacity: .6; } figure .equal { stroke: currentColor; stroke-dasharray: 4; }
+figure .one { fill: #e80; stroke: #e80; } figure .two { fill: #38d; stroke: #38d; }
+figure .three { fill: #888; stroke: #888; } figure .three.line { stroke-dasharray: 5 3; }
+figure .line { fill: none; stroke-width: 2; } figure .dots { fill-opacity: .3; } figure .faint { fill-opacity: .65; }
 """
 """Colours that can be told apart, with full and with weak sight of them, on a light and on a dark page."""
 
@@ -47,10 +48,10 @@ class Scale:
 
 
 def scale(values: Iterable[float], start: float, end: float, most: int = 6) -> Scale:
-    """Return a scale that holds all values, with about `most` round numbers on it."""
+    """Return a scale that holds all values, is about 1 wide at least, and has about `most` round numbers on it."""
     known = list(values)
     low, high = min(known), max(known)
-    least = max(high - low, abs(high) * 1e-6, 1e-6) / most
+    least = max(high - low, 1.0) / most
     power = 10.0 ** math.floor(math.log10(least))
     step = next(power * each for each in (1, 2, 5, 10) if power * each >= least * (1 - 1e-9))
     first = math.floor(low / step + 1e-9)
@@ -99,13 +100,13 @@ def across_lines(axis: Scale, left: float, right: float) -> list[str]:
     return lines
 
 
-def upright_lines(axis: Scale, top: float, bottom: float, form: str = "g") -> list[str]:
+def upright_lines(axis: Scale, top: float, bottom: float) -> list[str]:
     """Return a line and a number for each tick of an axis that goes right; that of 0 is a strong one."""
     lines = []
     for tick in axis.ticks:
         kind = "grid" if tick else "zero"
         lines.append(f'<path class="{kind}" d="M{axis(tick):.1f} {top:g}V{bottom:g}"/>')
-        lines.append(label(round(axis(tick), 1), bottom + 14, f"{tick:{form}}", "middle"))
+        lines.append(label(round(axis(tick), 1), bottom + 14, f"{tick:g}", "middle"))
     return lines
 
 
@@ -152,11 +153,12 @@ def curves(
             label(round(middle, 1), bottom + 15, name, "middle"),
             label(round(middle, 1), bottom + 29, note, "middle"),
         ]
-    parts.append(label((left + right) / 2, bottom + 47, axis_names[1], "middle"))
+    below = bottom + (33 if any(note for _, note in columns) else 19)
+    parts.append(label((left + right) / 2, below + 14, axis_names[1], "middle"))
     for radius, kind, (name, values) in zip((5, 4, 3), kinds, series.items(), strict=False):
         places = [(middle, axis(value)) for middle, value in zip(middles, values, strict=True)]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(f'<polyline class="{kind} line" points="{points}"/>')
         for (x, y), value, (column, _) in zip(places, values, columns, strict=True):
             parts.append(dot(kind, x, y, f"{name}, {column}: {value:.2f}", radius))
-    return figure(title, caption, bottom + 76, [*parts, *legend(list(series), left, bottom + 68, kinds)])
+    return figure(title, caption, below + 44, [*parts, *legend(list(series), left, below + 36, kinds)])

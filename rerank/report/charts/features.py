@@ -24,14 +24,14 @@ LEFT, RIGHT, TOP, LABEL = 142, WIDTH - 56, 8, 21
 """Of what is drawn; and letters of what stands beside it."""
 
 
-def worth(worth: Worth, metric: str) -> str:
+def worth(table: Worth, metric: str) -> str:
     """Draw what each set of features reaches on each set of sentences, beside the first, Moses' own features."""
-    on_dev = worth.columns["dev"]
+    on_dev = table.columns["dev"]
     rows = sorted(list(on_dev)[1:], key=lambda name: -abs(on_dev[name].score - on_dev[against(name)].score))[:MOST]
     names = [name for name in on_dev if name == BASE or name in rows]
-    heads = {of: "dev, out of fold" if of == "dev" else of for of in worth.columns}
+    heads = {of: "dev, out of fold" if of == "dev" else of for of in table.columns}
     differences = {
-        of: {name: column[name].score - column[BASE].score for name in names} for of, column in worth.columns.items()
+        of: {name: column[name].score - column[BASE].score for name in names} for of, column in table.columns.items()
     }
     axis = scale([0.0, *(value for own in differences.values() for value in own.values())], LEFT, RIGHT, 5)
     height, thick = 6 + 11 * len(heads), 9
@@ -41,12 +41,12 @@ def worth(worth: Worth, metric: str) -> str:
         top = TOP + height * place
         parts.append(label(LEFT - 8, round(top + height / 2 + 4, 1), cut(name, LABEL), "end"))
         for number, (kind, (of, own)) in enumerate(zip(KINDS, differences.items(), strict=False)):
-            score, down = worth.columns[of][name].score, top + 3 + 11 * number
+            score, down = table.columns[of][name].score, top + 3 + 11 * number
             ends = sorted((axis(0), axis(own[name])))
             parts.append(bar(kind, ends[0], down, ends[1] - ends[0], thick, f"{name}, {heads[of]}: {score:.2f}"))
             parts.append(label(WIDTH - 4, down + 9, f"{score:.2f}", "end"))
     parts.append(label((LEFT + RIGHT) / 2, bottom + 30, f"{metric} above that of {BASE}", "middle"))
-    parts += legend(list(heads.values()), LEFT, bottom + 52)
+    parts += legend(list(heads.values()), 8, bottom + 52)
     fewer = f" (the {len(rows)} of {len(on_dev) - 1} that differ most)" if len(rows) < len(on_dev) - 1 else ""
     where = " and ".join(heads.values())
     caption = f"What {metric} sets of features reach{fewer} on {where}, as numbers and, as bars, beside {BASE}."

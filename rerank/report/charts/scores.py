@@ -23,15 +23,15 @@ def lengths(bins: Sequence[Bin]) -> str:
 
 
 def margins(quarters: Sequence[Quarter]) -> str:
-    """Draw BLEU by how sure the decoder was; there is one quarter at least."""
+    """Draw BLEU by how sure Moses was; there is one quarter at least."""
     sentences = counted(sum(each.sentences for each in quarters), "sentence")
     return curves(
-        "BLEU by the decoder's own margin",
-        "BLEU of both systems where the decoder's total score put its first candidate little or far above its second "
-        f"one, in quarters of {sentences}.",
+        "BLEU by Moses' own margin",
+        "BLEU of both systems where Moses' total put its choice little or far above its next candidate with another "
+        f"text, in quarters of {sentences}.",
         [(name, str(each.sentences)) for name, each in zip(QUARTERS, quarters, strict=False)],
         {name: [each.scores[name] for each in quarters] for name in quarters[0].scores},
-        ("BLEU", "margin of the decoder's choice; sentences"),
+        ("BLEU", "margin of Moses' choice; sentences"),
     )
 
 

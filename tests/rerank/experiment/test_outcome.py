@@ -260,7 +260,7 @@ def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folde
         "What each feature is worth",
         "How much weights count",
         "Differences of sentence BLEU",
-        "BLEU by the decoder&#x27;s own margin",
+        "BLEU by Moses&#x27; own margin",
         "BLEU by depth of the list",
         "F1 of words by frequency",
         "N-grams won and lost",

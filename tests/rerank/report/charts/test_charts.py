@@ -13,7 +13,7 @@ from rerank.analysis.lengths import Bin
 from rerank.analysis.margins import Quarter
 from rerank.analysis.ngrams import Matched, NgramChanges
 from rerank.report.charts import features, scores
-from rerank.report.charts.drawing import Scale, scale
+from rerank.report.charts.drawing import scale
 from rerank.report.charts.gains import histogram
 from rerank.report.charts.ngrams import ngrams
 from rerank.tuning.ablation import BASE, Reached, Worth
@@ -117,17 +117,14 @@ def test_of_many_rows_the_largest_are_drawn_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
+    ("values", "low", "high", "step"),
     [
-        ([0, 100], (0, 100, 20)), ([31.2, 33.9], (31, 34, 0.5)), ([5, 5], (5, 6, 1)), ([-3, 2], (-3, 2, 1)),
-        ([0, 0], (0, 1, 1)), ([82.84, 95.2], (80, 100, 5)),
+        ([0, 100], 0, 100, 20), ([31.2, 33.9], 31, 34, 0.5), ([5, 5], 5, 5.2, 0.2), ([-3, 2], -3, 2, 1),
+        ([0, 0], 0, 0.2, 0.2), ([82.84, 95.2], 80, 100, 5), ([99.97, 100], 99.8, 100, 0.2),
     ],
 )  # fmt: skip
-def test_scales_are_round_and_hold_all_values(values: list[float], expected: tuple[float, float, float]) -> None:
-    found: Scale = scale(values, 100, 0)
-    low, high, step = expected
-    assert found.low <= min(values) and found.high >= max(values) and found.high > found.low
-    if len(set(values)) > 1:
-        assert (found.low, found.high, found.step) == pytest.approx((low, high, step))
-    assert (found(found.low), found(found.high)) == (100, 0)
-    assert found.ticks[0] == pytest.approx(found.low) and found.ticks[-1] == pytest.approx(found.high)
+def test_scales_are_round_and_hold_all_values(values: list[float], low: float, high: float, step: float) -> None:
+    own = scale(values, 100, 0)
+    assert (own.low, own.high, own.step) == pytest.approx((low, high, step))
+    assert (own(own.low), own(own.high)) == (100, 0)
+    assert own.ticks == pytest.approx([low + step * number for number in range(round((high - low) / step) + 1)])
