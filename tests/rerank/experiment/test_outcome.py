@@ -279,11 +279,12 @@ def test_confidence_in_another_metric_costs_only_itself(command: Command, folder
     assert "expected chrf</text>" in page
 
 
-def test_confidence_of_another_version_is_made_anew(
-    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("place", "stage"), [("outcome", "estimate confidence"), ("chain", "tune")])
+def test_a_file_of_another_format_is_made_anew(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, stage: str
 ) -> None:
-    monkeypatch.setattr("rerank.experiment.outcome.FORMAT", -1)
-    assert run(command, folder, "")[1] == ["estimate confidence"]
+    monkeypatch.setattr(f"rerank.experiment.{place}.FORMAT", -1)
+    assert run(command, folder, "")[1] == [stage]
 
 
 def test_scores_in_python_come_with_estimates(command: Command, folder: Path) -> None:
