@@ -20,11 +20,11 @@ def confidence(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
     """
     expected, reached = (np.clip(values, 0, 100).tolist() for values in (outcome.expected, outcome.reached))  # (n,)
     dots = (_dot(one, other, 2) for one, other in zip(expected, reached, strict=True))
-    quarters = zip(KINDS, (dev.quarters, outcome.fit().quarters), strict=False)
+    quarters = zip(KINDS, (dev.quarters, outcome.fit().quarters), (7, 5), strict=False)
     parts = [
         *_axes(metric),
         f'<g class="two dots">{"".join(dots)}</g>',
-        *(_quarters(kind, parts) for kind, parts in quarters),
+        *(_quarters(*each) for each in quarters),
         *legend([DEV, name], LEFT, TOP + SIDE + 52),
     ]
     caption = (
@@ -52,11 +52,11 @@ def _axes(metric: str) -> list[str]:
     ]
 
 
-def _quarters(kind: str, parts: tuple[Part, ...]) -> str:
+def _quarters(kind: str, parts: tuple[Part, ...], radius: int) -> str:
     """Return the means of the parts of a set, joined by a line."""
     places = [(part.estimated, max(0.0, part.reached)) for part in parts]
     points = " ".join(f"{_x(one):.1f},{_y(other):.1f}" for one, other in places)
-    dots = "".join(_dot(one, other, 5) for one, other in places)
+    dots = "".join(_dot(one, other, radius) for one, other in places)
     return f'<polyline class="{kind} line" points="{points}"/><g class="{kind}">{dots}</g>'
 
 

@@ -9,14 +9,15 @@ from moses_io.errors import printable
 
 STYLE = """
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(24em, 100%), 1fr)); gap: 1.5em 2em; }
-figure { margin: 0; } figcaption { font-size: .85em; color: #777; }
+figure { margin: 0; } figcaption { font-size: .85em; opacity: .8; }
 figure svg { display: block; width: 100%; height: auto; font-size: 11.5px; fill: currentColor; }
 figure svg a text { fill: #38d; text-decoration: underline; }
 figure .grid { stroke: currentColor; stroke-opacity: .15; fill: none; }
 figure .zero { stroke: currentColor; stroke-opacity: .6; } figure .equal { stroke: currentColor; stroke-dasharray: 4; }
 figure .one { fill: #e80; stroke: #e80; } figure .two { fill: #38d; stroke: #38d; }
 figure .three { fill: #888; stroke: #888; } figure .three.line { stroke-dasharray: 5 3; }
-figure .line { fill: none; stroke-width: 2; } figure .dots { fill-opacity: .3; } figure .faint { fill-opacity: .65; }
+figure .line { fill: none; stroke-width: 2; } figure .dots { fill-opacity: .3; stroke: none; }
+figure .faint { fill-opacity: .65; }
 """
 """Colours that can be told apart, with full and with weak sight of them, on a light and on a dark page."""
 

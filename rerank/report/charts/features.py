@@ -34,14 +34,14 @@ def worth(table: Worth, metric: str) -> str:
         of: {name: column[name].score - column[BASE].score for name in names} for of, column in table.columns.items()
     }
     axis = scale([0.0, *(value for own in differences.values() for value in own.values())], LEFT, RIGHT, 5)
-    height, thick = 6 + 11 * len(heads), 9
+    height, thick = 6 + 13 * len(heads), 10
     bottom = TOP + height * len(names)
     parts = upright_lines(axis, TOP, bottom)
     for place, name in enumerate(names):
         top = TOP + height * place
         parts.append(label(LEFT - 8, round(top + height / 2 + 4, 1), cut(name, LABEL), "end"))
         for number, (kind, (of, own)) in enumerate(zip(KINDS, differences.items(), strict=False)):
-            score, down = table.columns[of][name].score, top + 3 + 11 * number
+            score, down = table.columns[of][name].score, top + 3 + 13 * number
             ends = sorted((axis(0), axis(own[name])))
             parts.append(bar(kind, ends[0], down, ends[1] - ends[0], thick, f"{name}, {heads[of]}: {score:.2f}"))
             parts.append(label(WIDTH - 4, down + 9, f"{score:.2f}", "end"))
