@@ -68,7 +68,7 @@ def has_marks(text: str) -> bool:
 
 def read_lines(path: str | Lines) -> list[str]:
     """Return the lines of a file without their ends, and without the byte order mark that some editors put in front."""
-    return list(_lines(path))
+    return list(stream_lines(path))
 
 
 def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
@@ -80,7 +80,7 @@ def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
     """
     if source == target == STANDARD:
         raise InputError(f"{name_of(source)} cannot be both source and target; name a file")
-    sides, count = (_lines(source), _lines(target)), 0
+    sides, count = (stream_lines(source), stream_lines(target)), 0
     for one, other in zip_longest(*sides):
         if one is None or other is None:
             longer = count + 1 + sum(1 for _ in zip_longest(*sides))
@@ -114,7 +114,8 @@ def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
     return references
 
 
-def _lines(path: str | Lines) -> Iterator[str]:
+def stream_lines(path: str | Lines) -> Iterator[str]:
+    """Yield what `read_lines` returns, as the file is read."""
     for number, line in numbered_lines(path):
         yield decode(without_line_end(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
 

@@ -132,10 +132,15 @@ class Candidates:
 
     def best(self, scores: Array) -> Integers:
         """(n,) the candidate of each sentence that scores highest; on a tie the first in the list."""
-        starts = self.offsets[:-1]
-        highest = np.repeat(np.maximum.reduceat(scores, starts), np.diff(self.offsets))  # (N,)
-        winners = np.flatnonzero(scores == highest)  # (winners,)
-        return winners[np.searchsorted(winners, starts)]  # (n,)
+        return highest(scores, self.offsets)
+
+
+def highest(values: Array, offsets: Integers) -> Integers:
+    """(n,) the row of each sentence with the highest of (N,) values; on a tie the first one."""
+    starts = offsets[:-1]
+    most = np.repeat(np.maximum.reduceat(values, starts), np.diff(offsets))  # (N,)
+    winners = np.flatnonzero(values == most)  # (winners,)
+    return winners[np.searchsorted(winners, starts)]  # (n,)
 
 
 def _offsets(sizes: Integers) -> Integers:

@@ -27,7 +27,7 @@ from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.scoring import check_labels
 from rerank.systems.request import indicators
 from rerank.systems.widening import widen_list
-from rerank.tuning.gain import GAIN, write_gain
+from rerank.tuning.gain import FORMAT, GAIN, write_gain
 from rerank.tuning.tune import tune
 from rerank.tuning.tuning_set import Lists
 
@@ -175,7 +175,7 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
 def _tune(experiment: Experiment) -> Stage:
     start, entry, weights = experiment.start, experiment.tuning, experiment.result("weights.ini")
     lists = scored_lists(experiment, "dev")
-    settings = [entry.tuning.signature, entry.tuning.metric, lists.signature, asdict(entry.caution)]
+    settings = [entry.tuning.signature, entry.tuning.metric, lists.signature, asdict(entry.caution), FORMAT]
     other = scored_lists(experiment, CHOOSE) if experiment.choose else None
     outputs = (weights, experiment.result(GAIN))
     action = partial(_tune_and_tell, lists, start, entry, other, outputs)

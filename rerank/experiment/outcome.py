@@ -97,10 +97,12 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
         confidence=experiment.result(CONFIDENCE),
         gain=experiment.result(GAIN),
         name=name,
+        train_target=experiment.train.target,
     )
     beside, filters = (*reranking.ablation.values(), reranking.confidence, reranking.gain), experiment.tuning.filters
     made = (reranking.before, reranking.after, reranking.nbest, reranking.scored, reranking.weights)
-    inputs = (files.source, *files.reference, *made, *beside)
+    counted = [reranking.train_target] if files.reference else []
+    inputs = (files.source, *files.reference, *made, *beside, *counted)
     reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))
     action = partial(write_report, reranking, filters, reports)
     return Stage(_of("evaluate", name), inputs, filters.text, reports, action)

@@ -7,8 +7,8 @@ from html import escape
 from moses_io.errors import printable
 from moses_io.text import tokens
 from rerank.report.changes import Change
+from rerank.report.charts.drawing import STYLE
 from rerank.report.evaluation import Evaluation
-from rerank.report.picture import STYLE
 from rerank.report.terminal import cells, summary
 
 _STYLE = """
@@ -33,9 +33,13 @@ _ORDERS = """\
 
 
 def page(
-    evaluation: Evaluation, changes: Sequence[Change], sentences: int, worth: Sequence[str] = (), drawn: str = ""
+    evaluation: Evaluation,
+    changes: Sequence[Change],
+    sentences: int,
+    worth: Sequence[str] = (),
+    charts: Sequence[str] = (),
 ) -> str:
-    """Return the page: the table, what features and estimates are `worth`, a picture (`drawn`), and each change."""
+    """Return the page: the table, what features and estimates are `worth`, the figures of `charts`, and each change."""
     table = "".join(_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
     small = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
     small += evaluation.facts.lines() if evaluation.facts else []
@@ -48,7 +52,9 @@ def page(
             "<h1>moses-rerank</h1>",
             f"<table>{table}</table><p><small>{'<br>'.join(map(_escaped, small))}</small></p>",
             f"<pre>{chr(10).join(map(_escaped, worth))}</pre>",
-            drawn,
+            '<div class="charts">',
+            *charts,
+            "</div>",
             f"<p>{summary(changes, sentences)}. {order} first; a bar is a feature's weighted part of the model "
             "score after minus before: green speaks for the change, red against it.</p>",
             _ORDERS if any(change.estimate for change in changes) else "",

@@ -10,16 +10,19 @@ from moses_io.errors import printable
 from moses_io.streams import open_output
 from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights
+from rerank.analysis.listed import read_listed
 from rerank.confidence.file import read_confidence
 from rerank.confidence.measured import measure
 from rerank.metrics.filters import Filters
+from rerank.report.analysis import analyse, charts
+from rerank.report.analysis import lines as analysis_lines
 from rerank.report.changes import find_changes
+from rerank.report.charts.confidence import confidence as draw
 from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
 from rerank.report.evaluation import evaluate_files
 from rerank.report.origins import lines as origin_lines
 from rerank.report.page import page
-from rerank.report.picture import picture
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.tuned import lines as tuned_lines
 from rerank.report.worth import lines as worth_lines
@@ -43,6 +46,7 @@ class RerankingFiles(NamedTuple):
         confidence: what estimates how good each choice is.
         gain: how the weights were found, and what they gain on dev.
         name: of the set.
+        train_target: the target side of the training corpus.
     """
 
     before: str
@@ -56,6 +60,7 @@ class RerankingFiles(NamedTuple):
     confidence: str
     gain: str
     name: str
+    train_target: str
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
@@ -72,26 +77,23 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     measured = measure(confidence, files.scored, weights, references, filters)
     outcome = measured.outcome
     fits = {files.name: outcome.fit()} if outcome else {}
-    drawn = picture(outcome, confidence.dev, measured.metric, files.name) if outcome else ""
     changes = find_changes(files.scored, weights, source, references, before, after, filters, measured)
-    worth = worth_lines(read_worth(files.ablation)) if files.ablation else []
-    estimated = estimate_lines(confidence, fits)
-    gain = read_gain(files.gain)
-    tuned = [*tuned_lines(gain), *kept_start(files.weights)]
-    beside = [*tuned, "", *worth, *([""] if worth else []), *estimated]
-    text = [
-        *table(evaluation),
-        summary(changes, len(source)),
-        *origin_lines(files.scored, after),
-        "",
-        *beside,
-        *side_by_side(changes),
-    ]
-    html = page(evaluation, changes, len(source), [*tuned, "", *worth, "", *estimated], drawn)
+    worth, gain = read_worth(files.ablation) if files.ablation else None, read_gain(files.gain)
+    listed = read_listed(files.scored, weights, references, filters)
+    lines = {name: [filters(line) for line in own] for name, own in zip(systems, (before, after), strict=True)}
+    analysis = analyse(listed, source, references, lines, files.train_target, filters)
+    drawn = charts(analysis, worth, gain)
+    drawn += [draw(outcome, confidence.dev, measured.metric, files.name)] if outcome else []
+    parts = [[*tuned_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
+    parts += [analysis_lines(analysis), estimate_lines(confidence, fits)]
+    beside = [line for part in parts if part for line in ("", *part)]
+    text = [*table(evaluation), summary(changes, len(source)), *origin_lines(files.scored, after), *beside]
+    html = page(evaluation, changes, len(source), beside[1:], drawn)
     counts = {"sentences": len(source), "changed": len(changes), "confidence": as_json(confidence, fits)}
-    counts |= {"tuning": asdict(gain)}
+    counts |= {"tuning": asdict(gain), "analysis": asdict(analysis)}
     plain = json.dumps(evaluation.as_json() | counts, indent=2)
-    for path, content in zip(outputs, ("\n".join(map(printable, text)), html, plain), strict=True):
+    printed = "\n".join(map(printable, [*text, *side_by_side(changes)]))
+    for path, content in zip(outputs, (printed, html, plain), strict=True):
         with open_output(path) as stream:
             stream.write(encode(content + "\n"))
     note(f"every changed sentence, and why: {outputs[1]}")

@@ -111,7 +111,7 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
     with progress_bar("ablation", (folds + 1) * len(left_out)) as bar:
         for name, columns in left_out.items():
             rest = without(dev, columns)
-            chosen[name] = out_of_fold(rest, once, folds, bar)  # (n, formula.size)
+            chosen[name] = out_of_fold(rest, once, folds, bar).statistics  # (n, formula.size)
             weights[name] = dev.candidates.space.weights(run(rest, once).weights)
             bar.advance(1, "")
     return Ablated(_compare(chosen, dev.formula.score), weights)

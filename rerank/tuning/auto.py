@@ -41,6 +41,7 @@ class Choice:
         tried: the ways, what reaches most first.
         nested: (n, formula.size) statistics of what is chosen for each sentence by a way chosen and tuned without it.
         old: the same by the start weights or, if it is better, by the mean without the new features.
+        folds: (size,) weights tuned in that way without each fold of the list; none where another one was chosen on.
     """
 
     way: Way
@@ -48,6 +49,7 @@ class Choice:
     tried: tuple[Tried, ...]
     nested: Array
     old: Array
+    folds: tuple[Array, ...]
 
 
 def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
@@ -61,6 +63,7 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
         tried=_tried(unseen, [*ways, Way(START)]),
         nested=unseen.nested(lambda aside: _best(unseen, _ways(tunings, unseen, aside), aside)),
         old=_old(tunings, unseen),
+        folds=() if other else tuple(tunings.weights(way, frozenset([fold])) for fold in range(tunings.folds)),
     )
 
 

@@ -6,6 +6,7 @@ folds and the new ones on the whole; the old features are tuned anew on the same
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,11 +27,13 @@ class Trust:
         new: with all features.
         p: how likely so large a difference is, in either direction, if there is none; whether the features help is told
             by `new` and `old` alone.
+        weights: (size,) of all features, tuned without each of the folds.
     """
 
     old: float
     new: float
     p: float
+    weights: tuple[Array, ...] = ()
 
     @property
     def helps(self) -> bool:
@@ -48,22 +51,31 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], fo
     if not 2 <= folds <= sentences:
         raise InputError(f"folds: expected a whole number from 2 to the {sentences} sentences, found {folds}")
     with progress_bar("folds", folds * (1 + len(columns))) as bar:
-        new = out_of_fold(problem, tuning, folds, bar)
-        others = [out_of_fold(without(problem, each), tuning, folds, bar) for each in columns]
+        new, weights = out_of_fold(problem, tuning, folds, bar)
+        others = [out_of_fold(without(problem, each), tuning, folds, bar).statistics for each in columns]
     new_metric, *metrics = (float(problem.formula.score(each.sum(axis=0))) for each in (new, *others))  # ()
     return [
-        Trust(old=metric, new=new_metric, p=p_value(problem.formula.score, old, new))
+        Trust(old=metric, new=new_metric, p=p_value(problem.formula.score, old, new), weights=weights)
         for metric, old in zip(metrics, others, strict=True)
     ]
 
 
-def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> Array:
-    """(n, formula.size) statistics of what is chosen for each sentence by weights tuned on the other folds."""
+class OutOfFold(NamedTuple):
+    """(n, formula.size) statistics of what weights tuned on the other folds choose, and these (size,) weights."""
+
+    statistics: Array
+    weights: tuple[Array, ...]
+
+
+def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> OutOfFold:
+    """Choose for each sentence by weights tuned on the other folds."""
     statistics = np.zeros((len(problem.candidates.sentences), problem.formula.size))
+    tuned = []
     for held, weights in fold_weights(problem, tuning, folds):
         statistics[held] = problem.of(held).chosen(weights)  # (held, formula.size)
+        tuned.append(weights)
         bar.advance(1, "")
-    return statistics
+    return OutOfFold(statistics, tuple(tuned))
 
 
 def fold_weights(problem: Problem, tuning: Tuning, folds: int) -> Iterator[tuple[Integers, Array]]:

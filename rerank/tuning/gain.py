@@ -11,6 +11,9 @@ from moses_io.text import encode
 GAIN = "tuning.json"
 """Name of the file among the results of an experiment."""
 
+FORMAT = 2
+"""Of the file: what is written anew where the results are of another one."""
+
 
 class TriedWay(NamedTuple):
     """A way to tune: its name, the metric times 100 where it was not tuned, and p of its difference to the mean."""
@@ -18,6 +21,22 @@ class TriedWay(NamedTuple):
     name: str
     score: float
     p: float
+
+
+class Share(NamedTuple):
+    """How much a weight counts: its product with the spread of its feature, of the sum of all products' sizes.
+
+    The spread is the standard deviation among the candidates of a sentence, pooled over those that are tuned on.
+
+    Attributes:
+        name: of the feature, with a number from 1 where it has several values.
+        value: of the weight that was written, -1 to 1.
+        folds: those of weights tuned in the same way without one fold each; none without folds.
+    """
+
+    name: str
+    value: float
+    folds: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -36,6 +55,7 @@ class Gain:
         chosen: the way to tune that was chosen; empty where there was no choice.
         tried: what it was chosen from, what reaches most first.
         signature: what made the weights.
+        shares: of the dense features that are not constant.
     """
 
     metric: str
@@ -48,6 +68,7 @@ class Gain:
     chosen: str
     tried: tuple[TriedWay, ...]
     signature: str
+    shares: tuple[Share, ...]
 
 
 def write_gain(path: str, gain: Gain) -> None:
@@ -59,4 +80,6 @@ def write_gain(path: str, gain: Gain) -> None:
 def read_gain(path: str) -> Gain:
     """Read what `write_gain` wrote."""
     values = json.loads(Path(path).read_text(encoding="utf-8"))
-    return Gain(**values | {"tried": tuple(TriedWay(*each) for each in values["tried"])})
+    tried = tuple(TriedWay(*each) for each in values["tried"])
+    shares = tuple(Share(name, value, tuple(folds)) for name, value, folds in values["shares"])
+    return Gain(**values | {"tried": tried, "shares": shares})

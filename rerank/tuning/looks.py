@@ -55,7 +55,7 @@ def look_and_choose(
         note(f"  {100 * tried.score:6.2f}  {tried.way.name} (p {tried.p:.4f} against the mean)")
     note(f"chosen: {choice.way.name}")
     old, nested = (float(formula.score(each.sum(axis=0))) for each in (choice.old, choice.nested))  # (), ()
-    trust = Trust(old, nested, p_value(formula.score, choice.old, choice.nested))
+    trust = Trust(old, nested, p_value(formula.score, choice.old, choice.nested), choice.folds)
     _tell(trust, new, f"{where}, nested: {formula.name}", "as they are or tuned anew")
     return Look(where, trust), choice
 

@@ -1,6 +1,7 @@
 """Tuning: lists and references become arrays, a tuner finds weights, the weights become an ini."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import divided_start
 from rerank.tuners.table import AUTO, Tuning, run
 from rerank.tuning.auto import Choice
-from rerank.tuning.gain import Gain, TriedWay
+from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
 from rerank.tuning.ways import START
@@ -126,7 +127,20 @@ def _gain(problem: Problem, result: _Result, signature: str) -> Gain:
         chosen=choice.way.name if choice else "",
         tried=tuple(TriedWay(each.way.name, 100 * each.score, each.p) for each in choice.tried) if choice else (),
         signature=signature,
+        shares=tuple(_shares(problem, result.weights, trust.weights if trust else ())),
     )
+
+
+def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterator[Share]:
+    """Yield how much the weights of the dense features that are not constant count, here and in each fold."""
+    spread, names = problem.spread(), problem.candidates.space.columns  # (dense,)
+    products = np.stack([each[: len(spread)] * spread for each in (weights, *folds)])  # (1 + folds, dense)
+    sums = np.abs(products).sum(axis=1, keepdims=True)  # (1 + folds, 1)
+    value, *others = (products / np.where(sums > 0, sums, 1)).tolist()  # (dense,) each
+    for column in np.flatnonzero(spread):
+        name = names[column]
+        number = f" {column - names.index(name) + 1}" if names.count(name) > 1 else ""
+        yield Share(f"{name}{number}", value[column], tuple(fold[column] for fold in others))
 
 
 def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:
@@ -140,7 +154,8 @@ def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fall
         return _Result(tuned.weights, seen, None, [])
     kept = f"{START} are kept: on folds the new features gain nothing"
     note(kept)
-    return _Result(divided_start(problem), seen, None, [kept])
+    untuned = Look(seen.where, replace(seen.trust, weights=()))
+    return _Result(divided_start(problem), untuned, None, [kept])
 
 
 def _by_choice(problem: Problem, tuning: Tuning, new: list[str], folds: int, other: Lists | None) -> _Result:

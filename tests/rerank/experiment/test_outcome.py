@@ -167,7 +167,9 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     assert report["systems"] == [{"system": "moses"}, {"system": "reranked"}]
     assert list(report["confidence"]["sets"]) == ["dev"]
     html = (work / "report.html").read_text()
-    assert "<svg" not in html
+    figures = ["What each feature is worth", "How much weights count", "Choices that lie deeper in the list"]
+    assert re.findall("<svg.*\n<title>(.*)</title>", html) == figures
+    assert set(report["analysis"]) == {"sentences", "depths", "judged"} and report["analysis"]["judged"] is None
     assert html.count("<section") == changed and "Clearest decision" in html
     for text in (printed, html):
         assert not re.search("sentence BLEU|reference|best candidates|chrF|TER", text)
@@ -193,9 +195,12 @@ def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> 
     assert [sum(quarter["count"] for quarter in fit["quarters"]) for fit in fits.values()] == [SENTENCES] * 2
     assert re.search(rf"^talks +{fits['talks']['correlation']:.3f} +\S+ .* > ", reports["talks"], re.MULTILINE)
     assert "\ntalks  " not in reports["news"]
+    assert "BLEU by" in reports["talks"] and "BLEU by" not in reports["news"]
     card = (work / "reranker" / "README.md").read_text()
     assert all(f"\n{name}:\n{report.partition(chr(10) * 2)[0]}\n" in card for name, report in reports.items())
     assert run(command, folder, TWO) == (printed, [])
+    (folder / "train.en").write_text("another text\n" * SENTENCES)
+    assert run(command, folder, TWO)[1] == ["evaluate, talks"]
 
     (folder / "news.known").write_text("0\n" * len((folder / "news.known").read_text().split()))
     changed = [*own["news"][:2], "rerank news", "evaluate, news", "keep the reranker"]
@@ -234,6 +239,35 @@ def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Pat
     assert (status, out, "a reranker without confidence.json" in err) == (2, b"", True)
 
 
+def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folder: Path) -> None:
+    printed, _ = run(command, folder, 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }')
+    work = folder / "work"
+    report = json.loads((work / "report.json").read_text())
+    (moses, reranked), best, analysis = report["systems"], report["best_candidates"], report["analysis"]
+    first, last = analysis["depths"][0], analysis["depths"][-1]
+    assert first["choice"] == first["best"] == pytest.approx(moses["BLEU"]["score"])
+    assert last["choice"] == pytest.approx(reranked["BLEU"]["score"])
+    assert last["best"] == pytest.approx(best["BLEU"]["score"])
+    assert last["candidates"] == CANDIDATES and last["deeper"] == 0
+    judged = analysis["judged"]
+    assert sum(each["sentences"] for each in judged["lengths"]) == SENTENCES
+    assert sum(each["sentences"] for each in judged["margins"]) == SENTENCES
+    gains = judged["gains"]
+    assert f"sentence BLEU rose in {gains['rose']} and fell in {gains['fell']}\n" in printed
+    assert gains["rose"] + gains["fell"] == sum(gains["counts"]) == SENTENCES - gains["stayed"]
+    assert re.search(rf"^best +{first['best']:.2f} .* {last['best']:.2f}$", printed, re.MULTILINE)
+    assert re.findall("<svg.*\n<title>(.*)</title>", (work / "report.html").read_text()) == [
+        "What each feature is worth",
+        "How much weights count",
+        "Differences of sentence BLEU",
+        "BLEU by Moses&#x27; own margin",
+        "BLEU by depth of the list",
+        "F1 of words by frequency",
+        "N-grams won and lost",
+        "BLEU of the sentences of test: expected and reached",
+    ]
+
+
 def test_confidence_in_another_metric_costs_only_itself(command: Command, folder: Path) -> None:
     test = 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }'
     printed, done = run(command, folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
@@ -242,14 +276,15 @@ def test_confidence_in_another_metric_costs_only_itself(command: Command, folder
     assert re.search(r"^--keep-unless 0.5 on dev, out of fold: chrf \d", printed, re.MULTILINE)
     assert re.search(r"^  expected   chrf \d+\.\d", printed, re.MULTILINE)
     page = (folder / "work" / "report.html").read_text()
-    assert "expected chrf</text>" in page and page.count("<svg") == 1
+    assert "expected chrf</text>" in page
 
 
-def test_confidence_of_another_version_is_made_anew(
-    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("place", "stage"), [("outcome", "estimate confidence"), ("chain", "tune")])
+def test_a_file_of_another_format_is_made_anew(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, stage: str
 ) -> None:
-    monkeypatch.setattr("rerank.experiment.outcome.FORMAT", -1)
-    assert run(command, folder, "")[1] == ["estimate confidence"]
+    monkeypatch.setattr(f"rerank.experiment.{place}.FORMAT", -1)
+    assert run(command, folder, "")[1] == [stage]
 
 
 def test_scores_in_python_come_with_estimates(command: Command, folder: Path) -> None:

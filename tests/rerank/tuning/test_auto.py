@@ -17,7 +17,7 @@ from rerank.tuners.mean import MEAN, AutoSettings
 from rerank.tuners.problem import Problem
 from rerank.tuning.auto import Choice, choose
 from rerank.tuning.folds import partition
-from rerank.tuning.gain import Gain, TriedWay, read_gain, write_gain
+from rerank.tuning.gain import Gain, Share, TriedWay, read_gain, write_gain
 from rerank.tuning.tuning_set import TuningSet
 from rerank.tuning.ways import START, Tunings, Unseen, Way
 
@@ -68,6 +68,8 @@ def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
     }
     scores = [each.score for each in choice.tried]
     assert scores == sorted(scores, reverse=True)
+    folds = [tunings(good).weights(choice.way, frozenset([fold])).tolist() for fold in range(3)]
+    assert [weights.tolist() for weights in choice.folds] == folds
 
 
 def test_start_weights_are_kept_where_what_is_tuned_is_worse() -> None:
@@ -75,7 +77,7 @@ def test_start_weights_are_kept_where_what_is_tuned_is_worse() -> None:
     dev, other = problem(0.5, start=(0.0, 2.0)), problem(0.5, sentences=40, seed=2)
     dev.candidates.dense[:, 1] *= -1
     choice = chosen(dev, TuningSet(other.candidates, other.statistics))
-    assert choice.way == Way(START) and choice.weights.tolist() == [0, 1]
+    assert choice.way == Way(START) and choice.weights.tolist() == [0, 1] and choice.folds == ()
     assert score(dev, choice.nested) == other.measure(np.array([0.0, 1.0])) == score(dev, choice.old)
 
 
@@ -198,7 +200,19 @@ def test_the_command_tells_what_it_chose(command: Command, write: Write) -> None
 
 def test_a_gain_is_read_as_it_was_written(tmp_path: Path) -> None:
     tried = (TriedWay("mean", 2.25, 1.0), TriedWay("mert", 2.0, 0.5))
-    gain = Gain("BLEU", 1.5, 2.5, "out of fold, 5 folds", 1.0, 2.25, 0.125, "mean", tried, "auto")
+    gain = Gain(
+        "BLEU",
+        1.5,
+        2.5,
+        "out of fold, 5 folds",
+        1.0,
+        2.25,
+        0.125,
+        "mean",
+        tried,
+        "auto",
+        (Share("LM0", 0.5, (0.25, 0.75)),),
+    )
     write_gain(str(tmp_path / "gain"), gain)
     assert read_gain(str(tmp_path / "gain")) == gain
     assert json.loads((tmp_path / "gain").read_text())["after"] == pytest.approx(2.5)

@@ -12,7 +12,7 @@ from rerank.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
-from rerank.tuning.folds import cross_validate, without
+from rerank.tuning.folds import cross_validate, fold_weights, without
 from rerank.tuning.settings import settle
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -37,6 +37,9 @@ def test_a_feature_that_helps_and_one_that_does_not() -> None:
     tuning = settle({"tuner": "kbmira", "iterations": 10})
     (good,) = cross_validate(problem(1.0), tuning, [np.array([1])], 5)
     assert good.new > good.old + 0.05 and good.p < 0.0005
+    assert [weights.tolist() for weights in good.weights] == [
+        weights.tolist() for _, weights in fold_weights(problem(1.0), tuning, 5)
+    ]
     (bad,) = cross_validate(problem(1e6), tuning, [np.array([1])], 5)
     assert bad.old == pytest.approx(good.old) and bad.p > 0.2
 

@@ -3,9 +3,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from moses_io.weights import read_weights
+from rerank.metrics.filters import Filters
+from rerank.tuning.folds import fold_weights
+from rerank.tuning.settings import settle
+from rerank.tuning.tune import Caution, read_problem, tune
+from rerank.tuning.tuning_set import Lists
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -145,3 +151,30 @@ def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monke
     arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", "-")
     status, ini, err = command("tune", *arguments)
     assert status == 0 and b"Good= " in ini, err
+
+
+@pytest.mark.usefixtures("progress")
+def test_it_is_kept_how_much_each_weight_counts(write: Write) -> None:
+    """In units of what a feature does within sentences; constant ones do nothing, the start has no folds."""
+    rng = np.random.default_rng(2)
+    texts = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
+    lines = [
+        f"{n} ||| {text} ||| Old= {-place} {1000 * n} New= {rng.normal():.3f} {100 * rng.normal():.3f} ||| 0\n"
+        for n in range(30)
+        for place, text in enumerate(texts)
+    ]
+    nbest, reference = str(write("list", "".join(lines))), str(write("ref", REFERENCE * 30))
+    start, output = str(write("start", "[weight]\nOld= 1 1\n")), str(write("ini", ""))
+    tuning = settle({"tuner": "kbmira", "iterations": 5})
+    lists = Lists(nbest=[nbest], references=[reference], filters=Filters(""))
+    gain = tune(lists, start, tuning, output, Caution(folds=3))
+    assert [each.name for each in gain.shares] == ["Old 1", "New 1", "New 2"]
+    problem, weights = read_problem(lists, start, tuning)[0], read_weights(output)
+    products = np.array([*weights["Old"], *weights["New"]]) * problem.spread()
+    assert [each.value for each in gain.shares] == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
+    for fold, (_, vector) in enumerate(fold_weights(problem, tuning, 3)):
+        products = vector * problem.spread()
+        own = [each.folds[fold] for each in gain.shares]
+        assert own == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
+    kept = tune(lists, start, tuning, output, Caution(folds=3, fallback=True))
+    assert [(each.value, each.folds) for each in kept.shares] == [(1, ()), (0, ()), (0, ())]

@@ -1,0 +1,110 @@
+"""What the lists and choices of a set are like: numbers, as lines of a report and as charts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from moses_io.text import stream_lines
+from rerank.analysis.depth import Depth, by_depth
+from rerank.analysis.frequency import Frequency, by_frequency, count_words, vocabulary
+from rerank.analysis.gains import Gains, find_gains, statistics
+from rerank.analysis.lengths import Bin, by_length
+from rerank.analysis.listed import Listed
+from rerank.analysis.margins import QUARTERS, Quarter, by_margin
+from rerank.analysis.ngrams import NgramChanges, ngram_changes
+from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
+from rerank.report.charts import features, scores
+from rerank.report.charts.gains import histogram
+from rerank.report.charts.ngrams import ngrams
+from rerank.tuning.ablation import Worth
+from rerank.tuning.gain import Gain
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What only references tell."""
+
+    gains: Gains
+    lengths: list[Bin]
+    margins: list[Quarter]
+    words: list[Frequency]
+    ngrams: NgramChanges
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Numbers of a list and of what was chosen from it before and after; `judged` is None without references."""
+
+    sentences: int
+    depths: list[Depth]
+    judged: Judged | None
+
+
+def analyse(
+    listed: Listed,
+    source: Sequence[str],
+    references: Sequence[Sequence[str]],
+    systems: Mapping[str, Sequence[str]],
+    train_target: str,
+    filters: Filters,
+) -> Analysis:
+    """Analyse a list and the lines of two systems, that before and that after.
+
+    Args:
+        listed: the list.
+        source: n lines.
+        references: of each set of references n lines, filtered.
+        systems: of each system n lines, filtered, by its name.
+        train_target: a text, in which words are counted.
+        filters: what is done to that text before.
+    """
+    depths, sentences = by_depth(listed), len(listed.sentences)
+    if not references:
+        return Analysis(sentences, depths, None)
+    before, after = systems.values()
+    counted = statistics(references, systems)
+    wanted = vocabulary([*references, before, after])
+    counts = count_words((filters(line) for line in stream_lines(train_target)), wanted)
+    judged = Judged(
+        gains=find_gains(*counted.values()),
+        lengths=by_length(Metric("bleu"), source, references, systems),
+        margins=by_margin(listed, counted),
+        words=by_frequency(counts, references, systems),
+        ngrams=ngram_changes(references, before, after),
+    )
+    return Analysis(sentences, depths, judged)
+
+
+def lines(analysis: Analysis) -> list[str]:
+    """Return a table by depth of the list, and one by margins; nothing without references."""
+    if not analysis.judged:
+        return []
+    depths, margins = analysis.depths, analysis.judged.margins
+    table = [
+        f"BLEU by depth   {''.join(f'{each.candidates:>7}' for each in depths)}",
+        f"chosen          {''.join(f'{each.choice:7.2f}' for each in depths)}",
+        f"best            {''.join(f'{each.best:7.2f}' for each in depths)}",
+    ]
+    if margins:
+        head = "".join(f"{name:>12}" for name in QUARTERS[: len(margins)])
+        table += ["", f"BLEU by margin{head}  (of Moses' total, quarters)"]
+        for system in margins[0].scores:
+            table.append(f"{system:<14}{''.join(f'{each.scores[system]:12.2f}' for each in margins)}")
+    return table
+
+
+def charts(analysis: Analysis, worth: Worth | None, gain: Gain) -> list[str]:
+    """Return the figures of what there is enough of."""
+    judged, depths = analysis.judged, analysis.depths
+    figures = [features.worth(worth, gain.metric)] if worth else []
+    figures += [features.weights(gain.shares)] if gain.shares else []
+    if judged:
+        changed = judged.gains.rose + judged.gains.fell
+        figures += [histogram(judged.gains)] if changed else []
+        figures += [scores.lengths(judged.lengths)] if len(judged.lengths) > 1 else []
+        figures += [scores.margins(judged.margins)] if len(judged.margins) > 1 else []
+    figures += [scores.depth(depths, analysis.sentences)] if len(depths) > 1 else []
+    if judged:
+        figures += [scores.frequency(judged.words)] if len(judged.words) > 1 else []
+        figures += [ngrams(judged.ngrams)] if judged.ngrams.won or judged.ngrams.lost else []
+    return figures

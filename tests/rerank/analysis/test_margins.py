@@ -1,0 +1,59 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from rerank.analysis.gains import find_gains, statistics
+from rerank.analysis.listed import Listed
+from rerank.analysis.margins import by_margin
+from rerank.metrics.metric import Metric
+
+Read = Callable[..., Listed]
+
+
+def test_margins_are_over_the_next_other_text(read: Read) -> None:
+    texts = [
+        "0 ||| a ||| F= 1 ||| -1",
+        "0 ||| a ||| F= 1 ||| -2",
+        "0 ||| b ||| F= 1 ||| -2.5",
+        "0 ||| c ||| F= 3 ||| -4",
+    ]
+    texts += ["1 ||| a ||| F= 0 ||| -7", "3 ||| a ||| F= 0 ||| -1.25", "3 ||| b ||| F= 2 ||| -1"]
+    assert read("".join(f"{text}\n" for text in texts), []).margins.tolist() == [1.5, np.inf, 0.25]
+
+
+def test_quarters_hold_every_sentence_of_the_list_once(read: Read) -> None:
+    rng = np.random.default_rng(1)
+    margins = rng.integers(0, 9, 50) / 4
+    margins[7] = np.inf
+    blocks = [f"{number} ||| a ||| F= 0 ||| {m}\n{number} ||| b ||| F= 0 ||| 0\n" for number, m in enumerate(margins)]
+    blocks[7] = "7 ||| a ||| F= 0 ||| 3\n"
+    references = [["a b c d e f"] * 51]
+    systems = {name: [" ".join(rng.choice(list("abcdefg"), 6)) for _ in range(51)] for name in ("before", "after")}
+    counted = statistics(references, systems)
+    quarters = by_margin(read("".join(blocks), references), counted)
+    assert [each.sentences for each in quarters] == [13, 13, 12, 12]
+    order = np.argsort(margins, kind="stable")
+    bounds = [(margins[part[0]], margins[part[-1]]) for part in np.array_split(order, 4)]
+    bounds[-1] = (bounds[-1][0], None)
+    assert [(each.lower, each.upper) for each in quarters] == bounds
+    for name, rows in counted.items():
+        for each, part in zip(quarters, np.array_split(order, 4), strict=True):
+            assert each.scores[name] == pytest.approx(100 * float(Metric("bleu").formula.score(rows[part].sum(axis=0))))
+
+
+@pytest.mark.parametrize("line", ["0 ||| a ||| F= 0\n", "0 ||| a ||| F= 0 ||| \n"])
+def test_a_list_without_totals_has_no_margins(read: Read, line: str) -> None:
+    assert by_margin(read(line, [["a"]]), statistics([["a"]], {"before": ["a"], "after": ["a"]})) == []
+
+
+def test_gains_by_hand() -> None:
+    """Smoothed BLEU of `a x` against `a b` is (2/3 · 1/2 · 1 · 1)^(1/4) = 0.76, of `x x` (1/3 · 1/2)^(1/4) = 0.64."""
+    before, after = statistics(
+        [["a b"] * 5], {"before": ["a x", "a b", "x x", "a b", "b b"], "after": ["a b", "a x", "a x", "a b", "b b"]}
+    ).values()
+    found = find_gains(before, after)
+    assert (found.rose, found.fell, found.stayed) == (2, 1, 2)
+    counts = {lower: count for lower, count in zip(found.lower, found.counts, strict=True) if count}
+    assert counts == {-30: 1, 10: 1, 20: 1}
+    assert (found.lower[0], found.lower[-1], len(found.lower)) == (-100, 90, 20)

@@ -1,0 +1,130 @@
+"""Charts are XML, show what they are given, and hold no text that is not escaped."""
+
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import pytest
+
+from rerank.analysis.depth import Depth
+from rerank.analysis.frequency import Frequency
+from rerank.analysis.gains import Gains
+from rerank.analysis.lengths import Bin
+from rerank.analysis.margins import Quarter
+from rerank.analysis.ngrams import Matched, NgramChanges
+from rerank.report.charts import features, scores
+from rerank.report.charts.drawing import scale
+from rerank.report.charts.gains import histogram
+from rerank.report.charts.ngrams import ngrams
+from rerank.tuning.ablation import BASE, Reached, Worth
+from rerank.tuning.gain import Share
+
+BAD = "<a & b\x1b>"
+SHOWN = "<a & b\\x1b>"
+BOTH = {"moses": 30.5, BAD: 31.25}
+
+
+def worth(metric: str = BAD) -> str:
+    names = {BASE: 40.0, f"and {BAD}": 41.5, "and Len": 39.0, "and all": 42.0}
+    column = {name: Reached(score, None) for name, score in names.items()}
+    return features.worth(Worth("", {"dev": column, BAD: column}), metric)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "lengths": lambda: scores.lengths([Bin(1, 1, 20, BOTH), Bin(2, 9, 25, BOTH)]),
+    "margins": lambda: scores.margins([Quarter(0.5, 1, 5, BOTH), Quarter(1, None, 6, BOTH)]),
+    "frequency": lambda: scores.frequency([Frequency(0, 0, 3, BOTH), Frequency(1000, None, 9, BOTH)]),
+    "worth": worth,
+    "weights": lambda: features.weights([Share(BAD, 0.75, (0.5, 1.0)), Share("LM0", -0.25, (-0.5, 0.0))]),
+    "ngrams": lambda: ngrams(NgramChanges(9, (Matched(BAD, 1, 3, 264),), (Matched("x", 2, 1, 7),))),
+}
+OTHERS: dict[str, Callable[[], str]] = {
+    "depth": lambda: scores.depth([Depth(1, 30.0, 30.0, 0.5), Depth(3, 31.0, 40.0, 0.0)], 12),
+    "deeper": lambda: scores.depth([Depth(1, None, None, 0.5), Depth(3, None, None, 0.0)], 12),
+    "gains": lambda: histogram(Gains(tuple(range(-100, 100, 10)), (1, *[0] * 18, 4), rose=4, fell=1, stayed=2)),
+}
+
+
+def texts(figure: str) -> list[str]:
+    return [each.text or "" for each in ElementTree.fromstring(figure).iter("text")]
+
+
+@pytest.mark.parametrize("name", [*FIGURES, *OTHERS])
+def test_figures_have_a_title_and_a_caption_of_one_sentence(name: str) -> None:
+    root = ElementTree.fromstring((FIGURES | OTHERS)[name]())
+    svg, caption = root
+    assert (root.tag, svg.tag, caption.tag) == ("figure", "svg", "figcaption")
+    assert svg[0].tag == "title" and svg[0].text
+    assert (svg.get("viewBox") or "").startswith("0 0 400 ")
+    heading, sentence = caption[0].text or "", caption[0].tail or ""
+    assert heading == f"{svg[0].text}." and sentence.endswith(".")
+    assert not re.search(r"\. [A-Z]", sentence.strip())
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_comes_from_files_is_escaped(name: str) -> None:
+    figure = FIGURES[name]()
+    assert "<a &" not in figure and "\x1b" not in figure
+    assert SHOWN in "".join(ElementTree.fromstring(figure).itertext())
+
+
+@pytest.mark.parametrize("name", [*FIGURES, *OTHERS])
+def test_nothing_is_drawn_beside_the_picture(name: str) -> None:
+    svg = ElementTree.fromstring((FIGURES | OTHERS)[name]())[0]
+    height = float((svg.get("viewBox") or "").split()[-1])
+    for each in svg.iter():
+        for key, most in (("x", 400.0), ("cx", 400.0), ("y", height), ("cy", height)):
+            assert 0 <= float(each.get(key, "0")) <= most
+        assert float(each.get("x", "0")) + float(each.get("width", "0")) <= 400
+        assert float(each.get("y", "0")) + float(each.get("height", "0")) <= height
+
+
+def test_numbers_stand_in_the_figures() -> None:
+    assert {"1", "20", "2-9", "25", "moses"} <= set(texts(FIGURES["lengths"]()))
+    assert {"least sure", "5", "less sure", "6"} <= set(texts(FIGURES["margins"]()))
+    assert {"0", "3", "1000+", "9"} <= set(texts(FIGURES["frequency"]()))
+    assert {"40.00", "41.50", "39.00", "42.00", "dev, out of fold"} <= set(texts(worth("BLEU")))
+    assert {"+75.0", "-25.0", "LM0"} <= set(texts(FIGURES["weights"]()))
+    assert "% of sentences" in texts(OTHERS["deeper"]()) and "BLEU" not in texts(OTHERS["deeper"]())
+    assert "Of 7 sentences 4 rose, 1 fell, and 2, which are not drawn, stayed." in OTHERS["gains"]()
+
+
+def test_bars_begin_at_what_they_are_compared_with() -> None:
+    """Those to the right are better than Moses' features, 2 points as long again as 1."""
+    bars = {}
+    for bar in ElementTree.fromstring(worth("BLEU")).iter("rect"):
+        if hint := bar.findtext("title"):
+            start, width = float(bar.get("x", "")), float(bar.get("width", ""))
+            bars[hint.partition(",")[0]] = (start, start + width)
+    zero = bars["and all"][0]
+    assert bars["and Len"][1] == pytest.approx(zero, abs=0.1) == bars[f"and {SHOWN}"][0]
+    assert bars["and all"][1] - zero == pytest.approx(2 * (zero - bars["and Len"][0]), abs=0.2)
+
+
+def test_examples_are_links() -> None:
+    links = ElementTree.fromstring(FIGURES["ngrams"]()).iter("a")
+    assert [(each.get("href"), each.findtext("text")) for each in links] == [("#s264", "264"), ("#s7", "7")]
+
+
+def test_of_many_rows_the_largest_are_drawn_in_their_order() -> None:
+    shares = [Share(f"F{number}", value / 100, ()) for number, value in enumerate([5, -40, *[1] * 40, 30])]
+    found = [text for text in texts(features.weights(shares)) if text.startswith("F")]
+    assert len(found) == features.MOST and found[:2] == ["F0", "F1"] and found[-1] == "F42"
+    column = {name: Reached(score, None) for name, score in zip([BASE, *"abc"], (1.0, 2, 3, 4), strict=True)}
+    column |= {f"and {number}": Reached(1.0, None) for number in range(40)} | {"and all": Reached(9.0, None)}
+    figure = features.worth(Worth("", {"dev": column}), "BLEU")
+    assert {BASE, "a", "b", "c", "and all"} <= set(texts(figure)) and "the 24 of 44 that differ most" in figure
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "step"),
+    [
+        ([0, 100], 0, 100, 20), ([31.2, 33.9], 31, 34, 0.5), ([5, 5], 5, 5.2, 0.2), ([-3, 2], -3, 2, 1),
+        ([0, 0], 0, 0.2, 0.2), ([82.84, 95.2], 80, 100, 5), ([99.97, 100], 99.8, 100, 0.2),
+    ],
+)  # fmt: skip
+def test_scales_are_round_and_hold_all_values(values: list[float], low: float, high: float, step: float) -> None:
+    own = scale(values, 100, 0)
+    assert (own.low, own.high, own.step) == pytest.approx((low, high, step))
+    assert (own(own.low), own(own.high)) == (100, 0)
+    assert own.ticks == pytest.approx([low + step * number for number in range(round((high - low) / step) + 1)])
