@@ -18,7 +18,9 @@ from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
 from rerank.report.evaluation import evaluate_files
 from rerank.report.origins import lines as origin_lines
-from rerank.report.page import page
+from rerank.report.page.document import page
+from rerank.report.page.overview import Overview
+from rerank.report.page.sentences import AFTER, BEFORE, Explored
 from rerank.report.picture import picture
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.tuned import lines as tuned_lines
@@ -59,39 +61,50 @@ class RerankingFiles(NamedTuple):
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
-    """Write the report as text, as a page of HTML and, without the sentences, as JSON.
+    """Write the report as text, as a page of HTML to explore and, without the sentences, as JSON.
 
     The first lines of the text, up to an empty one, say all in short. Without references there are no scores: the
     report says what changed.
     """
-    systems = {"moses": files.before, "reranked": files.after}
-    evaluation = evaluate_files(systems, files.references, files.nbest, filters)
-    source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
-    references = [[filters(line) for line in lines] for lines in read_references(files.references)]
-    weights, confidence = read_weights(files.weights), read_confidence(files.confidence)
-    measured = measure(confidence, files.scored, weights, references, filters)
-    outcome = measured.outcome
+    evaluation = evaluate_files({BEFORE: files.before, AFTER: files.after}, files.references, files.nbest, filters)
+    confidence, explored = read_confidence(files.confidence), _explored(files, filters)
+    changes, outcome = explored.changes, explored.measured.outcome
     fits = {files.name: outcome.fit()} if outcome else {}
-    drawn = picture(outcome, confidence.dev, measured.metric, files.name) if outcome else ""
-    changes = find_changes(files.scored, weights, source, references, before, after, filters, measured)
+    metric = explored.measured.metric
+    charts = [f"<figure>{picture(outcome, confidence.dev, metric, files.name)}</figure>"] if outcome else []
     worth = worth_lines(read_worth(files.ablation)) if files.ablation else []
     estimated = estimate_lines(confidence, fits)
     gain = read_gain(files.gain)
     tuned = [*tuned_lines(gain), *kept_start(files.weights)]
     beside = [*tuned, "", *worth, *([""] if worth else []), *estimated]
-    text = [
-        *table(evaluation),
-        summary(changes, len(source)),
-        *origin_lines(files.scored, after),
-        "",
-        *beside,
-        *side_by_side(changes),
-    ]
-    html = page(evaluation, changes, len(source), [*tuned, "", *worth, "", *estimated], drawn)
-    counts = {"sentences": len(source), "changed": len(changes), "confidence": as_json(confidence, fits)}
+    changed = summary(changes, len(explored.source))
+    chosen = origin_lines(files.scored, explored.after)
+    text = [*table(evaluation), changed, *chosen, "", *beside, *side_by_side(changes)]
+    html = page(Overview(evaluation, changed, beside, charts), explored)
+    counts = {"sentences": len(explored.source), "changed": len(changes), "confidence": as_json(confidence, fits)}
     counts |= {"tuning": asdict(gain)}
     plain = json.dumps(evaluation.as_json() | counts, indent=2)
-    for path, content in zip(outputs, ("\n".join(map(printable, text)), html, plain), strict=True):
+    for path, lines in zip(outputs, (map(printable, text), html, [plain]), strict=True):
         with open_output(path) as stream:
-            stream.write(encode(content + "\n"))
-    note(f"every changed sentence, and why: {outputs[1]}")
+            stream.writelines(encode(f"{line}\n") for line in lines)
+    note(f"every sentence, and why it changed: {outputs[1]}")
+
+
+def _explored(files: RerankingFiles, filters: Filters) -> Explored:
+    """Read the texts of a set, and find what changed and what is expected of it."""
+    source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
+    references = [[filters(line) for line in lines] for lines in read_references(files.references)]
+    weights = read_weights(files.weights)
+    measured = measure(read_confidence(files.confidence), files.scored, weights, references, filters)
+    return Explored(
+        nbest=files.scored,
+        weights=weights,
+        source=source,
+        references=references,
+        before=before,
+        after=after,
+        filters=filters,
+        measured=measured,
+        changes=find_changes(files.scored, weights, source, references, before, after, filters, measured),
+        attention={},
+    )
