@@ -14,6 +14,7 @@ function step(by) {
 }
 
 function toSearch() {
+  closeSentence();
   location.hash = "sentences";
   find("search").focus();
 }
