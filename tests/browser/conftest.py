@@ -4,6 +4,7 @@ import gzip
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from rerank.confidence.measured import Measured
 from rerank.metrics.filters import Filters
 from rerank.report.attention import Attention
 from rerank.report.changes import find_changes
-from rerank.report.evaluation import evaluate, look_up
+from rerank.report.evaluation import Evaluation, evaluate, look_up
 from rerank.report.page.document import page
 from rerank.report.page.overview import Overview
 from rerank.report.page.sentences import AFTER, BEFORE, Explored
@@ -94,7 +95,9 @@ def made_up(seed: int, source: str, target: str) -> Any:
 def write_page(explored: Explored, path: Path) -> Path:
     systems = {BEFORE: explored.before, AFTER: explored.after}
     facts = look_up(explored.nbest, explored.references, systems, explored.filters)
-    evaluation = evaluate(systems, explored.references, facts=facts)
+    evaluation = Evaluation({}, {}, facts=facts)
+    if explored.references:
+        evaluation = evaluate(systems, explored.references, facts=facts)
     overview = Overview(evaluation, summary(explored.changes, len(explored.source)), ["worth " * 40], [FIGURE] * 3)
     path.write_text("\n".join(page(overview, explored)), encoding="utf-8")
     return path
@@ -103,6 +106,15 @@ def write_page(explored: Explored, path: Path) -> Path:
 @pytest.fixture(scope="session")
 def report(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_page(explored, tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="session")
+def unjudged(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without references."""
+    changes = [replace(change, gain=None, reference=None) for change in explored.changes]
+    return write_page(
+        replace(explored, references=[], changes=changes), tmp_path_factory.mktemp("unjudged") / "report.html"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -129,15 +141,17 @@ def browse(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
     """Open the page, of some width and in light or dark, and wait until it is ready; nothing may be on the console."""
     from selenium.webdriver.support.ui import WebDriverWait
 
-    def open_page(fragment: str = "", width: int = 1200, scheme: str = "light") -> Any:
+    def open_page(
+        fragment: str = "", width: int = 1200, scheme: str = "light", path: Path = report, ready: bool = True
+    ) -> Any:
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         chromium.get("about:blank")
-        chromium.get(f"file://{report}{fragment}")
-        ready = "return performance.getEntriesByName('ready').length > 0"
-        WebDriverWait(chromium, 10, 0.02).until(lambda driver: driver.execute_script(ready))
+        chromium.get(f"file://{path}{fragment}")
+        marked = "return performance.getEntriesByName('ready').length > 0"
+        WebDriverWait(chromium, 10, 0.02).until(lambda driver: not ready or driver.execute_script(marked))
         return chromium
 
     chromium.get_log("browser")

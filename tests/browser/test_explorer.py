@@ -146,6 +146,8 @@ def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Expl
             assert rows[0][0].get_attribute("aria-label") == rows[0][0].get_attribute("title")
     source = explored.source[sentence].split(" ")
     assert texts(browser, ".map:first-child thead th") == source
+    browser.find_element(BY, ".map:last-child tbody td").click()
+    assert texts(browser, ".map:last-child output")[0].endswith(f" {source[0]}: linked, same phrase")
     linked = browser.find_element(BY, ".map:last-child tbody tr:first-child td").get_attribute("title")
     assert linked.endswith(": linked, same phrase")
     assert texts(browser, ".phrases li")[0].startswith(f"{source[0]} → ")
@@ -161,6 +163,18 @@ def test_nothing_of_the_list_is_read_as_html(browse: Browse) -> None:
         "return performance.getEntriesByType('resource').filter((each) => !each.name.startsWith('data:')).length"
     )
     assert browser.execute_script(resources) == 0
+
+
+def test_without_references_the_clearest_decision_is_first(browse: Browse, explored: Explored, unjudged: Path) -> None:
+    browser = browse(path=unjudged)
+    assert texts(browser, ".list thead th") == ["Id", "What changed", "Source", "Expected BLEU", "Helped", "Clarity"]
+    changes = sorted(explored.changes, key=lambda change: (-change.clarity, change.sentence))
+    assert ids(browser)[: len(changes)] == [change.sentence for change in changes]
+    assert len(texts(browser, "#kinds label")) == 3
+    click(browser, ".list a")
+    opened(browser, changes[0].sentence)
+    assert texts(browser, "#reading dt") == ["source", "before", "after"]
+    assert "BLEU" not in "".join(texts(browser, ".candidates th")) and "best" not in texts(browser, ".tag")
 
 
 def test_other_writing(browse: Browse) -> None:
@@ -227,6 +241,15 @@ def luminance(colour: str) -> float:
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("name", ["index", "chunk-0"])
+def test_data_that_cannot_be_read_are_told(browse: Browse, report: Path, tmp_path: Path, name: str) -> None:
+    broken = tmp_path / "broken.html"
+    broken.write_text(re.sub(f'id="{name}">[^<]*', f'id="{name}">AAAA', report.read_text(encoding="utf-8")), "utf-8")
+    browser = browse("#s3", path=broken, ready=name != "index")
+    wait(browser, "document.querySelector('#failure').checkVisibility()")
+    assert texts(browser, "#failure")[0].startswith("The sentences cannot be shown: ")
 
 
 def test_on_paper_stand_the_changed_sentences(browse: Browse, explored: Explored) -> None:

@@ -10,6 +10,12 @@ async function unpack(id) {
   return new Response(stream).json();
 }
 
+// Say that data cannot be read: the browser is too old for it, or the file was cut.
+function tellFailure(error) {
+  find("failure").textContent = `The sentences cannot be shown: ${error}`;
+  find("failure").hidden = false;
+}
+
 const chunks = new Map();
 
 // Return what is known of the candidates of a sentence, null if it has none.

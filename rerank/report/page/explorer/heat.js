@@ -13,7 +13,7 @@ function grid(caption, source, target, cellOf) {
   table.addEventListener("pointerover", tell);
   table.addEventListener("click", tell);
   const box = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
-  return make("figure", { class: "map" }, make("figcaption", {}, caption), box, told);
+  return make("div", { class: "map" }, make("h4", {}, caption), box, told);
 }
 
 function gridCell(label, weight, kind) {

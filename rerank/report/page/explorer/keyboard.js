@@ -3,7 +3,7 @@
 // Open the sentence that the address names, or the list.
 function followAddress() {
   const id = Number(/^#s(\d+)$/.exec(location.hash)?.[1] ?? NaN);
-  if (id in list.sentences) showSentence(id);
+  if (id in list.sentences) showSentence(id).catch(tellFailure);
   else closeSentence();
 }
 

@@ -16,7 +16,4 @@ async function start() {
   performance.mark("ready");
 }
 
-start().catch((error) => {
-  find("failure").textContent = `The sentences cannot be shown: ${error}`;
-  find("failure").hidden = false;
-});
+start().catch(tellFailure);

@@ -1,7 +1,5 @@
 from collections.abc import Callable
 
-import pytest
-
 from rerank.report.page.candidates import CHUNK, chunks
 from rerank.report.page.sentences import Explored
 
