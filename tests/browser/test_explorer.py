@@ -68,6 +68,8 @@ def test_search_and_filters(browse: Browse, explored: Explored) -> None:
     for kind, kept in (("changed", changed), ("improved", improved), ("not changed", set(range(every)) - set(changed))):
         click(browser, f"[value='{kind}']")
         assert sorted(ids(browser)) == sorted(kept) and kept
+    press(browser, "/")
+    assert browser.switch_to.active_element.get_attribute("id") == "search"
 
 
 def test_the_list_sorts(browse: Browse, explored: Explored) -> None:

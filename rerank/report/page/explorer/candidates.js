@@ -13,7 +13,7 @@ function candidateTable(data) {
   const columns = CANDIDATE_COLUMNS.filter(({ key }) => key !== "bleu" || data.bleu.length);
   const candidates = data.text.map((words, place) => {
     const [rank, score, bleu] = [data.rank[place], data.score[place], data.bleu[place] ?? null];
-    return { place: place + 1, rank, score, bleu, words, tags: tags(data, place) };
+    return { place: place + 1, rank, score, bleu, words, tags: tags(data, place), lists: data.lists[place] };
   });
   const { means, off } = againstMean(data.parts);
   const largest = largestSum(off, candidates.length);
@@ -32,18 +32,17 @@ function candidateTable(data) {
   return table;
 }
 
-// Return what is to be known of a candidate: who chose it, whether it is the best one, and which lists have it.
+// Return what sets a candidate apart: who chose it, and whether it is the best one.
 function tags(data, place) {
   const systems = Object.entries(data.systems).filter(([, system]) => system.place === place);
   const names = systems.map(([system]) => (Object.keys(data.systems).length > 1 ? SYSTEMS[system] : "both chose it"));
   if (data.best === place) names.push("best");
-  if (data.lists[place]) names.push(`from ${data.lists[place]}`);
   return names;
 }
 
 // Return the row of a candidate and a second one with its numbers, which its bar opens.
 function candidateRow(candidate, width, data, means, off, largest) {
-  const { place, rank, bleu, score, words } = candidate;
+  const { place, rank, bleu, score, words, lists } = candidate;
   const bar = make("button", { type: "button", class: "parts", "aria-expanded": "false" });
   bar.setAttribute("aria-label", `features of candidate ${place}, ${signed(sumOff(off, place - 1), 3)} against the mean`);
   bar.append(stackedBar(data.features, off, place - 1, largest));
@@ -53,7 +52,8 @@ function candidateRow(candidate, width, data, means, off, largest) {
     bar.setAttribute("aria-expanded", String(!more.hidden));
     more.firstChild.replaceChildren(partsTable(data, means, place - 1));
   });
-  const chips = candidate.tags.map((tag) => make("small", { class: "tag" }, tag));
+  const origin = lists ? [`from ${lists}`] : [];
+  const chips = [...candidate.tags, ...origin].flatMap((tag) => [" ", make("small", { class: "tag" }, tag)]);
   const row = make("tr", { "data-place": place, class: candidate.tags.length ? "marked" : "" });
   row.append(make("td", {}, `${place}`), make("td", {}, `${rank}`));
   if (bleu !== null) row.append(make("td", {}, bleu.toFixed(1)));

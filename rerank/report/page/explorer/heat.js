@@ -49,11 +49,11 @@ function phraseList(phrases, source, target) {
 }
 
 // Return all grids of a system's choice; none where neither model nor list tells anything.
-function grids(sentence, system, known) {
+function grids(sentence, system, { attention, links, phrases }) {
   const source = split(sentence.source);
   const target = split(system === AFTER ? sentence.after : sentence.before);
-  const maps = known.attention.map((each) => heatMap(each, source, target));
-  if (known.links?.length || known.phrases?.length) maps.push(alignmentMap(known, source, target));
-  const lists = known.phrases?.length ? [phraseList(known.phrases, source, target)] : [];
+  const maps = attention.map((each) => heatMap(each, source, target));
+  if (links?.length || phrases?.length) maps.push(alignmentMap({ links, phrases }, source, target));
+  const lists = phrases?.length ? [phraseList(phrases, source, target)] : [];
   return maps.length ? [make("div", { class: "grids" }, ...maps), ...lists] : [];
 }

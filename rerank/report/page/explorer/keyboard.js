@@ -28,7 +28,7 @@ const WHILE_READING = {
 };
 
 function pressed(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("#search")) return;
   if (event.key.startsWith("Arrow") && event.target.matches(".scroll")) return;
   const action = event.key === "/" ? toSearch : reading.id !== null && WHILE_READING[event.key];
   if (!action) return;
