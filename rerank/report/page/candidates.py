@@ -89,7 +89,7 @@ def _systems(explored: Explored, sentence_list: SentenceList) -> dict[str, Any]:
     systems: dict[str, Any] = {}
     for name, line in lines.items():
         place = texts.index(line) if line in texts else None
-        aligned = {} if place is None else _aligned(sentence_list.hypotheses[place], source)
+        aligned = _aligned(None if place is None else sentence_list.hypotheses[place], source)
         attended = [_rows(each) for each in explored.attention.get((number, name), ())]
         systems[name] = {"place": place, "attention": attended, **aligned}
     return systems
@@ -101,10 +101,12 @@ def _rows(attention: Attention) -> Mapping[str, Any]:
     return {"model": printable(attention.model), "weights": rows}
 
 
-def _aligned(hypothesis: Hypothesis, source: int) -> Mapping[str, Any]:
+def _aligned(hypothesis: Hypothesis | None, source: int) -> Mapping[str, Any]:
     """Return Moses' links of words and its phrases, where the list has some that fit the sentence."""
+    if hypothesis is None:
+        return {"links": [], "phrases": []}
     try:
         links = word_alignment(hypothesis, source, len(tokens(hypothesis.text)))
     except Fault:
         links = None
-    return {"links": sorted(links) if links else [], "phrases": segmentation(hypothesis) or []}
+    return {"links": sorted(links or ()), "phrases": segmentation(hypothesis) or []}

@@ -53,7 +53,7 @@ function grids(sentence, system, { attention, links, phrases }) {
   const source = split(sentence.source);
   const target = split(system === AFTER ? sentence.after : sentence.before);
   const maps = attention.map((each) => heatMap(each, source, target));
-  if (links?.length || phrases?.length) maps.push(alignmentMap({ links, phrases }, source, target));
-  const lists = phrases?.length ? [phraseList(phrases, source, target)] : [];
+  if (links.length || phrases.length) maps.push(alignmentMap({ links, phrases }, source, target));
+  const lists = phrases.length ? [phraseList(phrases, source, target)] : [];
   return maps.length ? [make("div", { class: "grids" }, ...maps), ...lists] : [];
 }

@@ -34,8 +34,9 @@ def test_both_choices_have_their_place_attention_and_alignment(explore: Explore)
 def test_links_that_fit_no_sentence_are_not_shown(explore: Explore) -> None:
     beyond = "0 ||| a b x ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| -1 ||| 9-0\n"
     (chunk,) = chunks(explore([], beyond))
-    assert chunk[0]["systems"]["moses"]["links"] == []
-    assert chunk[0]["systems"]["reranked"] == {"place": None, "attention": chunk[0]["systems"]["reranked"]["attention"]}
+    moses, reranked = chunk[0]["systems"].values()
+    assert (moses["place"], moses["links"]) == (0, [])
+    assert (reranked["place"], reranked["links"], reranked["phrases"]) == (None, [], [])
 
 
 def test_without_references_nothing_is_best(explore: Explore) -> None:
