@@ -7,7 +7,7 @@ function grid(caption, source, target, cellOf) {
     const cells = source.map((_, i) => cellOf(j, i));
     return make("tr", {}, make("th", { scope: "row" }, text("span", word)), ...cells);
   });
-  const table = make("table", { class: "grid" }, make("thead", {}, head), make("tbody", {}, ...rows));
+  const table = make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, ...rows));
   const told = make("output", {}, "");
   const tell = (event) => (told.textContent = event.target.closest("td[title]")?.title ?? "");
   table.addEventListener("pointerover", tell);
