@@ -114,13 +114,13 @@ def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: 
     first = {hypothesis.text: hypothesis for hypothesis in reversed(sentence_list.hypotheses)}
     if before not in first or after not in first:
         return ()
-    old, new = _parts(first[before], weights), _parts(first[after], weights)
+    old, new = parts(first[before], weights), parts(first[after], weights)
     differences = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new}
     return tuple(sorted(differences.items(), key=lambda item: -item[1]))
 
 
-def _parts(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
+def parts(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
     """Weighted value of each feature; all sparse ones together under one name."""
-    parts = weighted(hypothesis, weights)
-    sparse = [parts.pop(name) for name in hypothesis.sparse]
-    return parts | ({"sparse": sum(sparse)} if sparse else {})
+    by_name = weighted(hypothesis, weights)
+    sparse = [by_name.pop(name) for name in hypothesis.sparse]
+    return by_name | ({"sparse": sum(sparse)} if sparse else {})

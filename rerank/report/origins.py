@@ -12,13 +12,13 @@ def lines(nbest: str, chosen: Sequence[str]) -> list[str]:
     """Return how many of the chosen candidates come from which lists, in a line; nothing for a list not merged.
 
     Args:
-        nbest: a list; it is merged if it has two indicators or more, features `FromNAME` that are 0 or 1.
+        nbest: a list; see `merged`.
         chosen: text of the choice of each sentence, by its id.
     """
     sentences = read_nbest(nbest)
     first = next(sentences)
-    names = _lists(first)
-    if len(names) < 2:
+    names = merged(first)
+    if not names:
         return []
     found = [_line(first, chosen), *(_line(each, chosen) for each in sentences)]
     return [f"chosen: {origins((line for line in found if line), names)}"]
@@ -26,17 +26,25 @@ def lines(nbest: str, chosen: Sequence[str]) -> list[str]:
 
 def origins(hypotheses: Iterable[Hypothesis], names: Sequence[str]) -> Origins:
     """Count candidates by the lists that have them, of those with these names."""
-    dense = [dict(hypothesis.dense) for hypothesis in hypotheses]
-    having = (tuple(name for name in names if values[f"{INDICATOR}{name}"] == (1.0,)) for values in dense)
-    return Origins(tuple(names), Counter(having))
+    return Origins(tuple(names), Counter(having(hypothesis, names) for hypothesis in hypotheses))
 
 
-def _lists(sentence_list: SentenceList) -> list[str]:
-    """Return the names of the lists that have an indicator."""
+def having(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the lists that have a candidate, of those with these names."""
+    values = dict(hypothesis.dense)
+    return tuple(name for name in names if values[f"{INDICATOR}{name}"] == (1.0,))
+
+
+def merged(sentence_list: SentenceList) -> list[str]:
+    """Return the names of the lists that a list was merged of; none unless it has two indicators or more.
+
+    Indicators are features `FromNAME` that are 0 or 1.
+    """
     dense = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
     labels = [name for name in dense[0] if all(values[name] in ((0.0,), (1.0,)) for values in dense)]
     names = [label.removeprefix(INDICATOR) for label in labels if label.startswith(INDICATOR)]
-    return [name for name in names if LIST_NAME.fullmatch(name)]
+    lists = [name for name in names if LIST_NAME.fullmatch(name)]
+    return lists if len(lists) > 1 else []
 
 
 def _line(sentence_list: SentenceList, chosen: Sequence[str]) -> Hypothesis | None:

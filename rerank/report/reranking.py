@@ -14,7 +14,7 @@ from rerank.analysis.listed import read_listed
 from rerank.confidence.file import read_confidence
 from rerank.confidence.measured import measure
 from rerank.metrics.filters import Filters
-from rerank.report.analysis import analyse, charts
+from rerank.report.analysis import Analysis, analyse, charts
 from rerank.report.analysis import lines as analysis_lines
 from rerank.report.changes import find_changes
 from rerank.report.charts.confidence import confidence as draw
@@ -22,7 +22,9 @@ from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
 from rerank.report.evaluation import evaluate_files
 from rerank.report.origins import lines as origin_lines
-from rerank.report.page import page
+from rerank.report.page.document import page
+from rerank.report.page.overview import Overview
+from rerank.report.page.sentences import AFTER, BEFORE, Explored
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.tuned import lines as tuned_lines
 from rerank.report.worth import lines as worth_lines
@@ -64,36 +66,58 @@ class RerankingFiles(NamedTuple):
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
-    """Write the report as text, as a page of HTML and, without the sentences, as JSON.
+    """Write the report as text, as a page of HTML to explore and, without the sentences, as JSON.
 
     The first lines of the text, up to an empty one, say all in short. Without references there are no scores: the
     report says what changed.
     """
-    systems = {"moses": files.before, "reranked": files.after}
-    evaluation = evaluate_files(systems, files.references, files.nbest, filters)
-    source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
-    references = [[filters(line) for line in lines] for lines in read_references(files.references)]
-    weights, confidence = read_weights(files.weights), read_confidence(files.confidence)
-    measured = measure(confidence, files.scored, weights, references, filters)
-    outcome = measured.outcome
+    evaluation = evaluate_files({BEFORE: files.before, AFTER: files.after}, files.references, files.nbest, filters)
+    confidence, explored = read_confidence(files.confidence), _explored(files, filters)
+    changes, outcome = explored.changes, explored.measured.outcome
     fits = {files.name: outcome.fit()} if outcome else {}
-    changes = find_changes(files.scored, weights, source, references, before, after, filters, measured)
     worth, gain = read_worth(files.ablation) if files.ablation else None, read_gain(files.gain)
-    listed = read_listed(files.scored, weights, references, filters)
-    lines = {name: [filters(line) for line in own] for name, own in zip(systems, (before, after), strict=True)}
-    analysis = analyse(listed, source, references, lines, files.train_target, filters)
+    analysis = _analysis(files, filters, explored)
     drawn = charts(analysis, worth, gain)
-    drawn += [draw(outcome, confidence.dev, measured.metric, files.name)] if outcome else []
+    drawn += [draw(outcome, confidence.dev, explored.measured.metric, files.name)] if outcome else []
     parts = [[*tuned_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
     parts += [analysis_lines(analysis), estimate_lines(confidence, fits)]
     beside = [line for part in parts if part for line in ("", *part)]
-    text = [*table(evaluation), summary(changes, len(source)), *origin_lines(files.scored, after), *beside]
-    html = page(evaluation, changes, len(source), beside[1:], drawn)
-    counts = {"sentences": len(source), "changed": len(changes), "confidence": as_json(confidence, fits)}
+    changed = summary(changes, len(explored.source))
+    chosen = origin_lines(files.scored, explored.after)
+    text = [*table(evaluation), changed, *chosen, *beside, *side_by_side(changes)]
+    html = page(Overview(evaluation, changed, beside[1:], drawn), explored)
+    counts = {"sentences": len(explored.source), "changed": len(changes), "confidence": as_json(confidence, fits)}
     counts |= {"tuning": asdict(gain), "analysis": asdict(analysis)}
     plain = json.dumps(evaluation.as_json() | counts, indent=2)
-    printed = "\n".join(map(printable, [*text, *side_by_side(changes)]))
-    for path, content in zip(outputs, (printed, html, plain), strict=True):
+    for path, lines in zip(outputs, (map(printable, text), html, [plain]), strict=True):
         with open_output(path) as stream:
-            stream.write(encode(content + "\n"))
-    note(f"every changed sentence, and why: {outputs[1]}")
+            stream.writelines(encode(f"{line}\n") for line in lines)
+    note(f"every sentence, and why it changed: {outputs[1]}")
+
+
+def _analysis(files: RerankingFiles, filters: Filters, explored: Explored) -> Analysis:
+    """Analyse the list and the choices of both systems."""
+    listed = read_listed(files.scored, explored.weights, explored.references, filters)
+    systems = {BEFORE: explored.before, AFTER: explored.after}
+    lines = {name: [filters(line) for line in own] for name, own in systems.items()}
+    return analyse(listed, explored.source, explored.references, lines, files.train_target, filters)
+
+
+def _explored(files: RerankingFiles, filters: Filters) -> Explored:
+    """Read the texts of a set, and find what changed and what is expected of it."""
+    source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
+    references = [[filters(line) for line in lines] for lines in read_references(files.references)]
+    weights = read_weights(files.weights)
+    measured = measure(read_confidence(files.confidence), files.scored, weights, references, filters)
+    return Explored(
+        nbest=files.scored,
+        weights=weights,
+        source=source,
+        references=references,
+        before=before,
+        after=after,
+        filters=filters,
+        measured=measured,
+        changes=find_changes(files.scored, weights, source, references, before, after, filters, measured),
+        attention={},
+    )

@@ -1,9 +1,11 @@
 """What a run tells without test sets, without references, and of several test sets, after one and the same tuning."""
 
+import base64
 import gzip
 import json
 import re
 import shutil
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -170,8 +172,11 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     figures = ["What each feature is worth", "How much weights count", "Choices that lie deeper in the list"]
     assert re.findall("<svg.*\n<title>(.*)</title>", html) == figures
     assert set(report["analysis"]) == {"sentences", "depths", "judged"} and report["analysis"]["judged"] is None
-    assert html.count("<section") == changed and "Clearest decision" in html
-    for text in (printed, html):
+    (index,) = re.findall('id="index">([^<]*)<', html)
+    columns = json.loads(zlib.decompress(base64.b64decode(index)))
+    assert len(columns["source"]) == 30 and sum(each is not None for each in columns["clarity"]) == changed
+    assert (columns["references"], columns["gain"]) == ([], [])
+    for text in (printed, html.partition("<main")[0]):
         assert not re.search("sentence BLEU|reference|best candidates|chrF|TER", text)
     assert f"\ntest:\n{first}\n" in (work / "reranker" / "README.md").read_text()
     assert sets(folder) == [["dev"]] * 3

@@ -5,8 +5,6 @@ import pytest
 from rerank.confidence.measured import Measured
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, find_changes
-from rerank.report.evaluation import evaluate, evaluate_files
-from rerank.report.page import page
 from rerank.report.terminal import side_by_side, summary
 from rerank.selection import Estimate
 
@@ -96,39 +94,3 @@ def test_without_references_the_clearest_decision_is_first(unscored: list[Change
         "  expected   chrf 41.2, helped with probability 0.75",
     ]
     assert len([line for line in side_by_side(unscored, 2) if line.startswith("sentence")]) == 2
-
-
-def test_page_without_references(unscored: list[Change], tmp_path: Path) -> None:
-    systems = {"moses": tmp_path / "moses", "reranked": tmp_path / "reranked"}
-    for path, lines in zip(systems.values(), (BEFORE, AFTER), strict=True):
-        path.write_text("\n".join(lines) + "\n")
-    paths = {name: str(path) for name, path in systems.items()}
-    evaluation = evaluate_files(paths, [], str(tmp_path / "list"), Filters(""))
-    text = page(evaluation, unscored, 4)
-    assert "<table></table>" in text and "<dt>reference</dt>" not in text and "BLEU" not in text
-    assert "reranked: 4 of 4 lines are in the list, 2 first in it, place 1.5 in the mean" in text
-    assert "3 of 4 sentences changed. Clearest decision" in text
-    assert text.count("<section") == 3
-
-
-def test_page(changes: list[Change]) -> None:
-    evaluation = evaluate({"moses": BEFORE, "reranked": AFTER}, [REFERENCE])
-    text = page(evaluation, changes, 4)
-    assert "<dd>a b <del>x</del></dd><dt>after</dt><dd>a b <ins>c</ins></dd>" in text
-    assert "<dd>d</dd><dt>after</dt><dd>d <ins>&lt;e&gt;</ins></dd>" in text
-    assert text.count("<section") == 3
-    assert 'class="against" style="width: 100%"' in text
-    assert '<section style="--expected: 4125; --helped: 7500"><h2>sentence 0, ' in text
-    assert "<dt>expected</dt><dd>chrf 41.2, helped with probability 0.75</dd>" in text
-    assert "lowest expected score first" in text
-    assert "lowest expected score first" not in page(evaluation, changes[:1], 4)
-
-
-def test_no_text_steers_what_reads_the_page() -> None:
-    texts = {name: f"{name} \x1b[2J\u202e\udcff<" for name in ("source", "reference", "before", "after")}
-    change = Change(0, **texts, gain=0.5, reasons=(("L\x9b", 1.0),))
-    lines = ["a", "b"]
-    text = page(evaluate({"sys\x1btem": lines}, [lines]), [change], 2, ["worth\x07"])
-    assert text.replace("\n", "").isprintable()
-    for shown in (r"<dd>source \x1b[2J\u202e\udcff&lt;</dd>", r"L\x9b", r"<td>sys\x1btem</td>", r"worth\x07"):
-        assert shown in text

@@ -1,0 +1,59 @@
+// Grids of source and target words: what models attended to, and Moses' own alignment and phrases.
+
+// Return a grid, source words along the top and target words down the side; `cellOf(j, i)` fills a cell.
+function grid(caption, source, target, cellOf) {
+  const head = make("tr", {}, make("td"), ...source.map((word) => make("th", { scope: "col" }, text("span", word))));
+  const rows = target.map((word, j) => {
+    const cells = source.map((_, i) => cellOf(j, i));
+    return make("tr", {}, make("th", { scope: "row" }, text("span", word)), ...cells);
+  });
+  const table = make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, ...rows));
+  const told = make("output", {}, "");
+  const tell = (event) => (told.textContent = event.target.closest("td[title]")?.title ?? "");
+  table.addEventListener("pointerover", tell);
+  table.addEventListener("click", tell);
+  const box = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
+  return make("div", { class: "map" }, make("h4", {}, caption), box, told);
+}
+
+function gridCell(label, weight, kind) {
+  const cell = make("td", { title: label, "aria-label": label, class: kind });
+  cell.style.setProperty("--weight", weight);
+  return cell;
+}
+
+function heatMap({ model, weights }, source, target) {
+  return grid(`${model}: attention`, source, target, (j, i) =>
+    gridCell(`${target[j]} on ${source[i]}: ${weights[j][i]}`, weights[j][i], "weight"),
+  );
+}
+
+function alignmentMap({ links, phrases }, source, target) {
+  const linked = new Set(links.map(([i, j]) => `${i} ${j}`));
+  const inPhrase = (j, i) =>
+    phrases.some(([first, last, start, end]) => first <= i && i <= last && start <= j && j <= end);
+  return grid("Moses: links of words, and phrases", source, target, (j, i) => {
+    const kinds = [linked.has(`${i} ${j}`) && "linked", inPhrase(j, i) && "same phrase"].filter((kind) => kind);
+    const label = `${target[j]} – ${source[i]}: ${kinds.join(", ") || "not linked"}`;
+    return gridCell(label, Number(linked.has(`${i} ${j}`)), inPhrase(j, i) ? "phrase" : "");
+  });
+}
+
+// Return the phrases in the order of the target, as pairs.
+function phraseList(phrases, source, target) {
+  const pairs = phrases.map(([first, last, start, end]) => {
+    const [from, to] = [source.slice(first, last + 1), target.slice(start, end + 1)];
+    return make("li", {}, text("span", from.join(" ")), " → ", text("span", to.join(" ")));
+  });
+  return make("ol", { class: "phrases", "aria-label": "Moses’ phrases" }, ...pairs);
+}
+
+// Return all grids of a system's choice; none where neither model nor list tells anything.
+function grids(sentence, system, { attention, links, phrases }) {
+  const source = split(sentence.source);
+  const target = split(system === AFTER ? sentence.after : sentence.before);
+  const maps = attention.map((each) => heatMap(each, source, target));
+  if (links.length || phrases.length) maps.push(alignmentMap({ links, phrases }, source, target));
+  const lists = phrases.length ? [phraseList(phrases, source, target)] : [];
+  return maps.length ? [make("div", { class: "grids" }, ...maps), ...lists] : [];
+}

@@ -1,0 +1,37 @@
+// Keys and the address: `#s264` opens a sentence, and what is open stands in the address.
+
+// Open the sentence that the address names, or the list.
+function followAddress() {
+  const id = Number(/^#s(\d+)$/.exec(location.hash)?.[1] ?? NaN);
+  if (id in list.sentences) showSentence(id).catch(tellFailure);
+  else closeSentence();
+}
+
+// Go to a neighbour in place of this sentence, so that "back" leads to where the reading began.
+function step(by) {
+  const sentence = neighbour(by);
+  if (sentence) location.replace(`#s${sentence.id}`);
+}
+
+function toSearch() {
+  closeSentence();
+  location.hash = "sentences";
+  find("search").focus();
+}
+
+const WHILE_READING = {
+  ArrowLeft: () => step(-1),
+  k: () => step(-1),
+  ArrowRight: () => step(1),
+  j: () => step(1),
+  Escape: () => (location.hash = "sentences"),
+};
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("#search")) return;
+  if (event.key.startsWith("Arrow") && event.target.matches(".scroll")) return;
+  const action = event.key === "/" ? toSearch : reading.id !== null && WHILE_READING[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}

@@ -1,0 +1,97 @@
+// One sentence: its texts, why its choice changed, what models attended to, and all candidates.
+
+const reading = { id: null, system: AFTER };
+
+// Show a sentence; what its chunk has follows as soon as that is unpacked.
+async function showSentence(id) {
+  const sentence = list.sentences[id];
+  const first = reading.id === null;
+  reading.id = id;
+  showPosition();
+  const heading = make("h2", { tabindex: "-1" }, `Sentence ${id}`);
+  find("reading").replaceChildren(heading, make("p", { class: "judged" }, judgement(sentence)), sentenceTexts(sentence));
+  document.body.classList.add("reading");
+  find("sentence").hidden = false;
+  scrollTo(0, 0);
+  if (first) heading.focus({ preventScroll: true });
+  const data = await readCandidates(sentence);
+  if (reading.id === id) find("reading").append(...details(sentence, data));
+}
+
+function closeSentence() {
+  const id = reading.id;
+  reading.id = null;
+  document.body.classList.remove("reading");
+  find("sentence").hidden = true;
+  find("reading").replaceChildren();
+  if (id !== null) focusRow(id);
+}
+
+// Return the sentence so many rows further among those shown; from one that is not among them the first or the last.
+function neighbour(step) {
+  const place = list.shown.findIndex((each) => each.id === reading.id);
+  return place < 0 ? list.shown.at(Math.min(0, step)) : list.shown[place + step];
+}
+
+function showPosition() {
+  const place = list.shown.findIndex((each) => each.id === reading.id);
+  find("previous").disabled = !neighbour(-1);
+  find("next").disabled = !neighbour(1);
+  find("position").textContent = place < 0 ? "" : `${place + 1} of ${list.shown.length}`;
+}
+
+// Return what is known of the change in words.
+function judgement({ gain, expected, helped, clarity, ...sentence }) {
+  const parts = [isChanged(sentence) ? "changed" : "not changed"];
+  if (gain !== null) parts.push(`sentence BLEU ${signed(gain, 1)}`);
+  if (clarity !== null) parts.push(`model score ${signed(clarity, 3)}`);
+  if (expected !== null) parts.push(`expected ${list.metric} ${expected.toFixed(1)}`);
+  if (helped !== null) parts.push(`helped with probability ${helped.toFixed(2)}`);
+  return parts.join(", ");
+}
+
+// Return the lines to be read side by side, words marked that only one of both choices has.
+function sentenceTexts({ source, references, before, after }) {
+  const runs = differences(before, after);
+  const many = references.length > 1;
+  const lines = [
+    ["source", [source]],
+    ...references.map((line, place) => [many ? `reference ${place + 1}` : "reference", [line]]),
+    ["before", marked(runs, ["same", "old"])],
+    ["after", marked(runs, ["same", "new"])],
+  ];
+  return make("dl", {}, ...lines.flatMap(([name, line]) => [make("dt", {}, name), text("dd", ...line)]));
+}
+
+function details(sentence, data) {
+  if (data === null) return [make("p", {}, "The list has no candidates of this sentence.")];
+  const count = data.text.length;
+  return [
+    ...(data.reasons.length ? [make("h3", {}, "Why it changed"), whyNote(), reasonBars(data.reasons)] : []),
+    ...attended(sentence, data.systems),
+    make("h3", {}, count === 1 ? "1 candidate" : `${count} candidates`),
+    make("p", {}, "Bars: weighted parts of the features against the mean of all candidates of this sentence, those below it to the left. A click on a bar shows its numbers."),
+    legend(data.features),
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Candidates" }, candidateTable(data)),
+  ];
+}
+
+const whyNote = () =>
+  make("p", {}, "Weighted parts of the model score, our choice minus Moses’: green speaks for the change, red against it.");
+
+// Return the grids of one choice, with a switch where there are two; nothing where there is no grid.
+function attended(sentence, systems) {
+  const names = Object.keys(systems).filter((name) => grids(sentence, name, systems[name]).length);
+  if (!names.length) return [];
+  const box = make("div");
+  const show = (system) => {
+    reading.system = system;
+    box.replaceChildren(...grids(sentence, system, systems[system]));
+    for (const each of choice.children) each.setAttribute("aria-pressed", String(each.value === system));
+  };
+  const buttons = names.map((value) => make("button", { type: "button", value }, SYSTEMS[value]));
+  const choice = make("p", { class: "switch" }, ...(names.length > 1 ? buttons : []));
+  choice.addEventListener("click", (event) => event.target.value && show(event.target.value));
+  show(names.includes(reading.system) ? reading.system : names[0]);
+  return [make("h3", {}, "Attention and alignment"), choice, box];
+}

@@ -1,0 +1,19 @@
+// The page at work.
+
+async function start() {
+  const index = await unpack("index");
+  list.metric = index.metric;
+  startList(index);
+  find("sentences").hidden = false;
+  find("save").addEventListener("click", saveShown);
+  find("previous").addEventListener("click", () => step(-1));
+  find("next").addEventListener("click", () => step(1));
+  addEventListener("hashchange", followAddress);
+  addEventListener("keydown", pressed);
+  addEventListener("beforeprint", printChanged);
+  addEventListener("afterprint", forgetPrinted);
+  followAddress();
+  performance.mark("ready");
+}
+
+start().catch(tellFailure);

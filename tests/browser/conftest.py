@@ -1,0 +1,159 @@
+"""A page of sentences of the sample, and headless Chromium to look at it."""
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from moses_io.nbest import read_nbest
+from moses_io.text import read_lines, tokens
+from moses_io.weights import read_weights
+from rerank.confidence.measured import Measured
+from rerank.metrics.filters import Filters
+from rerank.report.attention import Attention
+from rerank.report.changes import find_changes
+from rerank.report.evaluation import Evaluation, evaluate, look_up
+from rerank.report.page.document import page
+from rerank.report.page.overview import Overview
+from rerank.report.page.sentences import AFTER, BEFORE, Explored
+from rerank.report.terminal import summary
+from rerank.selection import Estimate, Holes, LinearModel, Ranking, rankings
+
+SENTENCES = 30
+"""Of the sample; `ODD` ones follow, and one without candidates."""
+
+ODD = {
+    "das <b>Haus</b>": ["the <script>alert(1)</script> house", "the <b>house</b>"],
+    "שלום עולם": ["مرحبا يا عالم", "שלום לכולם"],
+    "東京 に 行く": ["I go to 東京", "going \x1b[2J東京"],
+}
+
+FIGURE = (
+    '<figure><svg viewBox="0 0 900 300" role="img"><title>chart</title></svg><figcaption>a chart</figcaption></figure>'
+)
+
+
+@pytest.fixture(scope="session")
+def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored:
+    """The best candidates by Moses' weights and by others, with estimates and attention that are made up."""
+    nbest = tmp_path_factory.mktemp("explored") / "list"
+    with gzip.open(sample / "test.nbest.gz", "rb") as stream:
+        lines = list(takewhile(lambda line: int(line.split(b" ")[0]) < SENTENCES, stream))
+    features = lines[0].split(b"|||")[2]
+    lines += [
+        f"{number} ||| {text} |||".encode() + features + f"||| {-place} ||| 0=0 1=1 ||| 0-0 1-1\n".encode()
+        for number, texts in enumerate(ODD.values(), start=SENTENCES)
+        for place, text in enumerate(texts)
+    ]
+    nbest.write_bytes(b"".join(lines))
+    source, reference = ([*read_lines(str(sample / f"test.{side}"))[:SENTENCES]] for side in ("de", "en"))
+    source += [*ODD, "no candidates"]
+    weights = read_weights(str(sample / "moses.ini"))
+    weights["TranslationModel0"] = (0.5, 0.1, 0.1, 0.0)
+    ranked = list(rankings(read_nbest(str(nbest)), LinearModel(weights, "w"), Holes(len(source), blank=True)))
+    rows = [each for each in ranked if isinstance(each, Ranking)]
+    before = [each.candidates.hypotheses[each.candidates.decoded].text for each in rows] + [""]
+    after = [each.best.text for each in rows] + [""]
+    after[SENTENCES], after[SENTENCES + 1] = ODD["das <b>Haus</b>"][1], ODD["שלום עולם"][1]
+    references = [[*reference, "the house", "x", "y", "z"]]
+    differ = [old != new for old, new in zip(before, after, strict=True)]
+    estimates = {number: Estimate(50 + number, 0.5 if differ[number] else None) for number in range(20)}
+    measured = Measured("BLEU", estimates)
+    changes = find_changes(str(nbest), weights, source, references, before, after, Filters(""), measured)
+    attention = {
+        (number, system): [Attention(model, made_up(number, source[number], lines[number])) for model in "ab"]
+        for system, lines in ((BEFORE, before), (AFTER, after))
+        for number in range(0, len(source), 2)
+    }
+    return Explored(
+        nbest=str(nbest),
+        weights=weights,
+        source=source,
+        references=references,
+        before=before,
+        after=after,
+        filters=Filters(""),
+        measured=measured,
+        changes=changes,
+        attention=attention,
+    )
+
+
+def made_up(seed: int, source: str, target: str) -> Any:
+    """(J, I) rows that sum to 1."""
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(len(tokens(source))), len(tokens(target))).astype(np.float32)
+
+
+def write_page(explored: Explored, path: Path) -> Path:
+    systems = {BEFORE: explored.before, AFTER: explored.after}
+    facts = look_up(explored.nbest, explored.references, systems, explored.filters)
+    evaluation = Evaluation({}, {}, facts=facts)
+    if explored.references:
+        evaluation = evaluate(systems, explored.references, facts=facts)
+    overview = Overview(evaluation, summary(explored.changes, len(explored.source)), ["worth " * 40], [FIGURE] * 3)
+    path.write_text("\n".join(page(overview, explored)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def report(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_page(explored, tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="session")
+def unjudged(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without references."""
+    changes = [replace(change, gain=None, reference=None) for change in explored.changes]
+    return write_page(
+        replace(explored, references=[], changes=changes), tmp_path_factory.mktemp("unjudged") / "report.html"
+    )
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+    if missing := [name for name, place in programs.items() if place is None]:
+        pytest.skip(f"{' and '.join(missing)} cannot be found; apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs["chromium"]
+    quiet = ("disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-component-update")
+    root = ("no-sandbox",) if os.geteuid() == 0 else ()
+    for argument in ("headless=new", "disable-sync", *quiet, *root):
+        options.add_argument(f"--{argument}")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(programs["chromedriver"]))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browse(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
+    """Open the page, of some width and in light or dark, and wait until it is ready; nothing may be on the console."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def open_page(
+        fragment: str = "", width: int = 1200, scheme: str = "light", path: Path = report, ready: bool = True
+    ) -> Any:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        chromium.get("about:blank")
+        chromium.get(f"file://{path}{fragment}")
+        marked = "return performance.getEntriesByName('ready').length > 0"
+        WebDriverWait(chromium, 10, 0.02).until(lambda driver: not ready or driver.execute_script(marked))
+        return chromium
+
+    chromium.get_log("browser")
+    yield open_page
+    assert chromium.get_log("browser") == []

@@ -1,0 +1,262 @@
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rerank.report.page.sentences import AFTER, BEFORE, Explored
+
+Browse = Callable[..., Any]
+
+BY, KEYS = "css selector", {"enter": "\ue007", "escape": "\ue00c", "left": "\ue012", "right": "\ue014"}
+
+
+def until(browser: Any, met: Callable[[Any], bool]) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 10, 0.02).until(met)
+
+
+def wait(browser: Any, script: str, *arguments: object) -> None:
+    until(browser, lambda driver: driver.execute_script(f"return {script}", *arguments))
+
+
+def texts(browser: Any, selector: str) -> list[str]:
+    script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)"
+    return list(browser.execute_script(script, selector))
+
+
+def click(browser: Any, selector: str) -> None:
+    browser.find_element(BY, selector).click()
+
+
+def press(browser: Any, keys: str) -> None:
+    browser.switch_to.active_element.send_keys(keys)
+
+
+def opened(browser: Any, sentence: int) -> None:
+    """Wait until a sentence is there with all that belongs to it, and the address names it."""
+    wait(browser, "document.querySelector('#reading h2')?.textContent === arguments[0]", f"Sentence {sentence}")
+    wait(browser, "document.querySelector('.candidates') !== null")
+    assert browser.current_url.endswith(f"#s{sentence}")
+
+
+def closed(browser: Any) -> None:
+    wait(browser, "document.querySelector('#sentence').hidden")
+    assert browser.current_url.endswith("#sentences")
+
+
+def ids(browser: Any) -> list[int]:
+    return [int(name) for name in texts(browser, ".list tbody th")]
+
+
+def test_search_and_filters(browse: Browse, explored: Explored) -> None:
+    browser, changed = browse(), {change.sentence: change for change in explored.changes}
+    every = len(explored.source)
+    assert sorted(ids(browser)) == list(range(every))
+    assert texts(browser, "#count") == [f"{every} of {every} sentences"]
+    word = explored.references[0][3].split(" ")[1]
+    lines = [*explored.references, explored.source, explored.before, explored.after]
+    having = [number for number in range(every) if any(word in each[number].lower() for each in lines)]
+    press(browser, "/")
+    press(browser, word.upper())
+    assert sorted(ids(browser)) == having and 0 < len(having) < every
+    assert texts(browser, "#count") == [f"{len(having)} of {every} sentences"]
+    browser.find_element(BY, "#search").clear()
+    improved = {number for number, change in changed.items() if change.gain and change.gain > 0}
+    for kind, kept in (("changed", changed), ("improved", improved), ("not changed", set(range(every)) - set(changed))):
+        click(browser, f"[value='{kind}']")
+        assert sorted(ids(browser)) == sorted(kept) and kept
+    press(browser, "/")
+    assert browser.switch_to.active_element.get_attribute("id") == "search"
+
+
+def test_the_list_sorts(browse: Browse, explored: Explored) -> None:
+    browser, gains = browse(), {change.sentence: change.gain or 0.0 for change in explored.changes}
+    fell, rose = (sorted(gains, key=lambda number: (sign * gains[number], number)) for sign in (1, -1))
+    assert ids(browser)[: len(gains)] == rose and gains[rose[0]] > 0 > gains[fell[0]]
+    click(browser, "[data-key='gain']")
+    assert ids(browser)[: len(gains)] == fell
+    assert browser.find_element(BY, "[aria-sort]").get_attribute("aria-sort") == "ascending"
+    assert browser.switch_to.active_element.get_attribute("data-key") == "gain"
+    click(browser, "[data-key='expected']")
+    estimates = explored.measured.estimates
+    assert ids(browser)[: len(estimates)] == sorted(estimates, key=lambda number: estimates[number].expected)
+    click(browser, "[data-key='id']")
+    assert ids(browser) == list(range(len(explored.source)))
+
+
+def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: Explored) -> None:
+    browser = browse("#s7")
+    opened(browser, 7)
+    press(browser, KEYS["escape"])
+    closed(browser)
+    assert browser.switch_to.active_element.text == "7"
+    order = ids(browser)
+    click(browser, f"[data-id='{order[1]}'] td.words")
+    opened(browser, order[1])
+    for key, place in ((KEYS["right"], 2), ("j", 3), (KEYS["left"], 2), ("k", 1)):
+        press(browser, key)
+        opened(browser, order[place])
+    click(browser, "#previous")
+    opened(browser, order[0])
+    assert not browser.find_element(BY, "#previous").is_enabled()
+    click(browser, "#close")
+    closed(browser)
+    press(browser, KEYS["enter"])
+    opened(browser, order[0])
+    assert texts(browser, "#reading dd")[:2] == [explored.source[order[0]], explored.references[0][order[0]]]
+    press(browser, "/")
+    closed(browser)
+    assert browser.switch_to.active_element.get_attribute("id") == "search"
+
+
+def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Explored) -> None:
+    change = next(each for each in explored.changes if each.gain and each.sentence < 30)
+    browser = browse(f"#s{change.sentence}")
+    opened(browser, change.sentence)
+    rows = ".candidates tbody tr:not(.more)"
+    first = texts(browser, f"{rows}:first-child td")
+    assert first[1] == "1" and first[4].startswith(change.after) and "our choice" in first[4]
+    click(browser, ".candidates [data-key='place']")
+    places = [int(place) for place in texts(browser, f"{rows} td:first-child")]
+    assert places == list(range(1, len(places) + 1))
+    assert texts(browser, f"{rows}:first-child td")[4].startswith(change.before)
+    click(browser, ".candidates [data-key='bleu']")
+    scores = [float(score) for score in texts(browser, f"{rows} td:nth-child(3)")]
+    assert scores == sorted(scores, reverse=True) and texts(browser, f"{rows}:first-child .tag")[-1] == "best"
+    click(browser, f"{rows}:first-child .parts")
+    names = texts(browser, ".numbers tr > th[scope=row]")
+    assert set(names) == set(explored.weights) - {"UnknownWordPenalty0"}
+    assert texts(browser, ".reason span") == [name for name, _ in change.reasons]
+
+
+@pytest.mark.parametrize("sentence", [30, 32])
+def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Explored, sentence: int) -> None:
+    browser = browse(f"#s{sentence}")
+    opened(browser, sentence)
+    changed = explored.before[sentence] != explored.after[sentence]
+    for system, button in ((AFTER, 1), (BEFORE, 0)) if changed else ((BEFORE, 0),):
+        if changed:
+            browser.find_elements(BY, ".switch button")[button].click()
+        maps = browser.find_elements(BY, ".map")
+        for attention, shown in zip(explored.attention[sentence, system], maps[:2], strict=True):
+            rows = [row.find_elements(BY, "td") for row in shown.find_elements(BY, "tbody tr")]
+            numbers = [[float(cell.get_attribute("title").rpartition(": ")[2]) for cell in row] for row in rows]
+            assert numbers == pytest.approx(attention.weights.round(4), abs=1e-6)
+            assert rows[0][0].get_attribute("aria-label") == rows[0][0].get_attribute("title")
+    source = explored.source[sentence].split(" ")
+    assert texts(browser, ".map:first-child thead th") == source
+    browser.find_element(BY, ".map:last-child tbody td").click()
+    assert texts(browser, ".map:last-child output")[0].endswith(f" {source[0]}: linked, same phrase")
+    linked = browser.find_element(BY, ".map:last-child tbody tr:first-child td").get_attribute("title")
+    assert linked.endswith(": linked, same phrase")
+    assert texts(browser, ".phrases li")[0].startswith(f"{source[0]} → ")
+
+
+def test_nothing_of_the_list_is_read_as_html(browse: Browse) -> None:
+    browser = browse("#s30")
+    opened(browser, 30)
+    words = texts(browser, ".candidates td.words > span")
+    assert sorted(words) == ["the <b>house</b>", "the <script>alert(1)</script> house"]
+    assert browser.execute_script("return document.querySelectorAll('#reading :is(script, b.x), td b').length") == 0
+    resources = (
+        "return performance.getEntriesByType('resource').filter((each) => !each.name.startsWith('data:')).length"
+    )
+    assert browser.execute_script(resources) == 0
+
+
+def test_without_references_the_clearest_decision_is_first(browse: Browse, explored: Explored, unjudged: Path) -> None:
+    browser = browse(path=unjudged)
+    assert texts(browser, ".list thead th") == ["Id", "What changed", "Source", "Expected BLEU", "Helped", "Clarity"]
+    changes = sorted(explored.changes, key=lambda change: (-change.clarity, change.sentence))
+    assert ids(browser)[: len(changes)] == [change.sentence for change in changes]
+    assert len(texts(browser, "#kinds label")) == 3
+    click(browser, ".list a")
+    opened(browser, changes[0].sentence)
+    assert texts(browser, "#reading dt") == ["source", "before", "after"]
+    assert "BLEU" not in "".join(texts(browser, ".candidates th")) and "best" not in texts(browser, ".tag")
+
+
+def test_other_writing(browse: Browse) -> None:
+    browser = browse("#s31")
+    opened(browser, 31)
+    direction = "return [...document.querySelectorAll('dd')].map((each) => getComputedStyle(each).direction)"
+    assert browser.execute_script(direction) == ["rtl", "ltr", "rtl", "rtl"]
+    press(browser, "/")
+    press(browser, "東京")
+    assert ids(browser) == [32]
+    browser = browse("#s32")
+    opened(browser, 32)
+    assert r"going \x1b[2J東京" in texts(browser, ".candidates td.words > span")
+
+
+def test_a_sentence_without_candidates(browse: Browse) -> None:
+    browser = browse("#s33")
+    wait(browser, "document.querySelector('#reading').textContent.includes('no candidates of this sentence')")
+
+
+def test_what_is_shown_can_be_saved(browse: Browse, explored: Explored, tmp_path: Path) -> None:
+    browser = browse()
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    click(browser, "[value='changed']")
+    order = ids(browser)
+    click(browser, "#save")
+    saved = tmp_path / "sentences.tsv"
+    until(browser, lambda _: saved.exists())
+    head, *rows = [line.split("\t") for line in saved.read_text(encoding="utf-8").split("\n")[:-1]]
+    assert head == ["id", "gain", "expected", "source", "reference", "before", "after"]
+    assert [int(row[0]) for row in rows] == order
+    changes = {change.sentence: change for change in explored.changes}
+    for row in rows:
+        change = changes[int(row[0])]
+        assert float(row[1]) == pytest.approx(100 * (change.gain or 0), abs=0.006)
+        assert row[3:] == [change.source, change.reference, change.before, change.after]
+
+
+@pytest.mark.parametrize("fragment", ["", "#s3"])
+def test_a_narrow_window_has_no_sideways_scroll(browse: Browse, fragment: str) -> None:
+    browser = browse(fragment, width=400)
+    if fragment:
+        opened(browser, 3)
+    assert browser.execute_script("return document.scrollingElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_light_and_dark(browse: Browse, explored: Explored, scheme: str) -> None:
+    """Contrast of 4.5, which WCAG asks for."""
+    browser = browse(f"#s{explored.changes[0].sentence}", scheme=scheme)
+    opened(browser, explored.changes[0].sentence)
+    colours = "const s = getComputedStyle(document.querySelector(arguments[0])); return [s.color, s.backgroundColor]"
+    page = luminance(browser.execute_script(colours, "body")[1])
+    assert (page < 0.2) == (scheme == "dark")
+    for selector in ("body", ".judged", "a", "dd del, dd ins", "dt", ".candidates th button", ".tag", ".map th"):
+        text, behind = browser.execute_script(colours, selector)
+        ground = page if behind == "rgba(0, 0, 0, 0)" else luminance(behind)
+        low, high = sorted((luminance(text), ground))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, selector
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of an opaque colour, as WCAG defines it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("name", ["index", "chunk-0"])
+def test_data_that_cannot_be_read_are_told(browse: Browse, report: Path, tmp_path: Path, name: str) -> None:
+    broken = tmp_path / "broken.html"
+    broken.write_text(re.sub(f'id="{name}">[^<]*', f'id="{name}">AAAA', report.read_text(encoding="utf-8")), "utf-8")
+    browser = browse("#s3", path=broken, ready=name != "index")
+    wait(browser, "document.querySelector('#failure').checkVisibility()")
+    assert texts(browser, "#failure")[0].startswith("The sentences cannot be shown: ")
+
+
+def test_on_paper_stand_the_changed_sentences(browse: Browse, explored: Explored) -> None:
+    browser = browse()
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert len(texts(browser, "#printed article")) == len(explored.changes)
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert texts(browser, "#printed article") == []

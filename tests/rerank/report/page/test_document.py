@@ -1,0 +1,65 @@
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+from rerank.report.evaluation import Evaluation, evaluate, look_up
+from rerank.report.page.document import EXPLORER, SCRIPTS, page
+from rerank.report.page.overview import Overview
+from rerank.report.page.sentences import Explored
+
+Explore, Unpacked = Callable[..., Explored], Callable[[str], dict[str, Any]]
+REFERENCES = [["a b c", "d", "e"]]
+FIGURE = "<figure><svg></svg></figure>"
+
+
+def written(explored: Explored, lines: tuple[str, ...] = ("worth\x07 <1>",)) -> str:
+    systems = {"moses": explored.before, "sys\x1btem": explored.after}
+    evaluation = evaluate(systems, explored.references)
+    return "\n".join(page(Overview(evaluation, "1 of 3 sentences changed", lines, [FIGURE]), explored))
+
+
+def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked: Unpacked) -> None:
+    text = written(explore(REFERENCES))
+    data = unpacked(text)
+    assert list(data) == ["chunk-0", "index"]
+    assert data["index"]["chunk"] == [0, None, 0]
+    assert list(data["chunk-0"]) == ["0", "2"]
+    assert data["chunk-0"]["0"]["text"] == ["a b x", "a <b> c", "a b c"]
+    assert text.count(FIGURE) == 1 and "<p>1 of 3 sentences changed.</p>" in text
+
+
+def test_page_is_the_same_for_the_same_content(explore: Explore) -> None:
+    assert written(explore(REFERENCES)) == written(explore(REFERENCES))
+
+
+def test_page_without_references(explore: Explore) -> None:
+    explored = explore([])
+    facts = look_up(explored.nbest, [], {"reranked": explored.after}, explored.filters)
+    overview = Overview(Evaluation({"reranked": {}}, {}, facts=facts), "1 of 3 sentences changed", [], [])
+    text = "\n".join(page(overview, explored))
+    assert '<table class="systems"></table>' in text
+    assert "reranked: 2 of 3 lines are in the list, 1 first in it, place 2.0 in the mean" in text
+
+
+def test_no_text_steers_what_reads_the_page(explore: Explore) -> None:
+    text = written(explore(REFERENCES))
+    assert text.replace("\n", "").isprintable()
+    for shown in (r"worth\x07 &lt;1&gt;", r"<td>sys\x1btem</td>"):
+        assert shown in text
+
+
+def test_page_asks_no_network_and_all_its_parts_are_in_it(explore: Explore) -> None:
+    text = written(explore(REFERENCES))
+    loaded: list[str | None] = []
+
+    class Links(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            loaded.extend(value for name, value in attrs if name in ("src", "href"))
+
+    Links().feed(text)
+    assert loaded == ["data:,", "#sentences"]
+    assert not re.search(r"https?:|@import|url\(", text)
+    assert {f"{name}.js" for name in SCRIPTS} == {part.name for part in EXPLORER.iterdir() if part.name.endswith(".js")}
+    named = re.findall(r"find\(\"([a-z]+)\"\)", text)
+    assert set(named) <= set(re.findall(r'id="([a-z-]+)"', text))
