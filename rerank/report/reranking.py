@@ -13,6 +13,7 @@ from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence
 from rerank.confidence.measured import measure
 from rerank.metrics.filters import Filters
+from rerank.report.attention import Attentions, read_attention
 from rerank.report.changes import find_changes
 from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
@@ -42,6 +43,7 @@ class RerankingFiles(NamedTuple):
         ablation: what each feature is worth on dev and here, by the name of the set; see `read_worth`.
         confidence: what estimates how good each choice is.
         gain: how the weights were found, and what they gain on dev.
+        attention: what models attended to while they read both; empty where none has attention.
         name: of the set.
     """
 
@@ -55,7 +57,13 @@ class RerankingFiles(NamedTuple):
     ablation: Mapping[str, str]
     confidence: str
     gain: str
+    attention: str
     name: str
+
+    @property
+    def attentions(self) -> Attentions:
+        """What models attended to, by sentence and system, `moses` and `reranked`; read as it is asked for."""
+        return read_attention(self.attention) if self.attention else {}
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
