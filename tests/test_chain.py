@@ -73,7 +73,7 @@ def experiment(tmp_path: Path, sample: Path) -> Path:
 
 def done(err: str) -> list[str]:
     """Stages that were done, of those that a run tells of."""
-    stages = re.findall(r"^\[\d+/\d+\] (.*)$", err, re.MULTILINE)
+    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left of the whole)?$", err, re.MULTILINE)
     return [stage for stage in stages if not stage.endswith(": up to date")]
 
 

@@ -62,8 +62,7 @@ def _train(task: Task, start: Path | None, resume: bool) -> None:
     else:
         run = begin_run(task, start, resume)
         save(run, checkpoint)
-    with progress_bar(f"train {folder.name}", run.planned) as bar:
-        bar.advance(run.progress.updates, "")
+    with progress_bar(f"train {folder.name}", run.planned, run.progress.updates) as bar:
         while not _ended(run):
             _finish_epoch(run, _train_epoch(run, bar))
             save(run, checkpoint)
