@@ -60,7 +60,7 @@ class Bar:
 
     def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
         self.progress, self._description, self._total = progress, description, total
-        self._task = progress.add_task(description, total=total, completed=done, note="")
+        self._task = progress.add_task(description, total=total, completed=done, count=self._count(done), note="")
         self._first = self._done = done
         self._began = self._last_line = self._last_look = time.monotonic()
         self._words = ""
@@ -71,7 +71,8 @@ class Bar:
         now = time.monotonic()
         if _whole and now - self._last_look > 1:
             self._last_look, self._words = now, _whole(self._description, self._left(now))
-        self.progress.update(self._task, advance=units, note=status + self._words)
+        beside = (status + self._words).removeprefix(", ")
+        self.progress.update(self._task, advance=units, count=self._count(self._done), note=beside)
         if self.progress.disable and now - self._last_line > PAUSE:
             self._last_line = now
             what = "" if _speaker else f"{self._description}: "
@@ -80,6 +81,9 @@ class Bar:
     def remove(self) -> None:
         """Show it no longer."""
         self.progress.remove_task(self._task)
+
+    def _count(self, done: int) -> str:
+        return f"{done}/{self._total}" if self._total is not None else str(done or "")
 
     def _left(self, now: float) -> float | None:
         done = self._done - self._first
@@ -108,20 +112,20 @@ def progress_bar(description: str, total: int | None, done: int = 0) -> Iterator
 def _progress() -> Iterator["Progress"]:
     """Give what draws the bars that are open, or the first one."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     if _open:
         yield _open[-1].progress
         return
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    beside = TextColumn("{task.fields[note]}")
+    count, beside = TextColumn("{task.fields[count]}"), TextColumn("{task.fields[note]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), beside)
     no_bar = bool(_speaker) or not (_shown and console.is_terminal)
-    with Progress(*columns, beside, console=console, transient=True, disable=no_bar) as progress:
+    with Progress(*columns, console=console, transient=True, disable=no_bar) as progress:
         yield progress
 
 
-def counted(description: str, items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
+def with_bar(description: str, items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
     """Yield the items, of which there are `total`, with a bar that counts them."""
     with progress_bar(description, total) as bar:
         for item in items:
