@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PAUSE = 30.0
 """Seconds between two lines of progress where stderr is not a terminal."""
+LOOK = 1.0
+"""Seconds between two looks at the whole."""
 GROUND = 5.0
 """Seconds of work that tell how long the rest of it takes."""
 
@@ -60,7 +62,8 @@ class Bar:
 
     def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
         self.progress, self._description, self._total = progress, description, total
-        self._task = progress.add_task(description, total=total, completed=done, count=self._count(done), note="")
+        words = _whole(description, None).removeprefix(", ") if _whole and not _open else ""
+        self._task = progress.add_task(description, total=total, completed=done, count=self._count(done), note=words)
         self._first = self._done = done
         self._began = self._last_line = self._last_look = time.monotonic()
         self._words = ""
@@ -69,14 +72,19 @@ class Bar:
         """Count `units` more and show a few words."""
         self._done += units
         now = time.monotonic()
-        if _whole and now - self._last_look > 1:
+        if _whole and now - self._last_look > LOOK:
             self._last_look, self._words = now, _whole(self._description, self._left(now))
-        beside = (status + self._words).removeprefix(", ")
-        self.progress.update(self._task, advance=units, count=self._count(self._done), note=beside)
+            _open[0].say(self._words.removeprefix(", "))
+        self.progress.update(self._task, advance=units, count=self._count(self._done))
+        self.say(status)
         if self.progress.disable and now - self._last_line > PAUSE:
             self._last_line = now
             what = "" if _speaker else f"{self._description}: "
             note(f"{what}{self._done}{_of(self._total)} {status}".rstrip() + self._words)
+
+    def say(self, words: str) -> None:
+        """Show a few words, where it is drawn."""
+        self.progress.update(self._task, note=words)
 
     def remove(self) -> None:
         """Show it no longer."""
@@ -135,7 +143,7 @@ def with_bar(description: str, items: Iterable[Item], total: int | None = None) 
 
 @contextmanager
 def part_of(whole: Whole) -> Iterator[None]:
-    """Put words on the whole beside the bars of the block."""
+    """Put words on the whole beside the first bar of the block that is drawn, and into lines of all."""
     global _whole
     before, _whole = _whole, whole
     try:

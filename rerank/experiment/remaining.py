@@ -9,17 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
+TRAIN = "train"
+"""Kind of the stages whose time says little of others: together as much as a tuning."""
+
 SHARES = {
-    "train": 100.0, "translate": 30.0, "score": 8.0, "tune": 20.0, "estimate": 8.0, "ablate dev": 40.0, "attend": 4.0,
-    "evaluate": 8.0,
+    TRAIN: 50.0, "translate": 15.0, "score": 4.0, "tune": 16.0, "estimate": 18.0, "ablate dev": 66.0, "evaluate": 5.0,
 }  # fmt: skip
-"""How long stages take beside each other, by their names or the first words of these."""
+"""How long stages take beside each other, by their names or the first words of these: seconds of the sample."""
 
 QUICK = 1.0
 """The same of all other stages, by which none but those of their kind are measured."""
 
 ANY = ""
-"""In the place of a kind."""
+"""In the place of a kind: of all."""
 
 TRUST = 10.0
 """Seconds of an earlier run that are taken to be as now, whatever was measured."""
@@ -89,8 +91,8 @@ class Remaining:
         """Return how long the rest takes, None where nothing tells.
 
         A stage takes as long as in an earlier run, times what those that were done now took of their earlier time. A
-        new one takes as long as others of its kind do, or its share of what all do. Stages that can run apart are
-        divided among the jobs, and last as long as the longest of them.
+        new one takes as long as others of its kind do, or its share of what others do, where all trainings count as
+        one tuning. Stages that can run apart are divided among the jobs, and last as long as the longest of them.
 
         Args:
             time: now.
@@ -125,15 +127,18 @@ class Remaining:
         return to_come
 
     def _rates(self, ground: Sequence[Timed]) -> dict[str, float]:
-        """Return the seconds a share of each kind whose time is known, and of `ANY` that is measured."""
+        """Return the seconds a share of each kind whose time is known, and of `ANY` by which others are measured."""
         coming, pace = [*(stage for stage, _ in self.running), *self.waiting], _pace(ground)
         measured = {stage.name for stage, _ in ground}
         earlier = [(stage, stage.earlier * pace) for stage in coming if stage.earlier and stage.name not in measured]
         seconds, shares = defaultdict[str, float](float), defaultdict[str, float](float)
         for stage, time in (*ground, *earlier):
-            for kind in (stage.kind, *((ANY,) if stage.share > QUICK else ())):
+            for kind in (stage.kind, *((ANY,) if stage.share > QUICK and stage.kind != TRAIN else ())):
                 seconds[kind] += time
                 shares[kind] += stage.share
+        if TRAIN in shares:
+            seconds[ANY] += SHARES["tune"] * seconds[TRAIN] / shares[TRAIN]
+            shares[ANY] += SHARES["tune"]
         return {kind: seconds[kind] / shares[kind] for kind in shares}
 
 

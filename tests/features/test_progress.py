@@ -42,7 +42,7 @@ def test_a_command_shows_progress_and_leaves_it_as_it_was(capfd: pytest.CaptureF
 
 
 class Screen(io.StringIO):
-    """A terminal."""
+    """It is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -54,11 +54,13 @@ def test_bars_within_bars_are_one_below_the_other(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    with progress.progress_bar("tune", None):
+    monkeypatch.setattr(progress, "LOOK", -1.0)
+    with progress.part_of(lambda name, _: f", {name} of the whole"), progress.progress_bar("tune", None):
         for number in progress.with_bar("folds", range(2), 2):
+            bar = progress._open[-1].progress
+            words = f"{'folds' if number else 'tune'} of the whole"
+            assert [(task.description, task.fields["note"]) for task in bar.tasks] == [("tune", words), ("folds", "")]
             if number:
-                bar = progress._open[-1].progress
-                assert [task.description for task in bar.tasks] == ["tune", "folds"]
                 progress.note("a line")
                 bar.refresh()
         assert [task.description for task in bar.tasks] == ["tune"]
