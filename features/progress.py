@@ -86,9 +86,9 @@ class Bar:
         """Show a few words, where it is drawn."""
         self.progress.update(self._task, note=words)
 
-    def remove(self) -> None:
-        """Show it no longer."""
-        self.progress.remove_task(self._task)
+    def hide(self) -> None:
+        """Draw it no longer."""
+        self.progress.update(self._task, visible=False)
 
     def _count(self, done: int) -> str:
         return f"{done}/{self._total}" if self._total is not None else str(done or "")
@@ -113,7 +113,7 @@ def progress_bar(description: str, total: int | None, done: int = 0) -> Iterator
             yield bar
         finally:
             _open.remove(bar)
-            bar.remove()
+            bar.hide()
 
 
 @contextmanager
