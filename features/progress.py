@@ -7,9 +7,9 @@ they say `show_progress()`.
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from moses_io.errors import printable
 from moses_io.streams import STANDARD, open_output
@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 
 PAUSE = 30.0
 """Seconds between two lines of progress where stderr is not a terminal."""
+LOOK = 1.0
+"""Seconds between two looks at the whole."""
+GROUND = 5.0
+"""Seconds of work that tell how long the rest of it takes."""
+
+Whole = Callable[[str, float | None], str]
+"""Of a bar's name and the seconds that it has left, if they are known: words on the whole of which it is a part."""
+Item = TypeVar("Item")
 
 _shown = False
 _speaker = ""
+_whole: Whole | None = None
 _open: list["Bar"] = []
 
 
@@ -51,38 +60,96 @@ def progress_shown() -> Iterator[None]:
 class Bar:
     """A bar that counts `total` units and shows a few words beside them."""
 
-    def __init__(self, progress: "Progress", description: str, total: int | None) -> None:
-        self._progress, self._description, self._total = progress, description, total
-        self._task = progress.add_task(description, total=total, note="")
-        self._done, self._last_line = 0, time.monotonic()
+    def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
+        self.progress, self._description, self._total = progress, description, total
+        words = _whole(description, None).removeprefix(", ") if _whole and not _open else ""
+        self._task = progress.add_task(description, total=total, completed=done, count=self._count(done), note=words)
+        self._first = self._done = done
+        self._began = self._last_line = self._last_look = time.monotonic()
+        self._words = ""
 
     def advance(self, units: int, status: str) -> None:
         """Count `units` more and show a few words."""
         self._done += units
-        self._progress.update(self._task, advance=units, note=status)
-        if self._progress.disable and time.monotonic() - self._last_line > PAUSE:
-            self._last_line = time.monotonic()
+        now = time.monotonic()
+        if _whole and now - self._last_look > LOOK:
+            self._last_look, self._words = now, _whole(self._description, self._left(now))
+            _open[0].say(self._words.removeprefix(", "))
+        self.progress.update(self._task, advance=units, count=self._count(self._done))
+        self.say(status)
+        if self.progress.disable and now - self._last_line > PAUSE:
+            self._last_line = now
             what = "" if _speaker else f"{self._description}: "
-            note(f"{what}{self._done}{_of(self._total)} {status}".rstrip())
+            note(f"{what}{self._done}{_of(self._total)} {status}".rstrip() + self._words)
+
+    def say(self, words: str) -> None:
+        """Show a few words, where it is drawn."""
+        self.progress.update(self._task, note=words)
+
+    def hide(self) -> None:
+        """Draw it no longer."""
+        self.progress.update(self._task, visible=False)
+
+    def _count(self, done: int) -> str:
+        return f"{done}/{self._total}" if self._total is not None else str(done or "")
+
+    def _left(self, now: float) -> float | None:
+        done = self._done - self._first
+        if self._total is None or not done or now - self._began < GROUND:
+            return None
+        return (now - self._began) * (self._total - self._done) / done
 
 
 @contextmanager
-def progress_bar(description: str, total: int | None) -> Iterator[Bar]:
-    """Show a bar while the block runs, or a line now and then where stderr is not a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def progress_bar(description: str, total: int | None, done: int = 0) -> Iterator[Bar]:
+    """Show a bar, of which some units are `done`, while the block runs; below those that are open already.
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    beside = TextColumn("{task.fields[note]}")
-    no_bar = bool(_speaker) or not (_shown and console.is_terminal)
-    with Progress(*columns, beside, console=console, transient=True, disable=no_bar) as progress:
-        bar = Bar(progress, description, total)
+    Where stderr is not a terminal it is a line now and then.
+    """
+    with _progress() as progress:
+        bar = Bar(progress, description, total, done)
         _open.append(bar)
         try:
             yield bar
         finally:
             _open.remove(bar)
+            bar.hide()
+
+
+@contextmanager
+def _progress() -> Iterator["Progress"]:
+    """Give what draws the bars that are open, or the first one."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    if _open:
+        yield _open[-1].progress
+        return
+    console = Console(stderr=True)
+    count, beside = TextColumn("{task.fields[count]}"), TextColumn("{task.fields[note]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), beside)
+    no_bar = bool(_speaker) or not (_shown and console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=no_bar) as progress:
+        yield progress
+
+
+def with_bar(description: str, items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
+    """Yield the items, of which there are `total`, with a bar that counts them."""
+    with progress_bar(description, total) as bar:
+        for item in items:
+            yield item
+            bar.advance(1, "")
+
+
+@contextmanager
+def part_of(whole: Whole) -> Iterator[None]:
+    """Put words on the whole beside the first bar of the block that is drawn, and into lines of all."""
+    global _whole
+    before, _whole = _whole, whole
+    try:
+        yield
+    finally:
+        _whole = before
 
 
 def tell(status: str) -> None:

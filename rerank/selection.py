@@ -1,6 +1,7 @@
 """Selection: weights choose the best candidate of each sentence; one line a source sentence, always."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
@@ -8,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note, warn
+from features.progress import note, warn, with_bar
 from moses_io.errors import Fault, InputError, shown
 from moses_io.hypothesis import Hypothesis, with_total
 from moses_io.nbest import SentenceList, check_id, read_nbest
@@ -169,7 +170,7 @@ def rerank(nbest: str, weights: str, holes: Holes, outputs: Outputs, judge: Judg
     by_name = read_weights(weights)
     model = LinearModel(by_name, weights)
     note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
-    write_choices(rankings(read_nbest(nbest), model, holes), outputs, judge)
+    write_choices(rankings(_read(nbest, holes, outputs.text), model, holes), outputs, judge)
 
 
 def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) -> Iterator[Ranking | bytes]:
@@ -205,8 +206,16 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Ju
 def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
     """Write what the decoder itself chose: the candidate with the highest total, the first one of equals."""
     with open_output(output) as best:
-        for item in _complete(read_nbest(nbest), holes):
+        for item in _complete(_read(nbest, holes, output), holes):
             best.write(item if isinstance(item, bytes) else encode(item.hypotheses[item.decoded].text) + b"\n")
+
+
+def _read(nbest: str, holes: Holes, output: str) -> Iterator[SentenceList]:
+    """Read a list with a bar, unless the choices come on a terminal themselves."""
+    lists = read_nbest(nbest)
+    if output == STANDARD and sys.stdout and sys.stdout.isatty():
+        return lists
+    return with_bar("choose", lists, holes.sentences if isinstance(holes.sentences, int) else None)
 
 
 def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Holes:

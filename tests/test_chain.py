@@ -17,6 +17,7 @@ from features.kinds.score_files import FORMS
 from features.models.tables import VALUES
 from moses_io.nbest import read_nbest
 from rerank import __version__
+from rerank.report.attention import read_attention
 from rerank.sample import sample_experiment
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -72,7 +73,7 @@ def experiment(tmp_path: Path, sample: Path) -> Path:
 
 def done(err: str) -> list[str]:
     """Stages that were done, of those that a run tells of."""
-    stages = re.findall(r"^\[\d+/\d+\] (.*)$", err, re.MULTILINE)
+    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left of the whole)?$", err, re.MULTILINE)
     return [stage for stage in stages if not stage.endswith(": up to date")]
 
 
@@ -82,7 +83,7 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     scoring = [
         stage for name in ("dev", "test") for stage in (f"score {name} NMT", f"score {name} Len", f"join {name}")
     ]
-    worth = ["ablate dev", "ablate test", "ablate", "evaluate", "keep the reranker"]
+    worth = ["ablate dev", "ablate test", "ablate", "attend test", "evaluate", "keep the reranker"]
     ending = ["tune", "estimate confidence", "rerank test", *worth]
     assert done(err) == ["train forward", *scoring, *ending[:2], "choose as Moses did", "rerank test", *worth]
     work = experiment.parent / "work"
@@ -93,6 +94,9 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     assert "p_value" in reranked["BLEU"]
     assert report["best_candidates"]["BLEU"]["score"] > moses["BLEU"]["score"]
     assert len((work / "test.reranked").read_text().split("\n")) == 61
+    attentions = read_attention(str(work / "test.attention.npz"))
+    assert list(attentions) == [(number, system) for number in range(60) for system in ("moses", "reranked")]
+    assert {each.model for every in attentions.values() for each in every} == {"forward"}
 
     status, again, err = command("run", experiment)
     assert (status, again, done(err)) == (0, out, [])
@@ -174,7 +178,7 @@ def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypat
     for jobs in (1, 2):
         experiment.write_text(text)
         status, out, err = command("run", experiment, "--device", "cpu", "--jobs", jobs)
-        assert (status, len(done(err))) == (0, 21), err
+        assert (status, len(done(err))) == (0, 22), err
         results.append((out, gzip.decompress((work / "test.nbest.gz").read_bytes())))
         shutil.rmtree(work)
     assert results[0] == results[1]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Array
+from features.progress import with_bar
 from moses_io.nbest import read_nbest
 from moses_io.weights import Weights
 from rerank.confidence.confidence import Confidence
@@ -37,7 +38,7 @@ def measure(
     model, metric = LinearModel(weights, "the weights"), Metric(confidence.metric)
     estimates: dict[int, Estimate] = {}
     rows = []
-    for candidates in read_nbest(nbest):
+    for candidates in with_bar("see estimates", read_nbest(nbest)):
         ranking = Ranking(candidates, model.scores(candidates))
         values = confidence.predictors(ranking)
         estimate = estimates[candidates.sentence] = confidence.estimate(values)

@@ -20,7 +20,7 @@ from rerank.append import join_features, write_features
 from rerank.confidence.file import CONFIDENCE
 from rerank.experiment.file import Experiment, TuningEntry
 from rerank.experiment.models import ModelEntry
-from rerank.experiment.outcome import ablate, choose, confide, evaluate, scored_lists
+from rerank.experiment.outcome import ablate, attend, choose, confide, evaluate, scored_lists
 from rerank.experiment.sets import CHOOSE, NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.reranker.make import Ingredients, gains, make_reranker
@@ -37,9 +37,10 @@ def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, 
 
     The folder of results holds the models, the scored lists, `weights.ini`, `confidence.json` (how good choices are),
     `ablation.txt` and `ablation.json` (what each feature is worth); of each test set NAME `NAME.moses`,
-    `NAME.reranked`, and `NAME.report.` with `txt`, `html` (every sentence, and why it changed) and `json`, of the one
-    without a name `report.`; and `reranker`, the folder that is applied to new lists, with models and tables copied
-    into it, or linked to. Without test sets the lines are those of tuning and ablation.
+    `NAME.reranked`, where there are models with attention `NAME.attention.npz` (theirs while they read both), and
+    `NAME.report.` with `txt`, `html` (every sentence, and why it changed) and `json`, of the one without a name `report.`;
+    and `reranker`, the folder that is applied to new lists, with models and tables copied into it, or linked to.
+    Without test sets the lines are those of tuning and ablation.
     """
     check_inputs(experiment)
     stages = [*_stages(experiment, resources), _keep(experiment, link)]
@@ -91,15 +92,17 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
 
 
 def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
-    models = [_train(experiment, name, entry, resources.device) for name, entry in experiment.models.items()]
+    device = resources.device
+    models = [_train(experiment, name, entry, device) for name, entry in experiment.models.items()]
     to_widen = experiment.sets if experiment.candidates else {}
     widened = [_widen(experiment, name, files, resources) for name, files in to_widen.items()]
     scores = [stage for name, files in experiment.sets.items() for stage in _score(experiment, name, files, resources)]
     choices = [stage for name, files in experiment.tests.items() for stage in choose(experiment, name, files)]
+    read = [stage for name, files in experiment.tests.items() for stage in attend(experiment, name, files, device)]
     reports = [evaluate(experiment, name, files) for name, files in experiment.tests.items()]
     spelled = [_spell_out(experiment)] if experiment.text else []
     tuned = [_tune(experiment), confide(experiment)]
-    return [*spelled, *models, *widened, *scores, *tuned, *choices, *ablate(experiment), *reports]
+    return [*spelled, *models, *widened, *scores, *tuned, *choices, *ablate(experiment), *read, *reports]
 
 
 def _spell_out(experiment: Experiment) -> Stage:
@@ -116,7 +119,7 @@ def _write(text: str, path: str) -> None:
 def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
     dev = experiment.dev.texts
     files = TrainingFiles(corpus=entry.request.reads(experiment.train), dev=dev)
-    folder, start = experiment.result(f"models/{name}"), _model_path(experiment, entry.start) if entry.start else ""
+    folder, start = experiment.result(f"models/{name}"), experiment.model(entry.start) if entry.start else ""
     settings = {
         "preset": entry.request.preset,
         "backward": entry.request.backward,
@@ -129,17 +132,12 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
     return Stage(f"train {name}", inputs, settings, (folder,), action, apart=True)
 
 
-def _model_path(experiment: Experiment, name: str) -> str:
-    """Return the folder of a model of the experiment, or another one as it is."""
-    return experiment.result(f"models/{name}") if name.partition("/")[0] in experiment.models else name
-
-
 def _requests(experiment: Experiment, name: str = "{set}") -> list[FeatureRequest]:
     """Return the features with the folders of their models, and of scores the files of a set."""
     requests = []
     for each in experiment.features.values():
         request = replace(each, argument=each.argument.replace("{set}", name))
-        requests.append(request.with_parts([_model_path(experiment, part) for part in request.parts]))
+        requests.append(request.with_parts([experiment.model(part) for part in request.parts]))
     return requests
 
 

@@ -85,6 +85,10 @@ class Experiment:
         """Return the path of a file or folder that it makes."""
         return str(self.output / name)
 
+    def model(self, name: str) -> str:
+        """Return the folder of a model of the experiment, or of one of a pair; another folder as it is."""
+        return self.result(f"models/{name}") if name.partition("/")[0] in self.models else name
+
     @property
     def candidates(self) -> tuple[CandidateRequest, ...]:
         """Models that add candidates to the lists."""

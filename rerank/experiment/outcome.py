@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from pathlib import Path
 
+from features.models.config import read_config
 from moses_io.weights import weight_files
+from rerank.alignment.attend import attend as read_choices
 from rerank.confidence.file import CONFIDENCE, FORMAT
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.experiment.file import Experiment
@@ -83,6 +86,38 @@ def _ablate_test(experiment: Experiment, name: str, columns: Mapping[str, str]) 
     return Stage(f"ablate {name}", inputs, [metric, lists.filters.text], (columns[name],), action)
 
 
+def attend(experiment: Experiment, name: str, files: NbestFiles, device: str) -> list[Stage]:
+    """Keep what models attended to while they read Moses' choices and ours, for the report."""
+    models, output = attentive(experiment), _attention(experiment, name)
+    if not models:
+        return []
+    systems = {system: experiment.result(f"{name}.{system}") for system in ("moses", "reranked")}
+    action = partial(read_choices, models, files.source, systems, device, output)
+    inputs = (files.source, *systems.values(), *models.values())
+    return [Stage(f"attend {name}", inputs, list(models), (output,), action, apart=True)]
+
+
+def attentive(experiment: Experiment) -> dict[str, str]:
+    """Return the folders of the models that features read and that have attention, by their names in the experiment.
+
+    Raises:
+        InputError: a folder that is no model.
+    """
+    requests = [request for request in experiment.features.values() if request.row.takes == "models"]
+    names = dict.fromkeys(part for request in requests for part in request.parts)
+    return {name: experiment.model(name) for name in names if _wiring(experiment, name) != "none"}
+
+
+def _wiring(experiment: Experiment, name: str) -> str:
+    entry = experiment.models.get(name.partition("/")[0])
+    return (entry.request.settle()[0] if entry else read_config(Path(name)).architecture).wiring
+
+
+def _attention(experiment: Experiment, name: str) -> str:
+    """Return the path of what models attended to, empty where none has attention."""
+    return experiment.result(f"{name}.attention.npz") if attentive(experiment) else ""
+
+
 def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
     """Tell what reranking changed and, where there are references, what it gained."""
     reranking = RerankingFiles(
@@ -96,10 +131,13 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
         ablation=_columns(experiment, ("dev", name)),
         confidence=experiment.result(CONFIDENCE),
         gain=experiment.result(GAIN),
+        attention=_attention(experiment, name),
         name=name,
         train_target=experiment.train.target,
     )
-    beside, filters = (*reranking.ablation.values(), reranking.confidence, reranking.gain), experiment.tuning.filters
+    beside = (*reranking.ablation.values(), reranking.confidence, reranking.gain)
+    beside += (reranking.attention,) if reranking.attention else ()
+    filters = experiment.tuning.filters
     made = (reranking.before, reranking.after, reranking.nbest, reranking.scored, reranking.weights)
     counted = [reranking.train_target] if files.reference else []
     inputs = (files.source, *files.reference, *made, *beside, *counted)

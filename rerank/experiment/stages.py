@@ -7,15 +7,24 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from features.progress import note
+from features.progress import note, part_of, progress_bar
 from moses_io.errors import InputError
 from moses_io.json_files import read_json
 from moses_io.streams import check_plain, digest, open_output, remove_halves
 from rerank import __version__
+from rerank.experiment.remaining import Expected, Remaining, in_words
 from rerank.experiment.workers import Workers
+
+SECONDS = "seconds"
+"""Key of the time that a stage took, which is no part of its fingerprint."""
+
+LONGEST = 1e9
+"""Seconds of a stage that are believed, at most."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,16 @@ class Stage:
     action: Callable[[], object]
     apart: bool = False
 
-    def perform(self) -> None:
-        """Make the outputs, in the place of links and pipes that are there: where these lead is not ours."""
+    def perform(self, remaining: Remaining) -> None:
+        """Make the outputs, in the place of links and pipes that are there: where these lead is not ours.
+
+        Bars tell of what `remaining` says of the run.
+        """
         for path in map(Path, self.outputs):
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 path.unlink(missing_ok=True)
-        self.action()
+        with part_of(partial(remaining.beside, self.name)), progress_bar(self.name, None):
+            self.action()
 
     def clear(self) -> None:
         """Remove what is left beside folders that were made; a training of other settings may still go on."""
@@ -69,25 +82,34 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> None:
         remove_halves(written)
     waiting = list(stages)
     running: dict[str, Stage] = {}
+    remaining = Remaining(jobs, waiting=_expected(stages, record))
     with Workers(min(jobs, sum(stage.apart for stage in stages) or 1)) as workers:
         while waiting or running:
             ready = _ready(waiting, list(running.values())) if workers.free else None
             if ready is None:
-                record.end(running.pop(workers.wait()))
+                ended = running.pop(workers.wait())
+                remaining = remaining.ended(ended.name, monotonic())
+                record.end(ended, remaining.took(ended.name))
                 continue
             waiting.remove(ready)
-            due = record.begin(ready)
-            note(f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}{'' if due else ': up to date'}")
-            if due and jobs > 1 and ready.apart:
+            place = f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}"
+            if not record.begin(ready):
+                remaining = remaining.without(ready.name)
+                note(f"{place}: up to date")
+                continue
+            remaining = remaining.begun(ready.name, monotonic())
+            note(f"{place}{in_words(remaining.seconds(monotonic()))}")
+            if jobs > 1 and ready.apart:
                 running[ready.name] = ready
-                workers.start(ready.name, ready.perform)
-            elif due:
-                ready.perform()
-                record.end(ready)
+                workers.start(ready.name, partial(ready.perform, remaining))
+            else:
+                ready.perform(remaining)
+                remaining = remaining.ended(ready.name, monotonic())
+                record.end(ready, remaining.took(ready.name))
 
 
 class _Record:
-    """The fingerprint of each stage when it was last done, and digests of what it made, in a file of JSON."""
+    """Of each stage when it was last done the fingerprint, digests of what it made, and its seconds; a file of JSON."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -97,7 +119,9 @@ class _Record:
     def begin(self, stage: Stage) -> bool:
         """Note that a stage begins and return True, unless it is up to date."""
         before = _fingerprint(stage.inputs, stage.settings)
-        if self.stages.get(stage.name) == {**before, "outputs": _digests(stage.outputs)}:
+        made = {"outputs": _digests(stage.outputs)}
+        known = {key: value for key, value in self.stages.get(stage.name, {}).items() if key != SECONDS}
+        if known == {**before, **made}:
             stage.clear()
             return False
         self._begun[stage.name] = before
@@ -105,11 +129,22 @@ class _Record:
         self._write()
         return True
 
-    def end(self, stage: Stage) -> None:
+    def end(self, stage: Stage, seconds: float) -> None:
         """Note that a stage was done with what it read when it began."""
-        self.stages[stage.name] = {**self._begun.pop(stage.name), "outputs": _digests(stage.outputs)}
+        made = {"outputs": _digests(stage.outputs), SECONDS: round(seconds, 1)}
+        self.stages[stage.name] = {**self._begun.pop(stage.name), **made}
         self._write()
         stage.clear()
+
+    def expected(self, stage: Stage, needs: frozenset[str]) -> Expected:
+        """Return what is known of a stage before its files are read; its time only if its settings are the same."""
+        known = self.stages.get(stage.name, {})
+        own = _identity(stage.settings)
+        same = own == {key: known.get(key) for key in own}
+        seconds = known.get(SECONDS)
+        timed = same and isinstance(seconds, int | float) and 0 <= seconds < LONGEST
+        earlier = float(seconds or 0) if timed else None
+        return Expected(stage.name, stage.apart, earlier, needs, kept=same and "outputs" in known)
 
     def _write(self) -> None:
         with open_output(str(self._path)) as stream:
@@ -136,7 +171,12 @@ def _as_json(value: Any) -> bytes:
 
 def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
     """Return, as JSON values, all that decides the result of a stage."""
-    return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
+    return {**_identity(settings), "inputs": _digests(inputs)}
+
+
+def _identity(settings: Any) -> dict[str, Any]:
+    """Return, as JSON values, what decides the result beside files."""
+    return {"version": __version__, "settings": json.loads(json.dumps(settings))}
 
 
 def _digests(paths: Sequence[str]) -> list[Any]:
@@ -148,6 +188,17 @@ def _digest(path: Path) -> Any:
     if path.is_dir():
         return {str(child.relative_to(path)): digest(child) for child in sorted(path.rglob("*")) if child.is_file()}
     return digest(path) if path.is_file() else None
+
+
+def _expected(stages: Sequence[Stage], record: _Record) -> tuple[Expected, ...]:
+    """Return what is known of the stages before the files that they read are looked at."""
+    makers = {Path(path).resolve(): stage.name for stage in stages for path in stage.outputs}
+    expected = []
+    for stage in stages:
+        read = {Path(path).resolve() for path in stage.inputs}
+        places = {place for path in read for place in (path, *path.parents)}
+        expected.append(record.expected(stage, frozenset(makers[place] for place in places if place in makers)))
+    return tuple(expected)
 
 
 def _ready(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from features.progress import with_bar
 from moses_io.errors import InputError
 from moses_io.weights import read_weights
 from rerank.recognition.contents import ListContent, Text, read_list, read_text
@@ -62,7 +63,7 @@ def sort_files(paths: Sequence[str]) -> SortedFiles:
         InputError: an n-best list has a fault.
     """
     files = SortedFiles()
-    for path in paths:
+    for path in with_bar("look at files", paths, len(paths)):
         try:
             kind = kind_of(path)
             if kind == TEXT:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from features.progress import with_bar
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.weights import Weights, weighted
@@ -83,7 +84,7 @@ def find_changes(
     through the filters already.
     """
     changes = []
-    for sentence_list in read_nbest(nbest):
+    for sentence_list in with_bar("compare", read_nbest(nbest), len(source)):
         number = sentence_list.sentence
         if before[number] == after[number]:
             continue

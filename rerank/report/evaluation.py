@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from features.arrays import Array
+from features.progress import with_bar
 from moses_io.errors import InputError
 from moses_io.nbest import check_id, read_nbest, without_marks
 from moses_io.streams import Lines
@@ -98,7 +99,8 @@ def evaluate(
     check_marks(systems)
     scores: dict[str, dict[str, Score]] = {name: {} for name in systems}
     signatures, oracle = {}, {}
-    for metric, scorer in _scorers(tokenize).items():
+    scorers = _scorers(tokenize)
+    for metric, scorer in with_bar("measure", scorers.items(), len(scorers)):
         prepare = _keep_blanks if metric == "BLEU" and tokenize == "none" else list
         answers = [prepare(lines) for lines in references]
         signature, by_name = _compare(scorer, {name: prepare(lines) for name, lines in systems.items()}, answers)
@@ -136,7 +138,8 @@ def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, f
     bleu, size = Metric("bleu"), len([*references, *systems.values()][0])
     best = [""] * size if references else []
     ranks: dict[str, list[int | None]] = {name: [None] * size for name in systems}
-    for sentence_list in read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest)):
+    lists = read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest))
+    for sentence_list in with_bar("look up", lists, size):
         check_id(sentence_list, size, "reference" if references else "translation")
         texts = [filters(hypothesis.text) for hypothesis in sentence_list.hypotheses]
         if references:

@@ -16,6 +16,7 @@ from rerank.confidence.measured import measure
 from rerank.metrics.filters import Filters
 from rerank.report.analysis import Analysis, analyse, charts
 from rerank.report.analysis import lines as analysis_lines
+from rerank.report.attention import Attentions, read_attention
 from rerank.report.changes import find_changes
 from rerank.report.charts.confidence import confidence as draw
 from rerank.report.estimates import as_json
@@ -47,6 +48,7 @@ class RerankingFiles(NamedTuple):
         ablation: what each feature is worth on dev and here, by the name of the set; see `read_worth`.
         confidence: what estimates how good each choice is.
         gain: how the weights were found, and what they gain on dev.
+        attention: what models attended to while they read both; empty where none has attention.
         name: of the set.
         train_target: the target side of the training corpus.
     """
@@ -61,8 +63,14 @@ class RerankingFiles(NamedTuple):
     ablation: Mapping[str, str]
     confidence: str
     gain: str
+    attention: str
     name: str
     train_target: str
+
+    @property
+    def attentions(self) -> Attentions:
+        """What models attended to, by sentence and system, `moses` and `reranked`; read as it is asked for."""
+        return read_attention(self.attention) if self.attention else {}
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
@@ -119,5 +127,5 @@ def _explored(files: RerankingFiles, filters: Filters) -> Explored:
         filters=filters,
         measured=measured,
         changes=find_changes(files.scored, weights, source, references, before, after, filters, measured),
-        attention={},
+        attention=files.attentions,
     )

@@ -108,7 +108,7 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
     left_out |= {f"all but {name}": own for name, own in new.items()} if len(new) > 1 else {}
     chosen: dict[str, Array] = {}
     weights: dict[str, Weights] = {}
-    with progress_bar("ablation", (folds + 1) * len(left_out)) as bar:
+    with progress_bar("ablate", (folds + 1) * len(left_out)) as bar:
         for name, columns in left_out.items():
             rest = without(dev, columns)
             chosen[name] = out_of_fold(rest, once, folds, bar).statistics  # (n, formula.size)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note, warn
+from features.progress import note, progress_bar, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import Weights, write_weights
 from rerank import __version__
@@ -17,6 +17,7 @@ from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import divided_start
 from rerank.tuners.table import AUTO, Tuning, run
 from rerank.tuning.auto import Choice
+from rerank.tuning.compiling import compiling_told
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
@@ -61,6 +62,7 @@ def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[
     return Problem(listed.candidates, listed.statistics, metric.formula, vector, lower=lower, upper=upper), weights
 
 
+@compiling_told()
 def tune(
     files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution, other: Lists | None = None
 ) -> Gain:
@@ -146,7 +148,8 @@ def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterato
 def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:
     """Tune, after a look on folds if there is to be one."""
     seen = look(problem, tuning, new, folds) if folds else Look("", None)
-    tuned = run(problem, tuning)
+    with progress_bar(f"tune by {tuning.tuner}", None):
+        tuned = run(problem, tuning)
     if len(tuned.runs) > 1:
         metrics = 100 * np.array(tuned.runs)
         note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")

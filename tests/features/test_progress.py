@@ -1,3 +1,5 @@
+import io
+
 import pytest
 
 from features import progress
@@ -37,3 +39,48 @@ def test_a_command_shows_progress_and_leaves_it_as_it_was(capfd: pytest.CaptureF
     with pytest.raises(SystemExit):
         main(["--help"])
     assert not progress.shows_progress()
+
+
+class Screen(io.StringIO):
+    """It is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.usefixtures("progress")
+def test_bars_within_bars_are_one_below_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(progress, "LOOK", -1.0)
+    with progress.part_of(lambda name, _: f", {name} of the whole"), progress.progress_bar("tune", None):
+        for number in progress.with_bar("folds", range(2), 2):
+            bar = progress._open[-1].progress
+            words = f"{'folds' if number else 'tune'} of the whole"
+            assert [(task.description, task.fields["note"]) for task in bar.tasks] == [("tune", words), ("folds", "")]
+            if number:
+                progress.note("a line")
+                bar.refresh()
+        assert [task.description for task in bar.tasks if task.visible] == ["tune"]
+    drawn = screen.getvalue()
+    assert "1/2" in drawn and "0/?" not in drawn and drawn.count("a line") == 1
+
+
+def test_a_bar_speaks_of_the_whole(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how long its own rest takes, once it has worked for some time; what was done before does not count."""
+    times = iter([0.0, 2.0, 10.0, 20.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(progress, "PAUSE", -1.0)
+    with (
+        progress.progress_shown(),
+        progress.part_of(lambda name, left: f", {name} {left}"),
+        progress.progress_bar("train", 100, done=90) as bar,
+    ):
+        for _ in range(3):
+            bar.advance(1, "at ease")
+    assert capfd.readouterr().err.splitlines() == [
+        "train: 91 of 100 at ease, train None", "train: 92 of 100 at ease, train 40.0",
+        f"train: 93 of 100 at ease, train {20 * 7 / 3}",
+    ]  # fmt: skip

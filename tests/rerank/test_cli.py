@@ -5,10 +5,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from features import progress
 from rerank.cli import main
+from rerank.selection import choose_by_total, read_holes
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -147,3 +150,52 @@ def test_what_is_wrong_is_told_in_one_line(
 def test_memory_that_does_not_suffice(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rerank.commands.inspect.presets.run", lambda _: bytearray(2**62))
     assert command("presets") == (2, b"", "moses-rerank presets: out of memory; do less at a time\n")
+
+
+PAIRS = "0 ||| a b ||| LM0= -1 ||| -1\n0 ||| a c ||| LM0= -2 ||| -2\n1 ||| b a ||| LM0= -1 ||| -1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bars"),
+    [
+        (["validate", "one.nbest"], ["validate"]),
+        (["validate", "--regroup", "one.nbest"], ["regroup"]),
+        (["merge", "one.nbest", "two.nbest"], ["merge"]),
+        (["rerank", "one.nbest", "--weights", "weights.ini"], ["choose"]),
+        (["evaluate", "--reference", "text", "text", "--nbest", "one.nbest"], ["look up", "measure"]),
+        (["init", "one.nbest", "text"], ["look at files", "find what goes together"]),
+        (
+            ["tune", "one.nbest", "--reference", "text", "--start", "weights.ini", "--tuner", "kbmira"],
+            ["read list", "tune by kbmira"],
+        ),
+    ],
+)
+def test_what_may_take_long_shows_a_bar(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, arguments: list[str], bars: list[str]
+) -> None:
+    shown: list[str] = []
+
+    class Seen(progress.Bar):
+        def __init__(self, *of: Any, **named: Any) -> None:
+            shown.append(of[1])
+            super().__init__(*of, **named)
+
+    monkeypatch.setattr(progress, "Bar", Seen)
+    monkeypatch.chdir(write("one.nbest", PAIRS).parent)
+    for name, content in {"two.nbest": PAIRS, "weights.ini": "[weight]\nLM0= 0.5\n", "text": "a b\nb a\n"}.items():
+        write(name, content)
+    command(*arguments)
+    assert shown == bars
+
+
+def test_choices_on_a_terminal_have_no_bar_between_them(
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    holes, nbest = read_holes(None, None, "error"), str(write("one.nbest", PAIRS))
+    shown: list[object] = []
+    monkeypatch.setattr("rerank.selection.with_bar", lambda name, lists, total: shown.append(name) or lists)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    choose_by_total(nbest, holes, "-")
+    assert shown == []
+    choose_by_total(nbest, holes, str(tmp_path / "out"))
+    assert shown == ["choose"]

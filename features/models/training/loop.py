@@ -60,10 +60,10 @@ def _train(task: Task, start: Path | None, resume: bool) -> None:
         epoch = run.progress.epoch
         note(f"{folder.name}: {f'going on after epoch {epoch}' if epoch else 'beginning again'}")
     else:
-        run = begin_run(task, start, resume)
+        with progress_bar("prepare", None):
+            run = begin_run(task, start, resume)
         save(run, checkpoint)
-    with progress_bar(f"train {folder.name}", run.planned) as bar:
-        bar.advance(run.progress.updates, "")
+    with progress_bar(f"train {folder.name}", run.planned, run.progress.updates) as bar:
         while not _ended(run):
             _finish_epoch(run, _train_epoch(run, bar))
             save(run, checkpoint)

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
     import os
     import shlex
 
-    from features.progress import note
+    from features.progress import note, progress_bar
     from moses_io.errors import InputError
     from moses_io.streams import STANDARD, name_of, open_output
     from rerank.experiment.chain import check_inputs
@@ -40,7 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{output}: this is there already; name another --output")
     if output != STANDARD and not os.path.isdir(folder := os.path.dirname(output) or "."):
         raise InputError(f"{folder}: no such folder")
-    roles = find_roles(sort_files(files_in(arguments.files)))
+    files = sort_files(files_in(arguments.files))
+    with progress_bar("find what goes together", None):
+        roles = find_roles(files)
     for line in roles.lines():
         note(line)
     if roles.missing:

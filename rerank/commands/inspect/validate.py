@@ -24,15 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Validate or regroup."""
-    from features.progress import note, show
+    from features.progress import note, progress_bar, show
     from moses_io.nbest import regroup
     from rerank.validation import validate
 
     if arguments.regroup:
-        scattered = regroup(arguments.nbest, arguments.output)
+        with progress_bar("regroup", None):
+            scattered = regroup(arguments.nbest, arguments.output)
         note(f"sentences whose lines did not stand together: {scattered}")
         return 0
-    findings = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)
+    with progress_bar("validate", None):
+        findings = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)
     lines = [*findings.summary(), *(f"fault: {fault}" for fault in findings.faults)]
     lines += [f"warning: {warning}" for warning in findings.warnings]
     show([*lines, f"faults: {len(findings.faults)}, warnings: {len(findings.warnings)}"])

@@ -36,10 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Merge."""
-    from features.progress import note
+    from features.progress import note, progress_bar
     from moses_io.merge import merge_lists
 
-    merged = merge_lists(_by_name(arguments.lists), arguments.output, arguments.missing)
+    with progress_bar("merge", None):
+        merged = merge_lists(_by_name(arguments.lists), arguments.output, arguments.missing)
     sizes = counted(merged.sentences, "sentence"), counted(merged.origins.counts.total(), "candidate")
     note(f"{', '.join(sizes)}: {merged.origins}")
 

@@ -18,6 +18,7 @@ from moses_io.streams import digest
 from rerank import Reranker
 from rerank.experiment.chain import run_experiment
 from rerank.experiment.file import read_experiment
+from rerank.experiment.outcome import attend, attentive, evaluate
 
 Command = Callable[..., tuple[int, bytes, str]]
 
@@ -93,13 +94,46 @@ def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT)
     (folder / "experiment.toml").write_text(experiment.replace("TEST", test))
     status, out, err = command("run", folder / "experiment.toml")
     assert status == 0, err
-    stages = re.findall(r"^\[\d+/\d+\] (.*)$", err, re.MULTILINE)
+    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left of the whole)?$", err, re.MULTILINE)
     return out.decode(), [stage for stage in stages if not stage.endswith(": up to date")]
 
 
 def sets(folder: Path) -> list[list[str]]:
     """The sets of each row of the ablation."""
     return [list(row["sets"]) for row in json.loads((folder / "work" / "ablation.json").read_text())]
+
+
+MODELS = """
+[models]
+left = { preset = "cohn-align" }
+idle = { preset = "cohn-align" }
+plain = { preset = "encdec" }
+pair = { preset = "cohn-align-sym" }
+many = { preset = "rnnsearch", seeds = 2 }
+
+[features]
+Left = "neural:left"
+Links = "links:left"
+Both = "agreement:pair/forward,pair/backward"
+Old = "neural:OLD[worst]"
+Many = "neural:many"
+"""
+
+
+def test_models_that_features_read_and_that_have_attention(tmp_path: Path, models: dict[str, Path]) -> None:
+    """Each once, those of pairs and groups one by one; not what no feature reads, and not what has no attention."""
+    old, path = str(models["backward"]), tmp_path / "experiment.toml"
+    lists = EXPERIMENT.partition("[features]")[0].replace("TEST", f"test = {WITHOUT}")
+    path.write_text(lists + MODELS.replace("OLD", old))
+    experiment = read_experiment(str(path))
+    names = ["left", "pair/forward", "pair/backward", "many-rnnsearch-1", "many-rnnsearch-2"]
+    folders = {name: str(tmp_path / "work" / "models" / name) for name in names} | {old: old}
+    assert attentive(experiment) == folders
+    (stage,) = attend(experiment, "test", experiment.tests["test"], "cpu")
+    assert stage.name == "attend test" and set(folders.values()) < set(stage.inputs)
+    assert stage.outputs[0] in evaluate(experiment, "test", experiment.tests["test"]).inputs
+    path.write_text(lists + MODELS.partition("[features]")[0] + '[features]\nPlain = "neural:plain"\nLen = "length"\n')
+    assert attend(read_experiment(str(path)), "test", experiment.tests["test"], "cpu") == []
 
 
 def test_without_a_test_set_folds_of_dev_speak(command: Command, folder: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import time
@@ -190,6 +191,61 @@ def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Sta
 
     action = partial(make_or_go_on, str(folder), (str(source),), settings, make)
     return Stage("train", (str(source),), settings, (str(folder),), action)
+
+
+class Clock:
+    """Stands until somebody works."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+    def work(self, source: Path, target: Path, seconds: float) -> None:
+        self.time += seconds
+        target.write_bytes(source.read_bytes())
+
+
+@pytest.mark.usefixtures("progress")
+def test_a_run_tells_how_long_the_rest_of_it_takes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was the last time, twice as fast after the first stage; the record tells, and is nobody's reason."""
+    clock, a, record = Clock(), tmp_path / "a", tmp_path / "record"
+    monkeypatch.setattr("rerank.experiment.stages.monotonic", clock)
+    names = ["train one", "join", "tune", "evaluate"]
+    paths = [a, *(tmp_path / name for name in names)]
+
+    def lines(*seconds: float) -> list[str]:
+        places = zip(names, paths[:-1], paths[1:], seconds, strict=True)
+        stages = [
+            Stage(name, (str(source),), None, (str(target),), partial(clock.work, source, target, each))
+            for name, source, target, each in places
+        ]
+        run_stages(stages, record)
+        return [line.partition("] ")[2] for line in capfd.readouterr().err.splitlines()]
+
+    a.write_text("1")
+    assert lines(2000, 0, 400, 200) == [
+        "train one", "join, about 15 min left of the whole", "tune, about 14 min left of the whole",
+        "evaluate, about 3 min left of the whole",
+    ]  # fmt: skip
+    assert [each["seconds"] for each in json.loads(record.read_text()).values()] == [2000, 0, 400, 200]
+    assert lines(0, 0, 0, 0) == [f"{name}: up to date" for name in names]
+    a.write_text("2")
+    assert lines(1000, 0, 200, 100) == [
+        "train one, about 43 min left of the whole", "join, about 5 min left of the whole",
+        "tune, about 5 min left of the whole", "evaluate, about 2 min left of the whole",
+    ]  # fmt: skip
+    old = json.loads(record.read_text())
+    for stage, seconds in zip(old.values(), (None, "1", -1, 1e300), strict=True):
+        stage["seconds"] = seconds
+    del old["train one"]["seconds"]
+    record.write_text(json.dumps(old))
+    assert lines(0, 0, 0, 0) == [f"{name}: up to date" for name in names]
+    a.write_text("3")
+    assert lines(0, 0, 0, 0)[0] == "train one"
 
 
 def test_what_a_killed_writing_left_goes(tmp_path: Path) -> None:

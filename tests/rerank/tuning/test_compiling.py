@@ -1,0 +1,20 @@
+import numba
+import pytest
+
+from features import progress
+from features.progress import progress_bar
+from rerank.tuning.compiling import compiling_told
+
+
+@pytest.mark.usefixtures("progress")
+def test_what_is_compiled_is_told(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, with what it calls; and nothing outside of the block, or the second time."""
+    monkeypatch.setattr(progress, "PAUSE", -1.0)
+    inner = numba.njit(lambda x: x + 1)
+    outer, other = numba.njit(lambda x: inner(x)), numba.njit(lambda x: inner(x))
+    with progress_bar("tune", None):
+        with compiling_told():
+            assert [outer(1), outer(2)] == [2, 3]
+        other(1)
+    told = capfd.readouterr().err.splitlines()
+    assert told == ["tune: 0 (compiling)"] * 2 + ["tune: 0 (compiled)"]
