@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Array, Integers
+from features.progress import with_bar
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.weights import Weights
 from rerank.metrics.filters import Filters
@@ -44,7 +45,7 @@ def read_listed(nbest: str, weights: Weights, references: Sequence[Sequence[str]
     model, bleu = LinearModel(weights, "the weights"), Metric("bleu")
     counters = [bleu.counter(answers) for answers in zip(*references, strict=True)]
     sentences, sizes, scores, margins, rows = [], [], [], [], []
-    for sentence_list in read_nbest(nbest):
+    for sentence_list in with_bar("analyse", read_nbest(nbest), len(counters) or None):
         sentences.append(sentence_list.sentence)
         sizes.append(len(sentence_list.hypotheses))
         scores.append(model.scores(sentence_list))

@@ -38,9 +38,9 @@ def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, 
     The folder of results holds the models, the scored lists, `weights.ini`, `confidence.json` (how good choices are),
     `ablation.txt` and `ablation.json` (what each feature is worth); of each test set NAME `NAME.moses`,
     `NAME.reranked`, where there are models with attention `NAME.attention.npz` (theirs while they read both), and
-    `NAME.report.` with `txt`, `html` (every sentence, and why it changed) and `json`, of the one without a name `report.`;
-    and `reranker`, the folder that is applied to new lists, with models and tables copied into it, or linked to.
-    Without test sets the lines are those of tuning and ablation.
+    `NAME.report.` with `txt`, `html` (every sentence, and why it changed) and `json`, of the one without a name
+    `report.`; and `reranker`, the folder that is applied to new lists, with models and tables copied into it, or linked
+    to. Without test sets the lines are those of tuning and ablation.
     """
     check_inputs(experiment)
     stages = [*_stages(experiment, resources), _keep(experiment, link)]
