@@ -33,11 +33,11 @@ def overview(content: Overview) -> Iterator[str]:
     small += evaluation.facts.lines() if evaluation.facts else []
     yield '<section id="overview">'
     yield "<h1>moses-rerank</h1>"
-    yield f"<p>{_escaped(content.summary)}.</p>"
+    yield f'<p>{_escaped(content.summary)}. <a href="#sentences">Look at them below</a></p>'
     yield f'<div class="scroll"><table class="systems">{"".join(rows)}</table></div>'
     yield f"<p><small>{'<br>'.join(map(_escaped, small))}</small></p>"
     yield f"<pre>{chr(10).join(map(_escaped, content.lines))}</pre>"
-    yield '<div class="charts">'
+    yield '<div class="charts" id="charts">'
     yield from content.charts
     yield "</div></section>"
 
