@@ -118,6 +118,20 @@ def unjudged(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture(scope="session")
+def long(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a first sentence of 60 words, whose translation has 61."""
+    source, target = " ".join(["wort"] * 60), " ".join(["word"] * 61)
+    changed = replace(
+        explored,
+        source=[source, *explored.source[1:]],
+        before=[target, *explored.before[1:]],
+        after=[target, *explored.after[1:]],
+        attention={(0, BEFORE): [Attention("a", made_up(0, source, target))]},
+    )
+    return write_page(changed, tmp_path_factory.mktemp("long") / "report.html")
+
+
+@pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}

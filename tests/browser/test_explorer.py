@@ -260,3 +260,12 @@ def test_on_paper_stand_the_changed_sentences(browse: Browse, explored: Explored
     assert len(texts(browser, "#printed article")) == len(explored.changes)
     browser.execute_script("dispatchEvent(new Event('afterprint'))")
     assert texts(browser, "#printed article") == []
+
+
+def test_the_map_of_a_long_sentence_is_drawn_when_it_is_asked_for(browse: Browse, long: Path) -> None:
+    browser = browse("#s0", path=long)
+    opened(browser, 0)
+    assert texts(browser, ".map button") == ["Show 61 × 60 cells"] and texts(browser, ".matrix") == []
+    click(browser, ".map button")
+    assert len(browser.find_elements(BY, ".matrix td[title]")) == 61 * 60
+    assert browser.switch_to.active_element.get_attribute("aria-label") == "a: attention"

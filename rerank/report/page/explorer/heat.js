@@ -1,7 +1,26 @@
 // Grids of source and target words: what models attended to, and Moses' own alignment and phrases.
 
-// Return a grid, source words along the top and target words down the side; `cellOf(j, i)` fills a cell.
+const MOST_CELLS = 3600; // of a map that is drawn unasked: more of them, and opening a sentence takes seconds
+
+// Return a map, source words along the top and target words down the side; `cellOf(j, i)` makes a cell.
 function grid(caption, source, target, cellOf) {
+  const map = make("div", { class: "map" }, make("h4", {}, caption));
+  if (source.length * target.length <= MOST_CELLS) {
+    map.append(...drawn(caption, source, target, cellOf));
+    return map;
+  }
+  const ask = make("button", { type: "button" }, `Show ${target.length} × ${source.length} cells`);
+  ask.addEventListener("click", () => {
+    const parts = drawn(caption, source, target, cellOf);
+    ask.replaceWith(...parts);
+    parts[0].focus();
+  });
+  map.append(ask);
+  return map;
+}
+
+// Return the cells in a box that scrolls, and the line under it that tells the number of one of them.
+function drawn(caption, source, target, cellOf) {
   const head = make("tr", {}, make("td"), ...source.map((word) => make("th", { scope: "col" }, text("span", word))));
   const rows = target.map((word, j) => {
     const cells = source.map((_, i) => cellOf(j, i));
@@ -13,7 +32,7 @@ function grid(caption, source, target, cellOf) {
   table.addEventListener("pointerover", tell);
   table.addEventListener("click", tell);
   const box = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
-  return make("div", { class: "map" }, make("h4", {}, caption), box, told);
+  return [box, told];
 }
 
 function gridCell(label, weight, kind) {
@@ -48,12 +67,14 @@ function phraseList(phrases, source, target) {
   return make("ol", { class: "phrases", "aria-label": "Moses’ phrases" }, ...pairs);
 }
 
-// Return all grids of a system's choice; none where neither model nor list tells anything.
+const hasGrids = ({ attention, links, phrases }) => attention.length + links.length + phrases.length > 0;
+
+// Return all grids of a system's choice, and its phrases.
 function grids(sentence, system, { attention, links, phrases }) {
   const source = split(sentence.source);
   const target = split(system === AFTER ? sentence.after : sentence.before);
   const maps = attention.map((each) => heatMap(each, source, target));
   if (links.length || phrases.length) maps.push(alignmentMap({ links, phrases }, source, target));
   const lists = phrases.length ? [phraseList(phrases, source, target)] : [];
-  return maps.length ? [make("div", { class: "grids" }, ...maps), ...lists] : [];
+  return [make("div", { class: "grids" }, ...maps), ...lists];
 }

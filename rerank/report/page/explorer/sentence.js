@@ -81,7 +81,7 @@ const whyNote = () =>
 
 // Return the grids of one choice, with a switch where there are two; nothing where there is no grid.
 function attended(sentence, systems) {
-  const names = Object.keys(systems).filter((name) => grids(sentence, name, systems[name]).length);
+  const names = Object.keys(systems).filter((name) => hasGrids(systems[name]));
   if (!names.length) return [];
   const box = make("div");
   const show = (system) => {
