@@ -93,7 +93,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     changed = summary(changes, len(explored.source))
     chosen = origin_lines(files.scored, explored.after)
     text = [*table(evaluation), changed, *chosen, *beside, *side_by_side(changes)]
-    html = page(Overview(evaluation, changed, beside[1:], drawn), explored)
+    html = page(Overview(files.name, evaluation, changed, chosen, beside[1:], drawn), explored)
     counts = {"sentences": len(explored.source), "changed": len(changes), "confidence": as_json(confidence, fits)}
     counts |= {"tuning": asdict(gain), "analysis": asdict(analysis)}
     plain = json.dumps(evaluation.as_json() | counts, indent=2)

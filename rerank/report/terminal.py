@@ -11,17 +11,22 @@ MAIN_REASONS = 4
 
 
 def table(evaluation: Evaluation) -> list[str]:
-    """Return the lines of a table of systems and metrics, with the signatures under it."""
+    """Return the lines of a table of systems and metrics, with its notes under it."""
     rows = cells(evaluation)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
-    signatures = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
-    if len(evaluation.scores) > 1 and signatures:
-        signatures.append("p: how often systems that are no different would differ as much, by chance; 0.0001 at least")
-    return lines + signatures + (evaluation.facts.lines() if evaluation.facts else [])
+    return lines + notes(evaluation)
+
+
+def notes(evaluation: Evaluation) -> list[str]:
+    """Return what makes the table clear: signatures, what p is, and what the list says of the systems."""
+    lines = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
+    if len(evaluation.scores) > 1 and lines:
+        lines.append("p: how often systems that are no different would differ as much, by chance; 0.0001 at least")
+    return lines + (evaluation.facts.lines() if evaluation.facts else [])
 
 
 def cells(evaluation: Evaluation) -> list[list[str]]:

@@ -98,7 +98,8 @@ def write_page(explored: Explored, path: Path) -> Path:
     evaluation = Evaluation({}, {}, facts=facts)
     if explored.references:
         evaluation = evaluate(systems, explored.references, facts=facts)
-    overview = Overview(evaluation, summary(explored.changes, len(explored.source)), ["worth " * 40], [FIGURE] * 3)
+    changed = summary(explored.changes, len(explored.source))
+    overview = Overview("the <set>", evaluation, changed, [], ["worth " * 40], [FIGURE] * 3)
     path.write_text("\n".join(page(overview, explored)), encoding="utf-8")
     return path
 

@@ -28,7 +28,7 @@ def page(content: Overview, explored: Explored) -> Iterator[str]:
     """
     script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
     yield "<!doctype html>"
-    yield '<html lang="en"><head><meta charset="utf-8"><title>moses-rerank</title>'
+    yield f'<html lang="en"><head><meta charset="utf-8"><title>{content.title}</title>'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_allowed(script)}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
     yield f"<style>{STYLE}{_part('style.css')}</style></head><body>"

@@ -6,36 +6,44 @@ from typing import NamedTuple
 
 from moses_io.errors import printable
 from rerank.report.evaluation import Evaluation
-from rerank.report.terminal import cells
+from rerank.report.terminal import cells, notes
 
 
 class Overview(NamedTuple):
     """What is said of a whole set.
 
     Attributes:
+        name: of the set.
         evaluation: of both systems.
         summary: how many sentences changed.
+        chosen: from which lists of a merged one the choices come, perhaps nothing.
         lines: how weights were found, what features are worth, and how well estimates fit.
         charts: each a `<figure>` of inline SVG, in HTML.
     """
 
+    name: str
     evaluation: Evaluation
     summary: str
+    chosen: Sequence[str]
     lines: Sequence[str]
     charts: Sequence[str]
+
+    @property
+    def title(self) -> str:
+        """What the page is, in HTML."""
+        return f"moses-rerank: {_escaped(self.name)}"
 
 
 def overview(content: Overview) -> Iterator[str]:
     """Yield the lines of HTML."""
     evaluation = content.evaluation
     rows = (_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
-    small = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
-    small += evaluation.facts.lines() if evaluation.facts else []
     yield '<section id="overview">'
-    yield "<h1>moses-rerank</h1>"
+    yield f"<h1>{content.title}</h1>"
     yield f'<p>{_escaped(content.summary)}. <a href="#sentences">Look at them below</a></p>'
+    yield from (f"<p>{_escaped(line)}</p>" for line in content.chosen)
     yield f'<div class="scroll"><table class="systems">{"".join(rows)}</table></div>'
-    yield f"<p><small>{'<br>'.join(map(_escaped, small))}</small></p>"
+    yield f"<p><small>{'<br>'.join(map(_escaped, notes(evaluation)))}</small></p>"
     yield f"<pre>{chr(10).join(map(_escaped, content.lines))}</pre>"
     yield '<div class="charts" id="charts">'
     yield from content.charts

@@ -16,7 +16,9 @@ FIGURE = "<figure><svg></svg></figure>"
 def written(explored: Explored, lines: tuple[str, ...] = ("worth\x07 <1>",)) -> str:
     systems = {"moses": explored.before, "sys\x1btem": explored.after}
     evaluation = evaluate(systems, explored.references)
-    return "\n".join(page(Overview(evaluation, "1 of 3 sentences changed", lines, [FIGURE]), explored))
+    return "\n".join(
+        page(Overview("talks", evaluation, "1 of 3 sentences changed", ["chosen: 3 of <A>"], lines, [FIGURE]), explored)
+    )
 
 
 def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked: Unpacked) -> None:
@@ -26,6 +28,8 @@ def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked:
     assert data["index"]["chunk"] == [0, None, 0]
     assert list(data["chunk-0"]) == ["0", "2"]
     assert data["chunk-0"]["0"]["text"] == ["a b x", "a <b> c", "a b c"]
+    assert "<title>moses-rerank: talks</title>" in text and "<h1>moses-rerank: talks</h1>" in text
+    assert "<p>chosen: 3 of &lt;A&gt;</p>" in text and "<br>p: how often systems" in text
     assert text.count(FIGURE) == 1 and "<p>1 of 3 sentences changed. <a " in text
 
 
@@ -36,7 +40,7 @@ def test_page_is_the_same_for_the_same_content(explore: Explore) -> None:
 def test_page_without_references(explore: Explore) -> None:
     explored = explore([])
     facts = look_up(explored.nbest, [], {"reranked": explored.after}, explored.filters)
-    overview = Overview(Evaluation({"reranked": {}}, {}, facts=facts), "1 of 3 sentences changed", [], [])
+    overview = Overview("news", Evaluation({"reranked": {}}, {}, facts=facts), "1 of 3 sentences changed", [], [], [])
     text = "\n".join(page(overview, explored))
     assert '<table class="systems"></table>' in text
     assert "reranked: 2 of 3 lines are in the list, 1 first in it, place 2.0 in the mean" in text
