@@ -90,8 +90,10 @@ def test_the_list_sorts(browse: Browse, explored: Explored) -> None:
 def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: Explored) -> None:
     browser = browse("#s7")
     opened(browser, 7)
+    assert browser.title == "Sentence 7, moses-rerank: the <set>"
     press(browser, KEYS["escape"])
     closed(browser)
+    assert browser.title == "moses-rerank: the <set>"
     assert browser.switch_to.active_element.text == "7"
     order = ids(browser)
     click(browser, f"[data-id='{order[1]}'] td.words")
@@ -99,9 +101,15 @@ def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: Ex
     for key, place in ((KEYS["right"], 2), ("j", 3), (KEYS["left"], 2), ("k", 1)):
         press(browser, key)
         opened(browser, order[place])
-    click(browser, "#previous")
-    opened(browser, order[0])
+        assert browser.switch_to.active_element.text == f"Sentence {order[place]}"
+    click(browser, "#next")
+    opened(browser, order[2])
+    assert browser.switch_to.active_element.get_attribute("id") == "next"
+    for place in (1, 0):
+        click(browser, "#previous")
+        opened(browser, order[place])
     assert not browser.find_element(BY, "#previous").is_enabled()
+    assert browser.switch_to.active_element.text == f"Sentence {order[0]}"
     click(browser, "#close")
     closed(browser)
     press(browser, KEYS["enter"])
@@ -110,6 +118,28 @@ def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: Ex
     press(browser, "/")
     closed(browser)
     assert browser.switch_to.active_element.get_attribute("id") == "search"
+
+
+def test_back_leads_to_where_the_reading_began(browse: Browse) -> None:
+    for began, seen in (("#charts", "charts"), ("#sentences", "sentences")):
+        browser = browse(began)
+        browser.execute_script("location.hash = 's7'")
+        opened(browser, 7)
+        browser.back()
+        wait(browser, "document.querySelector('#sentence').hidden")
+        top = browser.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().top", seen)
+        focused = browser.switch_to.active_element
+        assert (abs(top) < 2, focused.text == "7") == (began == "#charts", began == "#sentences")
+
+
+def test_an_address_of_no_sentence(browse: Browse) -> None:
+    browser = browse("#s99999")
+    assert texts(browser, "#failure") == ["There is no sentence 99999"]
+    for shown in ("#failure", ".list"):
+        assert browser.execute_script("return document.querySelector(arguments[0]).checkVisibility()", shown)
+    browser.execute_script("location.hash = 's7'")
+    opened(browser, 7)
+    assert not browser.find_element(BY, "#failure").is_displayed()
 
 
 def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Explored) -> None:

@@ -10,11 +10,14 @@ async function unpack(id) {
   return new Response(stream).json();
 }
 
-// Say that data cannot be read: the browser is too old for it, or the file was cut.
-function tellFailure(error) {
-  find("failure").textContent = `The sentences cannot be shown: ${error}`;
+function tell(failure) {
+  find("failure").textContent = failure;
   find("failure").hidden = false;
+  find("failure").scrollIntoView();
 }
+
+// Say that data cannot be read: the browser is too old for it, or the file was cut.
+const tellFailure = (error) => tell(`The sentences cannot be shown: ${error}`);
 
 const chunks = new Map();
 

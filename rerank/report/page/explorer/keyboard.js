@@ -2,9 +2,11 @@
 
 // Open the sentence that the address names, or the list.
 function followAddress() {
-  const id = Number(/^#s(\d+)$/.exec(location.hash)?.[1] ?? NaN);
-  if (id in list.sentences) showSentence(id).catch(tellFailure);
-  else closeSentence();
+  const [, id] = /^#s(\d+)$/.exec(location.hash) ?? [];
+  find("failure").hidden = true;
+  if (id in list.sentences) return showSentence(Number(id)).catch(tellFailure);
+  closeSentence();
+  if (id) tell(`There is no sentence ${id}`);
 }
 
 // Go to a neighbour in place of this sentence, so that "back" leads to where the reading began.

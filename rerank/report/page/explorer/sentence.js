@@ -2,18 +2,20 @@
 
 const reading = { id: null, system: AFTER };
 
+const OVERVIEW = document.title;
+
 // Show a sentence; what its chunk has follows as soon as that is unpacked.
 async function showSentence(id) {
   const sentence = list.sentences[id];
-  const first = reading.id === null;
   reading.id = id;
+  document.title = `Sentence ${id}, ${OVERVIEW}`;
   showPosition();
   const heading = make("h2", { tabindex: "-1" }, `Sentence ${id}`);
   find("reading").replaceChildren(heading, make("p", { class: "judged" }, judgement(sentence)), sentenceTexts(sentence));
   document.body.classList.add("reading");
   find("sentence").hidden = false;
   scrollTo(0, 0);
-  if (first) heading.focus({ preventScroll: true });
+  if (!document.activeElement.matches("nav button:enabled")) heading.focus({ preventScroll: true });
   const data = await readCandidates(sentence);
   if (reading.id === id) find("reading").append(...details(sentence, data));
 }
@@ -21,10 +23,13 @@ async function showSentence(id) {
 function closeSentence() {
   const id = reading.id;
   reading.id = null;
+  document.title = OVERVIEW;
   document.body.classList.remove("reading");
   find("sentence").hidden = true;
   find("reading").replaceChildren();
-  if (id !== null) focusRow(id);
+  if (id === null) return;
+  if (["", "#sentences"].includes(location.hash)) focusRow(id);
+  else find(location.hash.slice(1))?.scrollIntoView();
 }
 
 // Return the sentence so many rows further among those shown; from one that is not among them the first or the last.
