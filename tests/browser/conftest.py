@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -120,16 +121,21 @@ def unjudged(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def long(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with a first sentence of 60 words, whose translation has 61."""
+    """The same, of a joined list, with a first sentence of 60 words, whose translation has 61."""
+    folder = tmp_path_factory.mktemp("long")
+    lists = re.sub(rb" \|\|\|(?= Lex)", b" ||| FromA= 1 FromB= 0", Path(explored.nbest).read_bytes())
+    (folder / "list").write_bytes(lists)
     source, target = " ".join(["wort"] * 60), " ".join(["word"] * 61)
     changed = replace(
         explored,
+        nbest=str(folder / "list"),
+        weights={**explored.weights, "FromA": (0.0,), "FromB": (0.0,)},
         source=[source, *explored.source[1:]],
         before=[target, *explored.before[1:]],
         after=[target, *explored.after[1:]],
         attention={(0, BEFORE): [Attention("a", made_up(0, source, target))]},
     )
-    return write_page(changed, tmp_path_factory.mktemp("long") / "report.html")
+    return write_page(changed, folder / "report.html")
 
 
 @pytest.fixture(scope="session")
@@ -162,7 +168,7 @@ def browse(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
-        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
         chromium.get("about:blank")
         chromium.get(f"file://{path}{fragment}")
         marked = "return performance.getEntriesByName('ready').length > 0"

@@ -178,6 +178,7 @@ def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Expl
             assert rows[0][0].get_attribute("aria-label") == rows[0][0].get_attribute("title")
     source = explored.source[sentence].split(" ")
     assert texts(browser, ".map:first-child thead th") == source
+    assert texts(browser, ".map h4")[-1] == "Moses: links of words, and phrases"
     browser.find_element(BY, ".map:last-child tbody td").click()
     assert texts(browser, ".map:last-child output")[0].endswith(f" {source[0]}: linked, same phrase")
     linked = browser.find_element(BY, ".map:last-child tbody tr:first-child td").get_attribute("title")
@@ -199,7 +200,14 @@ def test_nothing_of_the_list_is_read_as_html(browse: Browse) -> None:
 
 def test_without_references_the_clearest_decision_is_first(browse: Browse, explored: Explored, unjudged: Path) -> None:
     browser = browse(path=unjudged)
-    assert texts(browser, ".list thead th") == ["Id", "What changed", "Source", "Expected BLEU", "Helped", "Clarity"]
+    assert texts(browser, ".list thead th") == [
+        "Id",
+        "What changed",
+        "Source",
+        "Expected BLEU",
+        "Helped",
+        "Model score",
+    ]
     changes = sorted(explored.changes, key=lambda change: (-change.clarity, change.sentence))
     assert ids(browser)[: len(changes)] == [change.sentence for change in changes]
     assert len(texts(browser, "#kinds label")) == 3
@@ -236,13 +244,14 @@ def test_what_is_shown_can_be_saved(browse: Browse, explored: Explored, tmp_path
     saved = tmp_path / "sentences.tsv"
     until(browser, lambda _: saved.exists())
     head, *rows = [line.split("\t") for line in saved.read_text(encoding="utf-8").split("\n")[:-1]]
-    assert head == ["id", "gain", "expected", "source", "reference", "before", "after"]
+    assert head == ["id", "gain", "expected", "helped", "model score", "source", "reference", "before", "after"]
     assert [int(row[0]) for row in rows] == order
     changes = {change.sentence: change for change in explored.changes}
     for row in rows:
         change = changes[int(row[0])]
         assert float(row[1]) == pytest.approx(100 * (change.gain or 0), abs=0.006)
-        assert row[3:] == [change.source, change.reference, change.before, change.after]
+        assert float(row[4]) == pytest.approx(change.clarity, rel=1e-4)
+        assert row[5:] == [change.source, change.reference, change.before, change.after]
 
 
 @pytest.mark.parametrize("fragment", ["", "#s3"])
@@ -284,18 +293,47 @@ def test_data_that_cannot_be_read_are_told(browse: Browse, report: Path, tmp_pat
     assert texts(browser, "#failure")[0].startswith("The sentences cannot be shown: ")
 
 
-def test_on_paper_stand_the_changed_sentences(browse: Browse, explored: Explored) -> None:
-    browser = browse()
+def test_on_paper_stand_the_changed_sentences_that_are_shown(browse: Browse, explored: Explored) -> None:
+    browser, improved = browse(), [change for change in explored.changes if change.gain and change.gain > 0]
+    for kind, changes in (("all", explored.changes), ("improved", improved)):
+        click(browser, f"[value='{kind}']")
+        browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+        printed = [int(name.removeprefix("Sentence ")) for name in texts(browser, "#printed h3")]
+        assert printed == [number for number in ids(browser) if number in {each.sentence for each in changes}]
+        assert len(printed) == len(changes)
+        browser.execute_script("dispatchEvent(new Event('afterprint'))")
+        assert texts(browser, "#printed article") == []
+
+
+def test_on_paper_stands_the_sentence_that_is_read(browse: Browse) -> None:
+    browser = browse("#s30")
+    opened(browser, 30)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
-    assert len(texts(browser, "#printed article")) == len(explored.changes)
-    browser.execute_script("dispatchEvent(new Event('afterprint'))")
-    assert texts(browser, "#printed article") == []
+    seen = "return [...arguments].map((each) => document.querySelector(each).checkVisibility())"
+    assert browser.execute_script(seen, ".map", ".candidates", "dl") == [True] * 3
+    assert browser.execute_script(seen, "#overview", "#sentences", "nav") == [False] * 3
+    assert texts(browser, "#printed *") == []
+
+
+def test_a_list_without_phrases_has_maps_of_links(browse: Browse) -> None:
+    browser = browse("#s0")
+    opened(browser, 0)
+    assert texts(browser, ".map h4")[-1] == "Moses: links of words"
+
+
+def test_places_are_those_of_moses_or_of_the_joined_list(browse: Browse, report: Path, long: Path) -> None:
+    for path, about in ((report, "place in the list, as Moses ranked it"), (long, "place in the joined list")):
+        browser = browse("#s0", path=path)
+        opened(browser, 0)
+        assert browser.find_element(BY, ".candidates th").get_attribute("title") == about
 
 
 def test_the_map_of_a_long_sentence_is_drawn_when_it_is_asked_for(browse: Browse, long: Path) -> None:
     browser = browse("#s0", path=long)
     opened(browser, 0)
-    assert texts(browser, ".map button") == ["Show 61 × 60 cells"] and texts(browser, ".matrix") == []
+    assert texts(browser, ".map button") == ["Show 61 \N{MULTIPLICATION SIGN} 60 cells"]
+    assert texts(browser, ".matrix") == []
     click(browser, ".map button")
     assert len(browser.find_elements(BY, ".matrix td[title]")) == 61 * 60
     assert browser.switch_to.active_element.get_attribute("aria-label") == "a: attention"

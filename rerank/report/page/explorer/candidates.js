@@ -1,7 +1,7 @@
 // The candidates of a sentence, as a table that sorts.
 
-const CANDIDATE_COLUMNS = [
-  { key: "place", name: "List", about: "place in the list, as Moses ranked it" },
+const candidateColumns = (joined) => [
+  { key: "place", name: "List", about: joined ? "place in the joined list" : "place in the list, as Moses ranked it" },
   { key: "rank", name: "Rank", about: "place by our weights" },
   { key: "bleu", name: "BLEU", descending: true, about: "sentence BLEU, smoothed" },
   { key: "score", name: "Score", descending: true, about: "model score" },
@@ -10,7 +10,7 @@ const CANDIDATE_COLUMNS = [
 ];
 
 function candidateTable(data) {
-  const columns = CANDIDATE_COLUMNS.filter(({ key }) => key !== "bleu" || data.bleu.length);
+  const columns = candidateColumns(data.lists.length > 0).filter(({ key }) => key !== "bleu" || data.bleu.length);
   const candidates = data.text.map((words, place) => {
     const [rank, score, bleu] = [data.rank[place], data.score[place], data.bleu[place] ?? null];
     return { place: place + 1, rank, score, bleu, words, tags: tags(data, place), lists: data.lists[place] };

@@ -51,7 +51,8 @@ function alignmentMap({ links, phrases }, source, target) {
   const linked = new Set(links.map(([i, j]) => `${i} ${j}`));
   const inPhrase = (j, i) =>
     phrases.some(([first, last, start, end]) => first <= i && i <= last && start <= j && j <= end);
-  return grid("Moses: links of words, and phrases", source, target, (j, i) => {
+  const caption = phrases.length ? "links of words, and phrases" : "links of words";
+  return grid(`Moses: ${caption}`, source, target, (j, i) => {
     const kinds = [linked.has(`${i} ${j}`) && "linked", inPhrase(j, i) && "same phrase"].filter((kind) => kind);
     const label = `${target[j]} – ${source[i]}: ${kinds.join(", ") || "not linked"}`;
     return gridCell(label, Number(linked.has(`${i} ${j}`)), inPhrase(j, i) ? "phrase" : "");

@@ -40,7 +40,7 @@ const listColumns = (metric) => [
   { name: "Source", cell: "source" },
   { key: "expected", name: `Expected ${metric}`, about: `${metric} that our choice is expected to reach` },
   { key: "helped", name: "Helped", about: "probability that the change made it better" },
-  { key: "clarity", name: "Clarity", descending: true, about: "model score of our choice minus that of Moses’" },
+  { key: "clarity", name: "Model score", descending: true, about: "model score of our choice minus that of Moses’" },
 ];
 
 function kindChoice(kind) {

@@ -10,7 +10,7 @@ async function start() {
   find("next").addEventListener("click", () => step(1));
   addEventListener("hashchange", followAddress);
   addEventListener("keydown", pressed);
-  addEventListener("beforeprint", printChanged);
+  addEventListener("beforeprint", printShown);
   addEventListener("afterprint", forgetPrinted);
   followAddress();
   performance.mark("ready");
