@@ -9,7 +9,7 @@ from rerank.report.page.sentences import AFTER, BEFORE, Explored
 
 Browse = Callable[..., Any]
 
-BY, KEYS = "css selector", {"enter": "\ue007", "escape": "\ue00c", "left": "\ue012", "right": "\ue014"}
+BY, KEYS = "css selector", {"enter": "\ue007", "escape": "\ue00c", "left": "\ue012", "right": "\ue014", "up": "\ue013", "down": "\ue015"}
 
 
 def until(browser: Any, met: Callable[[Any], bool]) -> None:
@@ -314,6 +314,18 @@ def test_on_paper_stands_the_sentence_that_is_read(browse: Browse) -> None:
     assert browser.execute_script(seen, ".map", ".candidates", "dl") == [True] * 3
     assert browser.execute_script(seen, "#overview", "#sentences", "nav") == [False] * 3
     assert texts(browser, "#printed *") == []
+
+
+def test_arrow_keys_move_over_the_cells_of_a_map(browse: Browse, explored: Explored) -> None:
+    browser = browse("#s32")
+    opened(browser, 32)
+    browser.execute_script("document.querySelector('.map .scroll').focus()")
+    (attention, *_), (source, target) = explored.attention[32, BEFORE], (explored.source[32], explored.before[32])
+    for key, (j, i) in (("right", (0, 0)), ("left", (0, 0)), ("right", (0, 1)), ("down", (1, 1)), ("up", (0, 1))):
+        press(browser, KEYS[key])
+        told = f"{target.split(' ')[j]} on {source.split(' ')[i]}: {attention.weights[j, i]:.4f}"
+        assert texts(browser, ".map:first-child output")[0].rstrip("0") == told.rstrip("0")
+    assert browser.current_url.endswith("#s32")
 
 
 def test_a_list_without_phrases_has_maps_of_links(browse: Browse) -> None:

@@ -32,7 +32,25 @@ function drawn(caption, source, target, cellOf) {
   table.addEventListener("pointerover", tell);
   table.addEventListener("click", tell);
   const box = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
+  box.addEventListener("keydown", (event) => toNeighbour(event, table, told));
   return [box, told];
+}
+
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+// Let an arrow key make a neighbour the current cell, at first the one in the corner, and tell its number.
+function toNeighbour(event, table, told) {
+  const move = MOVES[event.key];
+  if (!move || event.altKey || event.ctrlKey || event.metaKey) return;
+  const current = table.querySelector(".current");
+  const [j, i] = current ? [current.parentNode.sectionRowIndex + move[0], current.cellIndex + move[1]] : [0, 1];
+  const cell = table.tBodies[0].rows[j]?.cells[i];
+  if (!cell?.title) return;
+  event.preventDefault();
+  current?.classList.remove("current");
+  cell.classList.add("current");
+  cell.scrollIntoView({ block: "nearest", inline: "nearest" });
+  told.textContent = cell.title;
 }
 
 function gridCell(label, weight, kind) {
