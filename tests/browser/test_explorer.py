@@ -9,7 +9,10 @@ from rerank.report.page.sentences import AFTER, BEFORE, Explored
 
 Browse = Callable[..., Any]
 
-BY, KEYS = "css selector", {"enter": "\ue007", "escape": "\ue00c", "left": "\ue012", "right": "\ue014", "up": "\ue013", "down": "\ue015"}
+BY, KEYS = (
+    "css selector",
+    {"enter": "\ue007", "escape": "\ue00c", "left": "\ue012", "right": "\ue014", "up": "\ue013", "down": "\ue015"},
+)
 
 
 def until(browser: Any, met: Callable[[Any], bool]) -> None:
