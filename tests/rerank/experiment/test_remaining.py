@@ -23,11 +23,11 @@ def test_a_first_run_knows_nothing_until_something_was_measured() -> None:
     assert remaining.took("train one") == 300
     assert remaining.seconds(310) == pytest.approx(300 + 96 + 132)
     remaining = remaining.begun("train two", 310)
-    assert remaining.seconds(400) == pytest.approx(210 + 96 + 30)
-    assert remaining.seconds(700) == pytest.approx(0 + 96 + 30)
+    assert remaining.seconds(400) == pytest.approx(210 + 96 + 132)
+    assert remaining.seconds(700) == pytest.approx(0 + 96 + 132)
     remaining = remaining.ended("train two", 910).begun("tune", 910)
-    assert remaining.seconds(910) == pytest.approx(144 + 45)
-    assert remaining.ended("tune", 926).seconds(926) == pytest.approx(5 * (144 + 16) / 32)
+    assert remaining.seconds(910) == pytest.approx(144 + 198)
+    assert remaining.ended("tune", 926).seconds(926) == pytest.approx(22 * (144 + 16) / 32)
 
 
 def test_a_second_run_goes_by_the_first_one() -> None:
