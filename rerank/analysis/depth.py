@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Array
+from rerank.analysis.bleu import corpus_bleu
 from rerank.analysis.listed import Listed
 from rerank.candidates import highest
 from rerank.metrics.metric import Metric
@@ -31,17 +32,17 @@ class Depth:
 
 def by_depth(listed: Listed) -> list[Depth]:
     """Look at the first 1, 2, 5, 10, 20, 50, … candidates of each sentence, at last at all."""
-    offsets, formula = listed.offsets, Metric("bleu").formula
+    offsets = listed.offsets
     sizes = np.diff(offsets)  # (n,)
     places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)  # (N,) in the list of the sentence, from 0
     chosen = places[highest(listed.scores, offsets)]  # (n,)
-    quality = None if listed.statistics is None else formula.smoothed(listed.statistics)  # (N,)
+    quality = None if listed.statistics is None else Metric("bleu").formula.smoothed(listed.statistics)  # (N,)
 
     def bleu(values: Array, depth: int) -> float | None:
         if listed.statistics is None:
             return None
         rows = highest(np.where(places < depth, values, -np.inf), offsets)  # (n,)
-        return 100 * float(formula.score(listed.statistics[rows].sum(axis=0) + listed.missing))  # ()
+        return corpus_bleu(listed.statistics[rows].sum(axis=0) + listed.missing)
 
     return [
         Depth(

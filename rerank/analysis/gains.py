@@ -1,6 +1,5 @@
-"""Statistics of BLEU of the lines of two systems, and by how much the sentences of one are better."""
+"""By how much the sentences of one system are better than those of another."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,16 +28,6 @@ class Gains:
     rose: int
     fell: int
     stayed: int
-
-
-def statistics(references: Sequence[Sequence[str]], systems: Mapping[str, Sequence[str]]) -> dict[str, Array]:
-    """Return the (n, 9) statistics of BLEU of n lines of each system, by its name; all text has been filtered."""
-    bleu = Metric("bleu")
-    counters = [bleu.counter(answers) for answers in zip(*references, strict=True)]
-    return {
-        name: np.array([count(line) for count, line in zip(counters, lines, strict=True)], dtype=np.float64)  # (n, 9)
-        for name, lines in systems.items()
-    }
 
 
 def find_gains(before: Array, after: Array) -> Gains:

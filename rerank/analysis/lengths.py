@@ -1,4 +1,4 @@
-"""Scores of systems by the length of the source sentence (Luong et al. 2015, 4.2)."""
+"""BLEU of systems by the length of the source sentence (Luong et al. 2015, 4.2)."""
 
 import math
 from collections import Counter
@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from features.arrays import Array
 from moses_io.text import tokens
-from rerank.metrics.metric import Metric
+from rerank.analysis.bleu import corpus_bleu
 
 FEWEST = 20
 """Sentences of a bin, at least, where there are as many."""
@@ -24,36 +25,28 @@ class Bin:
     lower: int  # tokens of the shortest source
     upper: int  # and of the longest
     sentences: int
-    scores: dict[str, float]  # by system, of these sentences as a corpus, 0 to 100
+    scores: dict[str, float]  # by system, BLEU of these sentences as a corpus, 0 to 100
+
+    @property
+    def span(self) -> str:
+        """The lengths in words, such as `5-7`."""
+        return f"{self.lower}" if self.lower == self.upper else f"{self.lower}-{self.upper}"
 
 
-def by_length(
-    metric: Metric, source: Sequence[str], references: Sequence[Sequence[str]], systems: Mapping[str, Sequence[str]]
-) -> list[Bin]:
+def by_length(source: Sequence[str], systems: Mapping[str, Array]) -> list[Bin]:
     """Return, from short to long, bins of about equally many sentences, each `FEWEST` at least.
 
     Sentences of one length are in one bin; a set of fewer than twice `FEWEST` sentences has a single one.
 
     Args:
-        metric: what systems are scored by.
         source: n sentences, as tokens with spaces between.
-        references: of each set of references n lines.
-        systems: of each system n lines, by its name.
-
-    Raises:
-        ValueError: references or systems do not have n lines.
+        systems: of each system the (n, 9) statistics of BLEU of its lines, by its name.
     """
     lengths = np.array([len(tokens(line)) for line in source])  # (n,)
-    counters = [metric.counter(answers) for answers in zip(*references, strict=True)]
-    statistics = {
-        name: np.array([count(line) for count, line in zip(counters, lines, strict=True)])  # (n, size)
-        for name, lines in systems.items()
-    }
     bins = []
     for lower, upper in _bounds(Counter(lengths.tolist())):
         inside = (lengths >= lower) & (lengths <= upper)  # (n,)
-        sums = {name: rows[inside].sum(axis=0) for name, rows in statistics.items()}  # (size,) each
-        scores = {name: 100 * float(metric.formula.score(total)) for name, total in sums.items()}
+        scores = {name: corpus_bleu(rows[inside].sum(axis=0)) for name, rows in systems.items()}
         bins.append(Bin(lower=lower, upper=upper, sentences=int(inside.sum()), scores=scores))
     return bins
 

@@ -6,8 +6,8 @@ from matplotlib.ticker import MaxNLocator
 
 from moses_io.errors import InputError
 from moses_io.text import read_references
+from rerank.analysis.bleu import statistics
 from rerank.analysis.lengths import Bin, by_length
-from rerank.metrics.metric import Metric
 from rerank.plots.canvas import COLUMN, canvas, legend, names, series_style
 from rerank.report.evaluation import check_marks
 
@@ -24,7 +24,8 @@ def read_bins(source: str, references: Sequence[str], systems: Sequence[str]) ->
         raise InputError(f"{source}: the file is empty; expected a sentence a line")
     translations = others[len(references) :]
     check_marks(dict(zip(systems, translations, strict=True)))
-    return by_length(Metric("bleu"), lines, others[: len(references)], dict(zip(named, translations, strict=True)))
+    counted = statistics(others[: len(references)], dict(zip(named, translations, strict=True)))
+    return by_length(lines, counted)
 
 
 def plot_length(bins: Sequence[Bin], output: str) -> None:
@@ -35,11 +36,7 @@ def plot_length(bins: Sequence[Bin], output: str) -> None:
         axes = figure.subplots()
         for number, system in enumerate(systems):
             axes.plot(range(len(bins)), [each.scores[system] for each in bins], **series_style(number))
-        axes.set_xticks(range(len(bins)), [f"{_span(each)}\n{each.sentences}" for each in bins])
+        axes.set_xticks(range(len(bins)), [f"{each.span}\n{each.sentences}" for each in bins])
         axes.yaxis.set_major_locator(MaxNLocator(6))
         axes.set(xlabel="tokens of the source, sentences of these lengths", ylabel="BLEU")
         legend(figure, systems)
-
-
-def _span(each: Bin) -> str:
-    return f"{each.lower}" if each.lower == each.upper else f"{each.lower}-{each.upper}"

@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from features.progress import with_bar
 from moses_io.text import stream_lines
+from rerank.analysis.bleu import statistics
 from rerank.analysis.depth import Depth, by_depth
 from rerank.analysis.frequency import Frequency, by_frequency, count_words, vocabulary
-from rerank.analysis.gains import Gains, find_gains, statistics
+from rerank.analysis.gains import Gains, find_gains
 from rerank.analysis.lengths import Bin, by_length
 from rerank.analysis.listed import Listed
 from rerank.analysis.margins import QUARTERS, Quarter, by_margin
 from rerank.analysis.ngrams import NgramChanges, ngram_changes
 from rerank.metrics.filters import Filters
-from rerank.metrics.metric import Metric
 from rerank.report.charts import features, scores
 from rerank.report.charts.gains import histogram
 from rerank.report.charts.ngrams import ngrams
@@ -64,10 +65,10 @@ def analyse(
     before, after = systems.values()
     counted = statistics(references, systems)
     wanted = vocabulary([*references, before, after])
-    counts = count_words((filters(line) for line in stream_lines(train_target)), wanted)
+    counts = count_words((filters(line) for line in with_bar("count words", stream_lines(train_target))), wanted)
     judged = Judged(
         gains=find_gains(*counted.values()),
-        lengths=by_length(Metric("bleu"), source, references, systems),
+        lengths=by_length(source, counted),
         margins=by_margin(listed, counted),
         words=by_frequency(counts, references, systems),
         ngrams=ngram_changes(references, before, after),

@@ -42,16 +42,16 @@ class Change:
     estimate: Estimate | None = None
 
     @property
-    def clarity(self) -> float:
-        """How clear the decision was: the model score after minus before."""
-        return sum(part for _, part in self.reasons)
+    def clarity(self) -> float | None:
+        """How clear the decision was: the model score after minus before; None where one is not in the list."""
+        return sum(part for _, part in self.reasons) if self.reasons else None
 
     @property
     def title(self) -> str:
         """Its id, and what it gained or, without references, how clear it was."""
         if self.gain is not None:
             return f"sentence {self.sentence}, sentence BLEU {100 * self.gain:+.1f}"
-        return f"sentence {self.sentence}" + (f", model score {self.clarity:+.3g}" if self.reasons else "")
+        return f"sentence {self.sentence}" + ("" if self.clarity is None else f", model score {self.clarity:+.3g}")
 
     @property
     def texts(self) -> dict[str, str]:
@@ -101,7 +101,9 @@ def find_changes(
             estimate=measured.estimates.get(number),
         )
         changes.append(change)
-    return sorted(changes, key=lambda each: (-(each.clarity if each.gain is None else each.gain), each.sentence))
+    return sorted(
+        changes, key=lambda each: (-((each.clarity or 0.0) if each.gain is None else each.gain), each.sentence)
+    )
 
 
 def _gain(answers: Sequence[str], before: str, after: str) -> float:

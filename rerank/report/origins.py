@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from features.progress import with_bar
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR, LIST_NAME, Origins
 from moses_io.nbest import SentenceList, read_nbest
@@ -15,7 +16,7 @@ def lines(nbest: str, chosen: Sequence[str]) -> list[str]:
         nbest: a list; see `merged`.
         chosen: text of the choice of each sentence, by its id.
     """
-    sentences = read_nbest(nbest)
+    sentences = with_bar("count candidates", read_nbest(nbest), len(chosen))
     first = next(sentences)
     names = merged(first)
     if not names:

@@ -141,7 +141,7 @@ def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterato
     value, *others = (products / np.where(sums > 0, sums, 1)).tolist()  # (dense,) each
     for column in np.flatnonzero(spread):
         name = names[column]
-        number = f" {column - names.index(name) + 1}" if names.count(name) > 1 else ""
+        number = f" {column - names.index(name)}" if names.count(name) > 1 else ""
         yield Share(f"{name}{number}", value[column], tuple(fold[column] for fold in others))
 
 

@@ -70,7 +70,7 @@ def weights(shares: Sequence[Share]) -> str:
             parts += [f'<path class="two line" d="M{x:.1f} {down - 4:.1f}v8"/>' for x in folds]
         parts.append(dot("one", axis(100 * each.value), down, f"{each.name}: {100 * each.value:+.1f} %", 4))
         parts.append(label(WIDTH - 4, round(down + 4, 1), f"{100 * each.value:+.1f}", "end"))
-    parts.append(label((LEFT + RIGHT) / 2, bottom + 30, "% of all weights", "middle"))
+    parts.append(label((LEFT + RIGHT) / 2, bottom + 30, "% of the dense weights", "middle"))
     left_out = len(rows[0].folds)
     spread = f", and as strokes the same of {left_out} tunings that each leave a fold of dev out" if left_out else ""
     fewer = f" (the {len(rows)} largest of {len(shares)})" if len(rows) < len(shares) else ""

@@ -16,7 +16,7 @@ def lengths(bins: Sequence[Bin]) -> str:
     return curves(
         "BLEU by length of the source",
         f"BLEU of both systems by the words of the source sentence, on {sentences}; below the lengths, sentences.",
-        [(_span(each), str(each.sentences)) for each in bins],
+        [(each.span, str(each.sentences)) for each in bins],
         {name: [each.scores[name] for each in bins] for name in bins[0].scores},
         ("BLEU", "words of the source"),
     )
@@ -68,7 +68,3 @@ def frequency(bins: Sequence[Frequency]) -> str:
         {name: [each.scores[name] for each in bins] for name in bins[0].scores},
         ("F1 of words", "times in the training text; words of the references"),
     )
-
-
-def _span(each: Bin) -> str:
-    return str(each.lower) if each.lower == each.upper else f"{each.lower}-{each.upper}"

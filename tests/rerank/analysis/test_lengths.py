@@ -3,10 +3,8 @@ import random
 import pytest
 from sacrebleu import corpus_bleu
 
+from rerank.analysis.bleu import statistics
 from rerank.analysis.lengths import Bin, by_length
-from rerank.metrics.metric import Metric
-
-BLEU = Metric("bleu")
 
 
 def words(*lengths: int) -> list[str]:
@@ -27,7 +25,7 @@ def words(*lengths: int) -> list[str]:
 )
 def test_bins_hold_enough_sentences(lengths: list[int], bounds: list[tuple[int, int, int]]) -> None:
     source = words(*lengths)
-    bins = by_length(BLEU, source, [source], {})
+    bins = by_length(source, {})
     assert [(each.lower, each.upper, each.sentences) for each in bins] == bounds
 
 
@@ -35,7 +33,7 @@ def test_a_bin_is_scored_as_a_corpus_of_its_own() -> None:
     rng = random.Random(1)
     source = words(*[length for length in (4, 7) for _ in range(25)])
     one, two, system = ([" ".join(rng.choices("abc", k=8)) for _ in source] for _ in range(3))
-    bins = by_length(BLEU, source, [one, two], {"s": system, "two": two})
+    bins = by_length(source, statistics([one, two], {"s": system, "two": two}))
     for places, each in zip((slice(0, 25), slice(25, 50)), bins, strict=True):
         expected = corpus_bleu(system[places], [one[places], two[places]], tokenize="none", force=True).score
         assert each == Bin(each.lower, each.upper, 25, {"s": pytest.approx(expected), "two": pytest.approx(100)})
@@ -43,4 +41,4 @@ def test_a_bin_is_scored_as_a_corpus_of_its_own() -> None:
 
 def test_lines_that_are_missing_are_no_shorter_set() -> None:
     with pytest.raises(ValueError, match="zip"):
-        by_length(BLEU, ["a", "b"], [["a", "b"]], {"s": ["a"]})
+        statistics([["a", "b"]], {"s": ["a"]})

@@ -3,10 +3,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rerank.analysis.gains import find_gains, statistics
+from rerank.analysis.bleu import corpus_bleu, statistics
+from rerank.analysis.gains import find_gains
 from rerank.analysis.listed import Listed
 from rerank.analysis.margins import by_margin
-from rerank.metrics.metric import Metric
 
 Read = Callable[..., Listed]
 
@@ -39,12 +39,15 @@ def test_quarters_hold_every_sentence_of_the_list_once(read: Read) -> None:
     assert [(each.lower, each.upper) for each in quarters] == bounds
     for name, rows in counted.items():
         for each, part in zip(quarters, np.array_split(order, 4), strict=True):
-            assert each.scores[name] == pytest.approx(100 * float(Metric("bleu").formula.score(rows[part].sum(axis=0))))
+            assert each.scores[name] == pytest.approx(corpus_bleu(rows[part].sum(axis=0)))
 
 
-@pytest.mark.parametrize("line", ["0 ||| a ||| F= 0\n", "0 ||| a ||| F= 0 ||| \n"])
-def test_a_list_without_totals_has_no_margins(read: Read, line: str) -> None:
-    assert by_margin(read(line, [["a"]]), statistics([["a"]], {"before": ["a"], "after": ["a"]})) == []
+@pytest.mark.parametrize(("total", "sentences"), [("", 4), ("|||", 4), ("||| -1", 4), ("||| -1", 3)])
+def test_lists_that_have_no_quarters(read: Read, total: str, sentences: int) -> None:
+    """Without totals, with a single candidate in each sentence, and of few sentences."""
+    lines = "".join(f"{number} ||| a ||| F= 0 {total}\n" for number in range(sentences))
+    references = [["a"] * sentences]
+    assert by_margin(read(lines, references), statistics(references, {"before": references[0]})) == []
 
 
 def test_gains_by_hand() -> None:

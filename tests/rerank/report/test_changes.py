@@ -80,7 +80,7 @@ def test_text(changes: list[Change]) -> None:
 def test_without_references_the_clearest_decision_is_first(unscored: list[Change]) -> None:
     """Differences of the model scores: 0 of sentence 1, 0.5 - 0.25 - 2 of 0; the list has one text of 3 alone."""
     assert [(change.sentence, change.clarity, change.gain) for change in unscored] == [
-        (1, 0.0, None), (3, 0.0, None), (0, -1.75, None),
+        (1, 0.0, None), (3, None, None), (0, -1.75, None),
     ]  # fmt: skip
     assert summary(unscored, 4) == "3 of 4 sentences changed"
     lines = side_by_side(unscored)
