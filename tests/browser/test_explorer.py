@@ -7,7 +7,7 @@ import pytest
 
 from rerank.report.page.sentences import AFTER, BEFORE, Explored
 
-Browse = Callable[..., Any]
+Browse, Luminance = Callable[..., Any], Callable[[str], float]
 
 BY, KEYS = (
     "css selector",
@@ -266,7 +266,9 @@ def test_a_narrow_window_has_no_sideways_scroll(browse: Browse, fragment: str) -
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(browse: Browse, explored: Explored, scheme: str) -> None:
+def test_text_can_be_read_in_light_and_dark(
+    browse: Browse, explored: Explored, luminance: Luminance, scheme: str
+) -> None:
     """Contrast of 4.5, which WCAG asks for."""
     browser = browse(f"#s{explored.changes[0].sentence}", scheme=scheme)
     opened(browser, explored.changes[0].sentence)
@@ -278,13 +280,6 @@ def test_text_can_be_read_in_light_and_dark(browse: Browse, explored: Explored, 
         ground = page if behind == "rgba(0, 0, 0, 0)" else luminance(behind)
         low, high = sorted((luminance(text), ground))
         assert (high + 0.05) / (low + 0.05) >= 4.5, selector
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance of an opaque colour, as WCAG defines it."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @pytest.mark.parametrize("name", ["index", "chunk-0"])
