@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from features.models.device import on_device
 from features.models.vocabulary import BEGIN, END, PADDING
 
 EncodedPair = tuple[list[int], list[int]]
@@ -20,7 +21,7 @@ def pad(sentences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
     """(B, S) numbers, each sentence between `<s>` and `</s>`, padded behind."""
     longest = max(len(sentence) for sentence in sentences)
     rows = [[BEGIN, *sentence, END] + [PADDING] * (longest - len(sentence)) for sentence in sentences]
-    return torch.tensor(rows, device=device)  # (B, S)
+    return on_device(rows, device)  # (B, S)
 
 
 def bucketed(

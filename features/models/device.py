@@ -4,10 +4,12 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
+from torch import Tensor
 
+from features.arrays import Array, Integers
 from moses_io.errors import InputError, shown
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -30,6 +32,13 @@ def find_device(name: str) -> torch.device:
         return torch.device("cuda")
     _keep_freed_memory()
     return torch.device("cpu")
+
+
+def on_device(
+    values: Array | Integers | Sequence[object], device: torch.device, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Return an array, or a list, as a tensor there, without waiting for what a GPU still has to do."""
+    return torch.as_tensor(values, dtype=dtype).to(device, non_blocking=True)
 
 
 def memory_of(device: torch.device) -> int:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from features.arrays import Array, Integers
+from features.models.device import on_device
 from features.models.folder import Model
 from features.models.scoring.alone import mean_log
 from features.models.scoring.walk import Walk
@@ -136,8 +137,9 @@ def _options(walks: Sequence[Walk], living: _Prefixes, left: Integers, size: int
 
 def _best_words(log_probs: Tensor, left: Integers, size: int, unsaid: list[int]) -> tuple[Array, Integers]:
     """(N, size) log p of the best words and their numbers, of log p (N, V) of all, which are changed."""
-    log_probs[:, unsaid] = float("-inf")
-    full = torch.from_numpy(np.flatnonzero(left == 0)).to(log_probs.device)
+    for word in unsaid:
+        log_probs[:, word] = float("-inf")
+    full = on_device(np.flatnonzero(left == 0), log_probs.device)
     ends = log_probs[full, END]
     log_probs[full] = float("-inf")
     log_probs[full, END] = ends

@@ -34,7 +34,7 @@ class Lexical(NamedTuple):
     mixes: bool
 
     def rows(self, rows: Tensor) -> "Lexical":
-        """Return some of the steps, by a mask (N,)."""
+        """Return some of the steps, by their numbers."""
         return Lexical(values=self.values[rows], words=self.words[rows], mixes=self.mixes)
 
     def columns(self, block: slice) -> "Lexical":
@@ -79,14 +79,15 @@ class Lexicon(nn.Module):
 
     def fill(self, table: Mapping[int, Mapping[int, float]]) -> None:
         """Take lex(target word|source word), by their numbers; `BEGIN` stands for no word."""
-        self.words.zero_()
-        self.probabilities.zero_()
+        words, probabilities = (torch.zeros_like(each, device="cpu") for each in (self.words, self.probabilities))
         for source, row in {**table, END: {END: 1.0}}.items():
             if source not in (PADDING, UNKNOWN):
                 said = [(p, word) for word, p in row.items() if p >= LEAST and word not in (PADDING, BEGIN)]
                 kept = sorted(said, key=lambda entry: (-entry[0], entry[1]))[:ENTRIES]
-                self.probabilities[source, : len(kept)] = torch.tensor([probability for probability, _ in kept])
-                self.words[source, : len(kept)] = torch.tensor([word for _, word in kept])
+                probabilities[source, : len(kept)] = torch.tensor([probability for probability, _ in kept])
+                words[source, : len(kept)] = torch.tensor([word for _, word in kept])
+        self.words.copy_(words)
+        self.probabilities.copy_(probabilities)
 
     def look_up(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S, U) lex(w | s_i) of sources (B, S), and (B, U) the words w that some s_i has in the table."""

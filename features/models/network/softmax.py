@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from features.arrays import Integers
+from features.models.device import on_device
 from features.models.network.cells import product
 from features.models.network.lexicon import Lexical, mix, mixed_log_probs, mixed_with_all
 from features.models.vocabulary import PADDING
@@ -39,11 +40,12 @@ class Softmax(nn.Linear):
         What a lexicon says is of all rows, flattened.
         Reckoned in the precision of the weights, also under autocast.
         """
-        mask = words != PADDING
-        rows = outputs[mask].to(self.weight.dtype)  # (N, H)
+        real = _real(words)
+        rows = outputs.flatten(0, -2)[real].to(self.weight.dtype)  # (N, H)
         with torch.autocast(rows.device.type, enabled=False):
-            known = lexical.rows(mask.flatten()) if lexical else ()
-            losses = _Loss.apply(self.project(rows), self.weight, self.bias, words[mask], smoothing, *known)  # type: ignore[no-untyped-call]
+            known = lexical.rows(real) if lexical else ()
+            wanted = words.flatten()[real]  # (N,)
+            losses = _Loss.apply(self.project(rows), self.weight, self.bias, wanted, smoothing, *known)  # type: ignore[no-untyped-call]
         return Losses(*losses)
 
     def divergence(self, outputs: Tensor, others: Tensor, words: Tensor) -> Tensor:
@@ -52,8 +54,8 @@ class Softmax(nn.Linear):
         p is what is said at rows of `outputs` (…, H), q at those of `others`; gradients go to both. Twice what Liang et
         al. 2021 have in eq. 4. Precision as in `loss`.
         """
-        mask = words != PADDING
-        pairs = [side[mask].to(self.weight.dtype) for side in (outputs, others)]  # (N, H) both
+        real = _real(words)
+        pairs = [side.flatten(0, -2)[real].to(self.weight.dtype) for side in (outputs, others)]  # (N, H) both
         with torch.autocast(outputs.device.type, enabled=False):
             first, second = (self.project(rows) for rows in pairs)
             total: Tensor = _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
@@ -73,7 +75,7 @@ class Softmax(nn.Linear):
             known = lexical.columns(block) if lexical else None
             if known and not known.mixes:
                 logits.scatter_add_(0, known.words, known.values)  # (V, N)
-            places = torch.from_numpy(rows[first:last] - block.start).to(words.device)  # (M,)
+            places = on_device(rows[first:last] - block.start, words.device)  # (M,)
             at_words = logits[words[first:last], places]  # (M,)
             highest = logits.amax(dim=0)  # (N,)
             log_norm = logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,) in half the time of logsumexp
@@ -230,6 +232,11 @@ class _Divergence(torch.autograd.Function):
         """Scale the gradients."""
         outputs, others, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
         return outputs, others, weight, bias[0] if bias else None
+
+
+def _real(words: Tensor) -> Tensor:
+    """(N,) places of the words (…), flattened, that are no padding; a mask would be counted at each use."""
+    return (words.flatten() != PADDING).nonzero().squeeze(1)  # (N,)
 
 
 def _blocks(rows: int) -> list[slice]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from features.arrays import AttentionRows
 from features.feature import Sentence
 from features.models.batches import CELLS, bucketed, pad
+from features.models.device import on_device
 from features.models.folder import Model
 from features.models.network.model import TokenScores
 from features.models.network.source import gather
@@ -57,12 +58,13 @@ def score_alone(
     for numbers, scores in score_pairs(models, list(distinct)):
         sums = total(of_tokens(scores.log_probs, scores.unknown, scores.attention))
         expected = fertility(first, [sides[number][0] for number in numbers]) if "fertility" in names else ()
-        values[numbers] = select(names, sums, SourceWords(scores.source_mask, expected))  # (B, names)
+        places = on_device(numbers, first.device)  # (B,)
+        values[places] = select(names, sums, SourceWords(scores.source_mask, expected))  # (B, names)
         for number, row in zip(numbers, scores.attention.float().cpu().numpy(), strict=True) if attention else ():
             source, target = sides[number]
             rows[number] = row[: len(target) + 1, : len(source) + 2]
-    places = [distinct[pair] for pair in pairs]
-    return CandidateScores(values[places].cpu().numpy(), [rows[place] for place in places] if attention else [])
+    order = [distinct[pair] for pair in pairs]
+    return CandidateScores(values.cpu().numpy()[order], [rows[place] for place in order] if attention else [])
 
 
 def fertility(model: Model, sources: Sequence[tuple[str, ...]]) -> tuple[Tensor, Tensor]:
@@ -96,5 +98,5 @@ def _score(model: Model, sources: Sequence[tuple[str, ...]], target: Tensor) -> 
     with torch.inference_mode():
         encoded = model.network.encode(pad([model.source.encode(source) for source in rows], model.device))
         if len(rows) < len(chosen):
-            encoded = gather(encoded, torch.tensor(chosen, device=model.device))  # B rows
+            encoded = gather(encoded, on_device(chosen, model.device))  # B rows
         return model.network.score(encoded, target)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from features.feature import Sentence, Steps
+from features.models.device import on_device
 from features.models.folder import Model
 from features.models.network.source import gather, put
 from features.models.scoring.alone import encode_target, fertility, mean_log
@@ -40,7 +41,7 @@ def score_tree(
     steps = Steps(taken=sum(len(level.sources) for level in levels), alone=sum(len(target) + 1 for target in targets))
     with torch.inference_mode():
         walks = [Walk(model, sources) for model in models]
-        walk, owner = walks[0], torch.tensor(owners, device=first.device)  # (N,)
+        walk, owner = walks[0], on_device(owners, first.device)  # (N,)
         source, sums, done = walk.source, _nothing(walk), 0
         ended = gather(sums, owner)  # N rows
         rows = np.empty((steps.taken if attention else 0, source.bias.shape[1]), dtype=np.float32)

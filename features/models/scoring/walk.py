@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from features.arrays import Integers
 from features.models.batches import pad
+from features.models.device import on_device
 from features.models.folder import Model
 from features.models.network.decoder import State
 from features.models.network.lexicon import ENTRIES, Lexical
@@ -66,7 +66,7 @@ class Walk:
 
     def on_device(self, numbers: Integers) -> Tensor:
         """Return the numbers as a tensor where the model is."""
-        return torch.from_numpy(numbers).to(self._device)
+        return on_device(numbers, self._device)
 
 
 def _bytes_of_prefix(architecture: Architecture, positions: int) -> int:

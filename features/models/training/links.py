@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from features.models.batches import EncodedPair
+from features.models.device import on_device
 from features.models.settings import Architecture, rows_ahead
 from features.models.vocabulary import BEGIN
 from features.translation_table import Table, count, estimate
@@ -49,8 +50,8 @@ def row_links(links: Sequence[Alignment], architecture: Architecture, device: to
     ahead = rows_ahead(architecture)
     each = [(j, number, i) for number, alignment in enumerate(links) for i, j in sorted(alignment)]
     counts = Counter((j, number) for j, number, _ in each)
-    places = torch.tensor([(j + ahead, number, i + 1) for j, number, i in each], dtype=torch.long, device=device)
-    shares = torch.tensor([1 / counts[j, number] for j, number, _ in each], device=device)
+    places = on_device([(j + ahead, number, i + 1) for j, number, i in each], device, torch.long)
+    shares = on_device([1 / counts[j, number] for j, number, _ in each], device)
     return RowLinks(places=places.view(-1, 3).t(), shares=shares)
 
 

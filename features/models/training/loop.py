@@ -113,7 +113,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
     share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
     weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
-    total = 0.0
+    plain: list[Tensor] = []
     run.optimizer.zero_grad()
     for batch in batches:
         outcomes = [
@@ -127,13 +127,13 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
         if len(outcomes) > 1:
             gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
-        total += sum(float(outcome.plain) for outcome in outcomes)
+        plain += [outcome.plain for outcome in outcomes]
     torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     run.optimizer.step()
     run.progress.updates += 1
-    return total, tokens
+    return sum(torch.stack(plain).tolist()), tokens  # what waits for a GPU comes last
 
 
 def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> Tensor:

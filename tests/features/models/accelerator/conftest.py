@@ -1,0 +1,269 @@
+"""A GPU that is not there: what one would refuse, and what would wait for it, on a machine without.
+
+Tensors on it are tensors of torch's device `meta`, which have a shape and a type and nothing in them. `Presented` lets
+them look like those of `cuda` to the code; `Watched` sees every operator that runs, of the backward pass too.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, ValuesView
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+from torch.fx.experimental import _config as symbolic
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from features.models.settings import Architecture
+
+CUDA, META, CPU = (torch.device(name) for name in ("cuda", "meta", "cpu"))
+ATEN = torch.ops.aten
+INDEXING = {ATEN.index, ATEN.index_put, ATEN.index_put_, ATEN._index_put_impl_}
+PRODUCTS = {ATEN.mm, ATEN.bmm, ATEN.addmm, ATEN.addmm_, ATEN.baddbmm}
+KERNELS = {ATEN._fused_adam_}
+"""What changes tensors in place, without a result, and is not there for `meta`."""
+IN_BFLOAT16 = {
+    torch.mm, torch.bmm, torch.matmul, torch.einsum, torch.nn.functional.linear, Tensor.matmul, Tensor.__matmul__,
+    torch.lstm, torch.gru, torch.rnn_tanh,
+}  # fmt: skip
+"""What autocast on a GPU gives its arguments in bfloat16, of all that the models call."""
+IN_FLOAT32 = {
+    torch.softmax, torch.log1p, torch.exp, torch.log, torch.sum, torch.cumsum, torch.logsumexp, torch.log_softmax,
+    torch.nn.functional.softplus, torch.nn.functional.layer_norm, Tensor.softmax, Tensor.log1p, Tensor.exp, Tensor.log,
+    Tensor.sum, Tensor.cumsum, Tensor.logsumexp, Tensor.log_softmax,
+}  # fmt: skip
+"""What it gives them in float32."""
+WIDEST = {torch.cat, torch.stack, torch.scatter_add, torch.index_put}
+"""What it gives them in the widest of their types."""
+
+
+def ones(tensor: Tensor) -> Tensor:
+    """Answer what is read from the device."""
+    return torch.ones(tensor.shape, dtype=tensor.dtype)
+
+
+@functools.cache
+def is_composite(func: Any) -> bool:
+    """Tell whether an operator is made of others, which are to be seen one by one."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
+
+
+@functools.cache
+def changes_one(func: Any) -> bool:
+    """Tell whether an operator changes the numbers of its first argument in place, and returns it."""
+    written = [place for place, each in enumerate(func._schema.arguments) if each.alias_info]
+    changes = func._schema.name.endswith("_") and torch.Tag.inplace_view not in func.tags
+    return changes and written == [0] and len(func._schema.returns) == 1
+
+
+@functools.cache
+def is_pure(func: Any) -> bool:
+    """Tell whether an operator gives new tensors, whose shapes and types are all that there is to know of them."""
+    varies = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output} & set(func.tags)
+    return not varies and not any(each.alias_info for each in (*func._schema.arguments, *func._schema.returns))
+
+
+def described(value: Any) -> Any:
+    """Return what decides the shape and the type of a result."""
+    if isinstance(value, Tensor):
+        return value.shape, value.stride(), value.dtype
+    return tuple(map(described, value)) if isinstance(value, list | tuple) else (type(value), value)
+
+
+KNOWN: dict[Any, Any] = {}
+"""Results of operators by what decides them: to find them out takes torch ten times as long."""
+
+
+def run(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return the result of an operator of tensors that are all there."""
+    if not is_pure(func) and not changes_one(func):
+        return func(*args, **kwargs)
+    key = (func, described(args), *((name, described(value)) for name, value in kwargs.items()))
+    if key not in KNOWN:
+        KNOWN[key] = func(*args, **kwargs)
+    if changes_one(func):
+        return args[0]
+    result = KNOWN[key]
+    return torch.empty_like(result) if isinstance(result, Tensor) else tree_map(torch.empty_like, result)
+
+
+def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Yield the tensors among the arguments of an operator."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple | ValuesView):
+            yield from tensors_of(value)
+
+
+class Accelerator:
+    """What happened on the device.
+
+    Attributes:
+        waits: how often the host waited for it, by what for: `item` (also `float(…)` and `bool(…)`), `nonzero`, `mask`
+            (an index by booleans, whose number must be known), `down` (a copy to the CPU), `up` (a copy from it that
+            was not asked for with `non_blocking`).
+        products: how many there were of matrices, by the type of what they multiply.
+        answer: what a copy to the CPU holds, of the tensor on the device.
+    """
+
+    def __init__(self) -> None:
+        self.waits: Counter[str] = Counter()
+        self.products: Counter[torch.dtype] = Counter()
+        self.answer: Callable[[Tensor], Tensor] = ones
+
+
+class Autocast:
+    """In place of `torch.autocast`, which does nothing for `meta`; `on` says whether products are in bfloat16 now."""
+
+    on = False
+
+    def __init__(self, device: str, dtype: torch.dtype = torch.bfloat16, enabled: bool = True) -> None:
+        assert device == "cuda" and dtype == torch.bfloat16
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        self.before, Autocast.on = Autocast.on, self.enabled
+
+    def __exit__(self, *reason: object) -> None:
+        Autocast.on = self.before
+
+
+class Presented(TorchFunctionMode):
+    """Tensors of `meta` say that they are on a GPU; what asks for one gets them."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func == Tensor.device.__get__:
+            return CUDA if args[0].is_meta else CPU
+        if func == Tensor.is_cuda.__get__:
+            return args[0].is_meta
+        args = tuple(map(self._place, args))
+        kwargs = {name: self._place(value) for name, value in (kwargs or {}).items()}
+        if func is torch.tensor and kwargs.get("device") == META:
+            return torch.tensor(*args, **kwargs | {"device": CPU}).to(META)
+        if func is Tensor.backward:  # what follows must see a GPU, too
+            with self:
+                return torch.autograd.backward(*args)
+        if Autocast.on:
+            args, kwargs = self._cast(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _place(self, value: Any) -> Any:
+        return META if isinstance(value, torch.device) and value.type == "cuda" else value
+
+    def _cast(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Give arguments the types that autocast gives them."""
+        kinds = {tensor.dtype for tensor in tensors_of(args) if tensor.is_meta and tensor.is_floating_point()}
+        wanted = None
+        if func in IN_BFLOAT16 and "out" not in kwargs:
+            wanted = torch.bfloat16
+        elif func in IN_FLOAT32 or (func in WIDEST and len(kinds) > 1):
+            wanted = torch.float32
+
+        def cast(value: Any) -> Any:
+            low = isinstance(value, Tensor) and value.is_meta and value.dtype in (torch.float32, torch.bfloat16)
+            return value.to(wanted) if low and wanted else value
+
+        return tree_map(cast, (args, kwargs))
+
+
+class Watched(TorchDispatchMode):
+    """Every operator, held against what a GPU allows."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        super().__init__()
+        self.accelerator = accelerator
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, operator, waits = kwargs or {}, func.overloadpacket, self.accelerator.waits
+        if is_composite(func):
+            with self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        tensors = list(tensors_of((args, kwargs.values())))
+        there = [tensor for tensor in tensors if tensor.is_meta]
+        if operator in (ATEN._to_copy, ATEN.copy_):
+            return self._copy(func, args, kwargs)
+        if not there:
+            return func(*args, **kwargs)
+        self._check(func, operator, tensors)
+        if operator in KERNELS:
+            return None
+        if operator is ATEN._local_scalar_dense:
+            waits["item"] += 1
+            return ones(args[0]).item()
+        if operator is ATEN.nonzero:
+            waits["nonzero"] += 1
+        if operator in INDEXING and any(index is not None and index.dtype == torch.bool for index in args[1]):
+            waits["mask"] += 1
+        if operator in PRODUCTS:
+            self.accelerator.products[tensors[-1].dtype] += 1
+        return run(func, args, kwargs) if len(there) == len(tensors) else func(*args, **kwargs)
+
+    def _check(self, func: Any, operator: Any, tensors: list[Tensor]) -> None:
+        """Refuse tensors on two devices, and products of two precisions; lengths of packed sequences are on the CPU."""
+        here = [tensor for tensor in tensors if not tensor.is_meta and (tensor.dim() or operator in INDEXING)]
+        if here and operator is not ATEN._pack_padded_sequence:
+            places = [f"{'cuda' if tensor.is_meta else 'cpu'} {list(tensor.shape)}" for tensor in tensors]
+            raise RuntimeError(f"{func}: expected all tensors on the same device, found {', '.join(places)}")
+        if operator in PRODUCTS and len({tensor.dtype for tensor in tensors}) > 1:
+            raise RuntimeError(f"{func}: expected one type, found {[tensor.dtype for tensor in tensors]}")
+
+    def _copy(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Copy from one device to the other, or on one."""
+        source = args[0] if func.overloadpacket is ATEN._to_copy else args[1]
+        target = torch.device(kwargs.get("device") or args[0].device)
+        if source.is_meta and target.type == "cpu":
+            self.accelerator.waits["down"] += 1
+            answer = self.accelerator.answer(source)
+            return answer.to(kwargs.get("dtype") or source.dtype) if source is args[0] else args[0].copy_(answer)
+        blocking = not (kwargs.get("non_blocking") or args[2:])
+        if not source.is_meta and target.type == "meta" and blocking:
+            self.accelerator.waits["up"] += 1
+        return func(*args, **kwargs)
+
+
+@pytest.fixture
+def accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Accelerator]:
+    """The device, for as long as the test runs; a model gets there by `.to(torch.device("cuda"))`."""
+    monkeypatch.setattr(torch, "autocast", Autocast)
+    monkeypatch.setattr(torch._C, "_is_any_autocast_enabled", lambda: Autocast.on)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=2**36))
+    monkeypatch.setattr(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+    device = Accelerator()
+    with ExitStack() as stack:
+        stack.enter_context(symbolic.patch(meta_nonzero_assume_all_nonzero=True))
+        stack.enter_context(Watched(device))
+        stack.enter_context(Presented())
+        yield device
+
+
+@pytest.fixture
+def of_encoding(architecture: Architecture) -> Counter[str]:
+    """For what the host waits when a batch of sources is encoded."""
+    waits: Counter[str] = Counter()
+    if architecture.encoder == "unidirectional":  # torch packs sequences by lengths on the CPU, in their order
+        waits.update(down=2, up=1)
+    if architecture.lexicon != "none":  # how many words the table has for a source decides shapes
+        waits["item"] += 1
+    return waits
+
+
+class Precision(NamedTuple):
+    """How products are reckoned, and in what types."""
+
+    low: bool
+    kinds: set[torch.dtype]
+
+
+@pytest.fixture(params=["bf16", pytest.param("fp32", marks=pytest.mark.slow)])
+def precision(request: pytest.FixtureRequest) -> Precision:
+    """bfloat16 sees all that float32 does, and types that do not go together."""
+    low = request.param == "bf16"
+    return Precision(low, {torch.float32, torch.bfloat16} if low else {torch.float32})

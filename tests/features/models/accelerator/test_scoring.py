@@ -1,0 +1,95 @@
+"""Scoring and translating on a GPU that is not there: every architecture, both precisions."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from features.feature import Sentence
+from features.models.decoding.search import Beam, search
+from features.models.folder import Model
+from features.models.scoring.alone import score_alone
+from features.models.scoring.inference import fold, lower
+from features.models.scoring.tree import score_tree
+from features.models.settings import Architecture
+from features.models.vocabulary import END
+
+CUDA = torch.device("cuda")
+SENTENCES = [
+    Sentence(0, ("a", "b"), (("c",), ("c", "e", "f"))),
+    Sentence(1, ("a",), (("d",), ("z", "e", "c"))),
+]
+"""A tree of four levels; by length, candidates of both go together."""
+NAMES = ["logprob", "unknown", "worst3", "entropy", "coverage"]
+
+
+@pytest.fixture
+def model(accelerator: Any, architecture: Architecture, precision: Any, make_model: Callable[..., Model]) -> Model:
+    """A model there, as scoring and translating make it ready."""
+    model = replace(make_model(architecture, 1), device=CUDA)
+    model.network.to(CUDA)
+    fold(model.network)
+    if precision.low:
+        lower(model.network, stepwise=True)
+    accelerator.waits.clear()
+    return model
+
+
+@pytest.mark.parametrize("attention", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_tree(accelerator: Any, model: Model, of_encoding: Counter[str], precision: Any, attention: bool) -> None:
+    scores = score_tree([model], SENTENCES, NAMES, attention)
+    assert scores.values.shape == (4, len(NAMES)) and scores.values.dtype == np.float64
+    assert [rows.shape for rows in scores.attention] == ([(2, 4), (4, 4), (2, 3), (4, 3)] if attention else [])
+    # The values at the end; rows of attention, if they are needed, after each of four levels.
+    assert accelerator.waits == of_encoding + Counter(down=1 + 4 * attention)
+    assert set(accelerator.products) == precision.kinds
+
+
+def test_one_by_one(
+    accelerator: Any,
+    architecture: Architecture,
+    of_encoding: Counter[str],
+    precision: Any,
+    make_model: Callable[..., Model],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = replace(make_model(architecture, 1), device=CUDA)
+    model.network.to(CUDA)
+    if precision.low:
+        lower(model.network, stepwise=False)
+    accelerator.waits.clear()
+    monkeypatch.setattr("features.models.scoring.alone.BATCH", 2)
+    scores = score_alone([model], SENTENCES, NAMES)
+    assert scores.values.shape == (4, len(NAMES))
+    twice = Counter({name: 2 * count for name, count in of_encoding.items()})
+    assert accelerator.waits == twice + Counter(down=1)  # the values, after two batches
+
+
+GREEDY = pytest.param(1, 2, marks=pytest.mark.slow, id="greedy")
+
+
+@pytest.mark.parametrize(("size", "steps"), [GREEDY, pytest.param(3, 3, id="beam")])
+def test_search(accelerator: Any, model: Model, of_encoding: Counter[str], size: int, steps: int) -> None:
+    taken: list[Tensor] = []
+
+    def best_words(there: Tensor) -> Tensor:
+        """Words of each prefix, the best first: in the first step none of them is `</s>`, later the best one is."""
+        if there.dim() == 1:  # lengths of the sources, for the encoder
+            return torch.ones(there.shape, dtype=there.dtype)
+        ranks = torch.arange(there.shape[-1]).expand(there.shape)
+        if there.is_floating_point():
+            taken.append(there)
+            return -1.0 - ranks
+        return ranks + (END if len(taken) > 1 else END + 1)
+
+    accelerator.answer = best_words
+    found = search([model], [each.source for each in SENTENCES], [9, 9], Beam(size, size))
+    assert [len(ends) for ends in found] == [size, size]
+    assert len(taken) == steps and taken[-1].dtype == torch.float64
+    # After each step the words and their log p, by which the CPU chooses among the prefixes of a source.
+    assert accelerator.waits == of_encoding + Counter(down=2 * steps)
