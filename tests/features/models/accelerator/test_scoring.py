@@ -50,6 +50,9 @@ def test_a_tree(accelerator: Any, model: Model, of_encoding: Counter[str], preci
     assert set(accelerator.products) == precision.kinds
 
 
+@pytest.mark.parametrize(
+    "architecture", ["rnnsearch", "luong-local-p-dot", "transformer", "lexicon-mixture", "choi-atty2d"], indirect=True
+)
 def test_one_by_one(
     accelerator: Any,
     architecture: Architecture,

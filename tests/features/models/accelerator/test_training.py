@@ -94,7 +94,6 @@ OBJECTIVES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("low", [False, True], ids=["fp32", "bf16"])
 @pytest.mark.parametrize(("settings", "more"), OBJECTIVES.values(), ids=OBJECTIVES)
 def test_every_objective_learns(
     accelerator: Any,
@@ -102,9 +101,9 @@ def test_every_objective_learns(
     outcomes: list[Objective],
     settings: dict[str, Any],
     more: dict[str, int],
-    low: bool,
+    precision: Any,
 ) -> None:
-    run = begin(tmp_path, ADDITIVE, bfloat16=low, **settings)
+    run = begin(tmp_path, ADDITIVE, bfloat16=precision.low, **settings)
     accelerator.waits.clear()
     _update(run, [[0, 1]], 0.1)
     assert accelerator.waits == UPDATE + Counter(more)
