@@ -1,0 +1,70 @@
+"""What several benchmarks measure."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from features.feature import Sentence
+from features.models.batches import pad
+from features.models.folder import Model
+from features.models.vocabulary import PADDING
+from moses_io.nbest import read_nbest
+from moses_io.text import read_lines, tokens
+
+
+def read_sentences(data: Path, count: int = 0, candidates: int = 0) -> list[Sentence]:
+    """Read the first sentences of a folder's test list, and the first candidates of each; 0 takes all."""
+    sources = read_lines(str(data / "test.de"))
+    return [
+        Sentence(
+            each.sentence,
+            tuple(tokens(sources[each.sentence])),
+            tuple(tuple(tokens(hypothesis.text)) for hypothesis in each.hypotheses[: candidates or None]),
+        )
+        for each in itertools.islice(read_nbest(str(data / "test.nbest.gz")), count or None)
+    ]
+
+
+class Batch(NamedTuple):
+    """Candidates that are scored together, each beside its own source."""
+
+    numbers: list[int]  # of the candidates, in the order of the list
+    source: Tensor  # (B, S)
+    target: Tensor  # (B, J+1)
+
+
+def batches_of(model: Model, sentences: list[Sentence], rows: int) -> Iterator[Batch]:
+    """Yield all candidates, sorted by length, so many rows a batch, where the model is."""
+    pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
+    if model.config.direction == "backward":
+        pairs = [pair[::-1] for pair in pairs]
+    encoded = [(model.source.encode(source), model.target.encode(target)) for source, target in pairs]
+    order = sorted(range(len(encoded)), key=lambda number: len(encoded[number][1]))
+    for start in range(0, len(order), rows):
+        numbers = order[start : start + rows]
+        source, target = (pad([encoded[n][side] for n in numbers], model.device) for side in (0, 1))
+        yield Batch(numbers, source, target)
+
+
+@torch.inference_mode()
+def score_batch(model: Model, batch: Batch) -> Tensor:
+    """(B,) log p of candidates, from their first words, with all logits of a batch at once."""
+    outputs, _ = model.network.decode(model.network.encode(batch.source), batch.target)
+    logits = functional.linear(outputs, model.network.softmax.weight, model.network.softmax.bias)  # (J, B, V)
+    wanted = batch.target[:, 1:].t()  # (J, B)
+    losses = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=PADDING, reduction="none")
+    return -losses.view(wanted.shape).double().sum(dim=0)  # (B,)
+
+
+def naive(model: Model, sentences: list[Sentence], rows: int = 256) -> np.ndarray:
+    """Score without sharing."""
+    sums = np.empty(sum(len(each.hypotheses) for each in sentences))
+    for batch in batches_of(model, sentences, rows):
+        sums[batch.numbers] = score_batch(model, batch).cpu().numpy()
+    return sums

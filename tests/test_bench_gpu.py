@@ -1,0 +1,45 @@
+"""The script that a person with a GPU runs, at work on a CPU."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "scripts" / "bench_gpu", *arguments]
+    places = {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | places)
+
+
+@pytest.mark.slow
+def test_it_measures_everything(tmp_path: Path, sample: Path) -> None:
+    ran = run(sample, "--device", "cpu", "--quick", "--json", tmp_path / "figures")
+    assert ran.returncode == 0, ran.stderr
+    assert "these are no figures of a GPU" in ran.stdout
+    figures = json.loads((tmp_path / "figures").read_text())
+    values = {row["what"]: row["value"] for row in figures["rows"]}
+    lines = [line.split(" | ") for line in ran.stdout.split("\n") if line.startswith("| ")]
+    assert [line[0].removeprefix("| ") for line in lines[1:]] == list(values)
+    assert {what.split(", ")[0] for what in values} == {"values", "train", "score", "translate"}
+    assert values.pop("values, forward, fp32") == values.pop("values, backward, fp32") == 0
+    assert all(value > 0 for value in values.values())
+    assert [line[0] for line in lines if "1,000,000" in line[-1]] == ["| score, naive, bf16"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((), "--device cuda: torch sees no GPU here; use auto or cpu"),
+        (("--device", "cpu"), "--device cpu: expected --quick beside it"),
+    ],
+)
+def test_it_needs_a_gpu(sample: Path, arguments: tuple[str, ...], reason: str) -> None:
+    ran = run(sample, *arguments)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", f"bench_gpu: {reason}\n")
