@@ -8,7 +8,8 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import Feature, ListFeature, ModelFeature, Need, Reading, Resources, Sentence, Steps
-from features.groups import groups
+from features.groups import Group, groups
+from features.kept.journal import Journal
 from features.models.tables import load
 from features.request import FeatureRequest
 from moses_io.errors import InputError
@@ -32,7 +33,7 @@ class Scored(NamedTuple):
 
 
 class FeatureSet:
-    """The features of some requests, in their order.
+    """The features of some requests, in their order; what models say of a list may be kept in a `Journal`'s folder.
 
     Attributes:
         signatures: of each feature, by its label.
@@ -42,7 +43,7 @@ class FeatureSet:
         InputError: a feature cannot be made of its argument.
     """
 
-    def __init__(self, requests: Sequence[FeatureRequest], resources: Resources) -> None:
+    def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> None:
         self._resources = resources
         self._readers: dict[tuple[str, ...], Reader] = {}
         self._needs: dict[str, list[Need]] = {}
@@ -52,6 +53,8 @@ class FeatureSet:
             self._features[request.label] = self._make(request)
         self.signatures = {label: feature.signature for label, feature in self._features.items()}
         self.of_models = frozenset(self._needs)
+        kept = {label: f"{self.signatures[label]}|{resources.precision}" for label in self._needs}
+        self._journal = Journal(journal, kept) if journal and kept else None
 
     def score(self, sentences: Sequence[Sentence]) -> Scored:
         """Have all models read the sentences, a group at a time, and all features say what they make of them.
@@ -72,17 +75,30 @@ class FeatureSet:
         parts: dict[str, list[Array]] = {label: [] for label in self._needs}
         places, steps = [], Steps()
         for group in groups(sentences, size):
-            readings: dict[tuple[str, ...], Reading] = {}
-            for need in joint:
-                reading = self._readers[need.folders].read(group.sentences, need.values, need.attention)
-                readings[need.folders], steps = reading, steps.plus(reading.steps)
-            for label, feature in self._features.items():
-                if isinstance(feature, ModelFeature):
-                    values = feature(group.sentences, [readings[need.folders] for need in self._needs[label]])
-                    parts[label].append(_checked(label, values, group.sentences))
+            values = self._journal.values(group) if self._journal else None
+            if values is None:
+                values, taken = self._read(group, joint)
+                steps = steps.plus(taken)
+                if self._journal:
+                    self._journal.keep(group, values)
+            for label in parts:
+                parts[label].append(values[label])
             places.append(group.places)
         order = np.argsort(np.concatenate(places))  # (N,)
         return {label: np.concatenate(values)[order] for label, values in parts.items()}, steps
+
+    def _read(self, group: Group, joint: Sequence[Need]) -> tuple[dict[str, Array], Steps]:
+        """Have all models read a group; return (candidates, values) by the labels of their features, and the steps."""
+        readings, steps, values = dict[tuple[str, ...], Reading](), Steps(), dict[str, Array]()
+        for need in joint:
+            reading = self._readers[need.folders].read(group.sentences, need.values, need.attention)
+            readings[need.folders], steps = reading, steps.plus(reading.steps)
+        for label, needs in self._needs.items():
+            feature = self._features[label]
+            assert isinstance(feature, ModelFeature)
+            rows = feature(group.sentences, [readings[need.folders] for need in needs])
+            values[label] = _checked(label, rows, group.sentences)
+        return values, steps
 
     def at_start(self) -> "FeatureSet":
         """Return the same features for another list: those that follow one begin again, models stay open."""

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
+from features.kept.cache import Cache
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model, load_ensemble
 from features.models.scoring.alone import score_alone

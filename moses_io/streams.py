@@ -2,6 +2,7 @@
 
 import bz2
 import contextlib
+import fcntl
 import glob
 import gzip
 import hashlib
@@ -23,6 +24,9 @@ from moses_io.errors import InputError, shown
 STANDARD = "-"
 LONGEST = 10_000_000
 """Bytes of a line, at most: what is packed in a small file must not fill the memory."""
+HALF = ".half"
+"""End of the name of a file that is being written."""
+
 _PACKERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 """First bytes of packed files."""
 
@@ -179,7 +183,9 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         direct = _Target(target, path) if target.exists() and not target.is_file() else None
         if direct is None:
             target = target.resolve()
-            descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+            remove_halves(target)
+            descriptor, temporary = tempfile.mkstemp(HALF, f".{target.name}.", target.parent)
+            _hold(descriptor)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     if direct is not None:
@@ -197,10 +203,21 @@ def open_output(path: str) -> Iterator[BinaryIO]:
 
 
 def remove_halves(path: Path) -> None:
-    """Remove what writings of a file left beside it that were killed; see `open_output`."""
-    for half in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}"):
+    """Remove what writings of a file left beside it that were killed, not those under way; see `open_output`."""
+    for half in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}{HALF}"):
         if half.is_file():
-            half.unlink(missing_ok=True)
+            with contextlib.suppress(OSError), half.open("rb") as stream:
+                if _hold(stream.fileno()):
+                    half.unlink()
+
+
+def _hold(descriptor: int) -> bool:
+    """Hold an open file as one that is being written; return False if another process does, or without locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _packed(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:

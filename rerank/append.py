@@ -1,9 +1,12 @@
 """Features are computed for a list and appended to its lines, a few sentences at a time."""
 
 import random
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
+from pathlib import Path
 
 from features.feature import Resources, Sentence
 from features.feature_set import Column, FeatureSet
@@ -24,14 +27,15 @@ def add_features(
 ) -> None:
     """Write the list with a feature for each request at the end of its third field; all else stays byte for byte.
 
-    With `verify`, that many random candidates are scored again one by one, and the largest difference is told.
+    With `verify`, that many random candidates are scored again one by one, and the largest difference is told. What a
+    killed scoring has of the same list is not scored again.
 
     Raises:
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
     """
     sample = Sample(verify, random.Random(1))
-    features = load_features(requests, resources)
-    with open_output(output) as stream:
+    with _journal(output) as journal, open_output(output) as stream:
+        features = load_features(requests, resources, journal)
         for sentences, columns in _scored(nbest, source, features):
             lines = [line for each in sentences for line in each.lines]
             pairs = zip(lines, written(columns), strict=True)
@@ -49,8 +53,8 @@ def write_features(
     nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, resources: Resources
 ) -> None:
     """Write the features of a list alone, a line a candidate, for `join_features`; see `add_features`."""
-    with open_output(output) as stream:
-        for _, columns in _scored(nbest, source, load_features(requests, resources)):
+    with _journal(output) as journal, open_output(output) as stream:
+        for _, columns in _scored(nbest, source, load_features(requests, resources, journal)):
             stream.writelines(b" ".join(values) + b"\n" for values in written(columns))
 
 
@@ -73,3 +77,21 @@ def _scored(nbest: str, source: str, features: FeatureSet) -> Iterator[tuple[lis
     if nbest == source == STANDARD:
         raise InputError("list and source cannot both come from stdin")
     return score_list(nbest, WholeSources(source), features)
+
+
+@contextmanager
+def _journal(output: str) -> Iterator[str]:
+    """Yield the folder, beside a file that is written, of what was scored so far; empty for stdout or a pipe.
+
+    It goes when the file is whole.
+    """
+    target = Path(output)
+    if output == STANDARD or (target.exists() and not target.is_file()):
+        yield ""
+        return
+    target = target.resolve()
+    folder = target.with_name(f".{target.name}.scored")
+    if folder.is_symlink():
+        raise InputError(f"{folder}: a symbolic link, expected a folder; remove it")
+    yield str(folder)
+    shutil.rmtree(folder, ignore_errors=True)

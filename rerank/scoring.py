@@ -20,9 +20,9 @@ BATCH = 10_000
 """Candidates that are scored together, rounded up to whole sentences."""
 
 
-def load_features(requests: Sequence[FeatureRequest], resources: Resources) -> FeatureSet:
+def load_features(requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> FeatureSet:
     """Make the features of some requests, and tell what they are."""
-    features = FeatureSet(requests, resources)
+    features = FeatureSet(requests, resources, journal)
     for label, signature in features.signatures.items():
         note(f"{label} = {signature}|version:{__version__}")
     return features

@@ -5,6 +5,7 @@ import lzma
 import os
 import resource
 import stat
+import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -87,6 +88,28 @@ def test_output_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         assert target.read_bytes() == b"before"
     assert target.read_bytes() == b"after"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_a_killed_writing_left_goes_with_the_next_one_and_what_is_written_stays(tmp_path: Path) -> None:
+    target, own = tmp_path / "out", tmp_path / ".out.original"
+    own.write_bytes(b"of the user")
+    code = (
+        "import sys\nfrom moses_io.streams import open_output\nwith open_output(sys.argv[1]) as stream:\n"
+        "    stream.write(b'half')\n    print('begun', flush=True)\n    sys.stdin.read()\n"
+    )
+    first, second = (
+        subprocess.Popen([sys.executable, "-c", code, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(2)
+    )
+    assert first.stdout and second.stdout and first.stdout.readline() == second.stdout.readline() == b"begun\n"
+    assert len(list(tmp_path.glob(".out.*.half"))) == 2
+    first.kill()
+    first.communicate()
+    with open_output(str(target)):
+        assert len(list(tmp_path.glob(".out.*.half"))) == 2, "that of the second, and ours"
+    second.communicate()
+    assert sorted(tmp_path.iterdir()) == [own, target]
+    assert target.read_bytes() == b"half"
 
 
 def test_output_in_gz_is_packed_and_the_same_each_time(tmp_path: Path) -> None:

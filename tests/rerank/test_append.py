@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from features import reader
 from features.arrays import Array
-from features.feature import Resources, Sentence
+from features.feature import Need, Resources, Sentence
 from features.feature_set import FeatureSet
+from features.groups import Group
 from features.request import parse_requests
 from features.table import FEATURES, Kind
 from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.text import read_lines, tokens
+from rerank import scoring
 from rerank.append import join_features
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -85,6 +88,54 @@ def test_what_cannot_be_scored(
     assert message in err.rstrip("\n").split("\n")[-1]
     assert not out.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["list", "source"]
+
+
+@pytest.mark.parametrize(
+    "features", [["Own=neural:{forward}"], ["Own=neural:{forward}", "Far=agreement:{forward},{backward}"]]
+)
+def test_a_killed_scoring_goes_on_where_it_was(
+    command: Command, sample: Path, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    features: list[str],
+) -> None:  # fmt: skip
+    """Also where features look at attention, which no cache keeps; without a trace once the list is whole."""
+    monkeypatch.setattr(reader, "GROUP", {"cpu": 64})
+    nbest, requests = tmp_path / "list", [part for each in features for part in ("--feature", each.format(**models))]
+    nbest.write_bytes(
+        b"".join(gzip.decompress((sample / "test.nbest.gz").read_bytes()).splitlines(keepends=True)[:400])
+    )
+    arguments = ("score", nbest, "--source", sample / "test.de", *requests, "--device", "cpu", "--output")
+    groups, read = [], FeatureSet._read
+
+    def killed(self: FeatureSet, group: Group, joint: list[Need]) -> object:
+        groups.append(group)
+        if len(groups) == 3:
+            raise KeyboardInterrupt
+        return read(self, group, joint)
+
+    monkeypatch.setattr(FeatureSet, "_read", killed)
+    assert command(*arguments, tmp_path / "out.gz")[0] == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.gz.scored", "list"]
+    assert command(*arguments, tmp_path / "out.gz")[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["list", "out.gz"]
+    resumed = len(groups)
+    assert command(*arguments, tmp_path / "whole.gz")[0] == 0
+    assert len(groups) - resumed == resumed - 1 > 3, "each group was read once, but that of the kill"
+    assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
+
+
+def test_what_another_model_said_of_an_unfinished_list_is_not_taken(
+    command: Command, write: Write, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nbest, source = write("list", "0 ||| the doctors ||| L= 1\n1 ||| bad"), write("source", "die ärzte\n" * 2)
+    for name in ("forward", "backward"):
+        arguments = ("score", nbest, "--source", source, "--feature", f"neural:{models[name]}", "--device", "cpu")
+        assert command(*arguments, "--output", tmp_path / "out")[0] == 2
+    monkeypatch.setattr(scoring, "BATCH", 1)
+    assert command(*arguments, "--output", tmp_path / "out")[0] == 2
+    nbest.write_text("0 ||| the doctors ||| L= 1\n")
+    assert command(*arguments, "--output", tmp_path / "out")[0] == 0
+    assert command(*arguments, "--output", tmp_path / "new")[0] == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "new").read_bytes()
 
 
 class Infinite:

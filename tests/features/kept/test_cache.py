@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from features.cache import AT_ONCE, FILE, Cache
+from features.kept.cache import AT_ONCE, FILE, Cache
 from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.streams import open_output

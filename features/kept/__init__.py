@@ -1,0 +1,1 @@
+"""What was scored before: a cache between lists, and the journal of one that is not finished."""
