@@ -29,6 +29,7 @@ def find_device(name: str) -> torch.device:
     if name == "cuda" and not available:
         raise InputError("--device cuda: torch sees no GPU here; use auto or cpu")
     if name != "cpu" and available:
+        torch.backends.cudnn.allow_tf32 = False  # recurrent cells would round float32 to 10 bits
         return torch.device("cuda")
     _keep_freed_memory()
     return torch.device("cpu")
