@@ -128,7 +128,12 @@ def test_a_folder_that_is_none_or_was_altered(
         ({"files": {"../x": "x"}}, "'../x' is not a path inside the folder"),
         ({"features": {"A": "kenlm:/etc/passwd"}}, "'/etc/passwd' is not a path inside the folder"),
         ({"features": {"A": "neural:../../model"}}, "'../../model' is not a path inside the folder"),
-        ({"features": {"A": "evil"}}, "feature 'A' of the reranker, 'evil', runs code; --allow-code lets it"),
+        ({"features": {"A": "lexical:tables/pipe"}}, "'tables/pipe' is not among its files"),
+        ({"candidates": {"A": "3:models/pipe"}}, "'models/pipe' is not among its files"),
+        ({"features": {"A": "evil"}}, "unknown feature 'evil'"),
+        ({"features": {"A": "evil:Evil"}}, "feature 'A' of the reranker, 'evil:Evil', runs code; --allow-code lets it"),
+        ({"features": {"A=command:touch out;": "length"}}, "label 'A=command:touch out;': expected a letter"),
+        ({"features": {"command:touch out #": "length"}}, "label 'command:touch out #': expected a letter"),
     ):
         (reranker / "reranker.json").write_text(json.dumps(manifest | changes))
         assert message in refused(reranker)
