@@ -70,7 +70,7 @@ def test_what_runs_no_code_is_read_from_anywhere(file: Callable[[str], Path], mo
 
 @pytest.mark.parametrize("label", ["A=command:touch ran;", "command:touch ran #", "mine_of_trust:Mine", "A=", ""])
 def test_a_label_is_no_part_of_a_request(file: Callable[[str], Path], label: str) -> None:
-    with pytest.raises(InputError, match="label '.*': expected a letter"):
+    with pytest.raises(InputError, match=r"label '.*': expected a letter"):
         read_experiment(str(file(f'"{label}" = "length"\n')), allow_code=True)
 
 
