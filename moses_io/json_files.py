@@ -11,7 +11,7 @@ from moses_io.errors import InputError, shown
 from moses_io.streams import check_plain
 from moses_io.text import LARGEST
 
-MOST_BYTES = 16 * 2**20
+MOST_BYTES = 4 * 2**20
 """Size of the largest file that is read; of the shortest values, it takes some 30 times as much memory."""
 
 

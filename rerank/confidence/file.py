@@ -73,8 +73,9 @@ def read_confidence(path: str) -> Confidence:
     with as_written(path):
         dense = tuple((name, _whole(count)) for name, count in values["features"].items())
         units = FeatureUnits(dense, np.array([number_of(value) for value in values["deviations"]]))
-        if len(units.spread) != len(units.names):
-            raise ValueError(f"{len(units.spread)} deviations of {len(units.names)} values")
+        size = sum(count for _, count in dense)
+        if len(units.spread) != size:
+            raise ValueError(f"{len(units.spread)} deviations of {size} values")
         if values["alone"] not in values["quality"]["predictors"]:
             raise ValueError(f"{shown(values['alone'])} is no predictor of the expected score")
         return Confidence(
