@@ -43,7 +43,7 @@ def load() -> ModuleType:
 
 fuzzing: Any = load()
 each_reader = pytest.mark.parametrize("reader", fuzzing.READERS)
-some = settings(max_examples=30, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=20, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(autouse=True)
@@ -109,10 +109,6 @@ def array_that_claims(shape: str) -> bytes:
     return content.getvalue()
 
 
-def manifest_of(part: bytes) -> bytes:
-    return b'{"format": 1, "tuned": "", "features": {}, "files": ' + part + b"}"
-
-
 COUNT = b'"features": {"LM0": 1000000000000000000'
 LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "line of 100 MB": ("list", lambda _: b"0 ||| " + b"a " * 50_000_000),
@@ -121,7 +117,7 @@ LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "many features": (
         "list", lambda _: b"0 ||| a ||| " + b" ".join(b"F%d= 1" % number for number in range(60_000)) + b" ||| 0\n"
     ),
-    "long number": ("list", lambda content: content.replace(b"-7.5", b"1" * 5_000_000 + b"x")),
+    "long number": ("list", lambda content: content.replace(b"-7.5", b"1" * 1_000_000 + b"x")),
     "long number of a table": ("lexical", lambda _: b"a b 0." + b"3" * 5_000_000),
     "blanks": ("scores", lambda _: b"0 ||| a ||| L= 1 ||| 0" + b" " * 5_000_000 + b"x\n"),
     "blanks of a log": ("answer", lambda _: b"Best point: " + b" " * 5_000_000 + b"\n"),
@@ -129,7 +125,6 @@ LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "array of 10^15": ("attention", lambda _: array_that_claims("(1000000000000000,)")),
     "array of 10^10": ("attention", lambda _: array_that_claims("(10000000000,)")),
     "tensor of 10^15": ("tensors", lambda content: struct.pack("<Q", 10**15) + content[8:]),
-    "small values": ("reranker", lambda _: manifest_of(b"[" + b"[]," * 1_300_000 + b"[]]")),
     "values of 10^18": ("confidence", lambda content: content.replace(b'"features": {', COUNT + b', "', 1)),
 }  # fmt: skip
 

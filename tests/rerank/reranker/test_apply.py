@@ -115,6 +115,9 @@ def test_a_folder_that_is_none_or_was_altered(
         assert f"{name}: not what it was when the reranker was made" in refused(reranker)
         (reranker / name).unlink()
         assert f"{name}: missing" in refused(reranker)
+        os.mkfifo(reranker / name)
+        assert f"{name}: missing" in refused(reranker)
+        (reranker / name).unlink()
         (reranker / name).write_bytes(content)
     for changes, message in (
         ({"format": 9}, "format 9, this version reads formats 1 and 2"),
