@@ -63,7 +63,8 @@ class Bar:
     def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
         self.progress, self._description, self._total = progress, description, total
         words = _whole(description, None).removeprefix(", ") if _whole and not _open else ""
-        self._task = progress.add_task(description, total=total, completed=done, count=self._count(done), note=words)
+        count, drawn = self._count(done), printable(description)
+        self._task = progress.add_task(drawn, total=total, completed=done, count=count, note=printable(words))
         self._first = self._done = done
         self._began = self._last_line = self._last_look = time.monotonic()
         self._words = ""
@@ -84,7 +85,7 @@ class Bar:
 
     def say(self, words: str) -> None:
         """Show a few words, where it is drawn."""
-        self.progress.update(self._task, note=words)
+        self.progress.update(self._task, note=printable(words))
 
     def hide(self) -> None:
         """Draw it no longer."""
@@ -126,8 +127,9 @@ def _progress() -> Iterator["Progress"]:
         yield _open[-1].progress
         return
     console = Console(stderr=True)
-    count, beside = TextColumn("{task.fields[count]}"), TextColumn("{task.fields[note]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), beside)
+    texts = ("{task.description}", "{task.fields[count]}", "{task.fields[note]}")
+    name, count, beside = (TextColumn(text, markup=False) for text in texts)
+    columns = (name, BarColumn(), count, TimeRemainingColumn(), beside)
     no_bar = bool(_speaker) or not (_shown and console.is_terminal)
     with Progress(*columns, console=console, transient=True, disable=no_bar) as progress:
         yield progress

@@ -22,6 +22,9 @@ from moses_io.text import encode
 GROUP = {"cpu": 4096, "cuda": 16384}
 """Candidates of several sentences that are read together, at most."""
 
+NUMBER = 8
+"""Bytes of a value in a cache."""
+
 
 class Reader:
     """A model, or several as the mean of their distributions.
@@ -61,7 +64,8 @@ class Reader:
         if self._cache is None or attention:
             return _reading(names, self._score(sentences, names, attention))
         keys = [self._keys(each, names) for each in sentences]
-        known = self._cache.look_up([key for rows in keys for row in rows for key in row])
+        looked_up = self._cache.look_up([key for rows in keys for row in rows for key in row])
+        known = {key: value for key, value in looked_up.items() if len(value) == NUMBER}
         new, new_keys = [], []
         for each, rows in zip(sentences, keys, strict=True):
             places = [place for place, row in enumerate(rows) if not known.keys() >= set(row)]

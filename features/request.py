@@ -4,7 +4,7 @@ import importlib.util
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from features.foreign import class_of_module, packaged
@@ -100,20 +100,41 @@ def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureReques
     requests: list[FeatureRequest] = []
     for text in texts:
         labelled = re.fullmatch("([^=:]*)=(.*)", text)
-        kind, argument = _split(labelled.group(2) if labelled else text)
-        row = _row(kind, folder)
-        if (argument and not row.argument) or (row.argument and not argument and not row.optional):
-            raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
-        taken = {request.label for request in requests}
-        free = (name for n in range(len(texts)) if (name := f"{row.label}{n}") not in taken)
-        label = labelled.group(1) if labelled else next(free)
-        check_label(label)
-        if (kind == "rest") != bool(REST.fullmatch(label)):
-            raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
-        if label in taken:
+        label, asked = labelled.groups() if labelled else (None, text)
+        if label is None:
+            taken = {request.label for request in requests}
+            start = _row(_split(asked)[0], folder).label
+            label = next(name for n in range(len(texts)) if (name := f"{start}{n}") not in taken)
+        requests.append(_request(label, asked, folder))
+        if label in {request.label for request in requests[:-1]}:
             raise InputError(f"label {label!r} is given to two features")
-        requests.append(FeatureRequest(label, kind, argument, folder))
     return requests
+
+
+def labelled_requests(texts: Mapping[str, str], folder: str = "") -> list[FeatureRequest]:
+    """Read requests by their labels, as files and programs name them: nothing of a label is taken for its request.
+
+    Raises:
+        InputError: as `parse_requests`; a label is looked at before the kind, which may be code.
+    """
+    return [_request(label, text, folder) for label, text in texts.items()]
+
+
+def runs_code(text: str) -> bool:
+    """Tell whether a request without its label runs code of its user: a command, or a class of a module."""
+    kind, _ = _split(text)
+    return kind == "command" or ":" in kind
+
+
+def _request(label: str, text: str, folder: str) -> FeatureRequest:
+    check_label(label)
+    kind, argument = _split(text)
+    row = _row(kind, folder)
+    if (argument and not row.argument) or (row.argument and not argument and not row.optional):
+        raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
+    if (kind == "rest") != bool(REST.fullmatch(label)):
+        raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
+    return FeatureRequest(label, kind, argument, folder)
 
 
 def check_label(label: str) -> str:

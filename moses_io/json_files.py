@@ -1,18 +1,22 @@
 """Files of JSON that others may have written or damaged."""
 
+import contextlib
 import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.streams import check_plain
+from moses_io.text import LARGEST
 
-MOST_BYTES = 64 * 2**20
-"""Size of the largest file that is read."""
+MOST_BYTES = 4 * 2**20
+"""Size of the largest file that is read; of the shortest values, it takes some 30 times as much memory."""
 
 
-def read_json(path: Path) -> Any:
-    """Return the value in a file.
+def read_json(path: Path, most: int = MOST_BYTES) -> Any:
+    """Return the value in a file of so many bytes, at most.
 
     Raises:
         InputError: it is no plain file, too large, or not JSON in UTF-8.
@@ -20,11 +24,11 @@ def read_json(path: Path) -> Any:
     check_plain(path)
     try:
         with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
+            content = stream.read(most + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    if len(content) > MOST_BYTES:
-        raise InputError(f"{path}: larger than {MOST_BYTES // 2**20} MB, expected a small file of JSON")
+    if len(content) > most:
+        raise InputError(f"{path}: larger than {most // 2**20} MB, expected a small file of JSON")
     return parse_json(content, str(path))
 
 
@@ -44,3 +48,32 @@ def parse_json(content: bytes, name: str) -> Any:
         raise InputError(f"{name}: not JSON that can be read (nested too deeply)") from None
     except ValueError:
         raise InputError(f"{name}: not JSON that can be read (a number of too many digits)") from None
+
+
+@contextlib.contextmanager
+def as_written(name: object) -> Iterator[None]:
+    """Make an `InputError` of what goes wrong when a record is made of values that are not as we write them.
+
+    `name` is how messages name the file.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+        fault = f"no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
+        raise InputError(f"{name}: not as `moses-rerank` wrote it ({fault})") from None
+
+
+def number_of(value: Any) -> float:
+    """Return a finite number of JSON, up to Moses' largest one; another value is a `ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"expected a number, found {shown(value)}")
+    if not math.isfinite(value) or abs(value) > LARGEST:
+        raise ValueError(f"expected a number up to {LARGEST:.2g}, found {shown(value)}")
+    return float(value)
+
+
+def text_of(value: Any) -> str:
+    """Return a text of JSON; another value is a `ValueError`."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, found {shown(value)}")
+    return value

@@ -20,15 +20,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from moses_io.errors import InputError, shown
+from moses_io.packing import unpacked
 
 STANDARD = "-"
 LONGEST = 10_000_000
 """Bytes of a line, at most: what is packed in a small file must not fill the memory."""
 HALF = ".half"
 """End of the name of a file that is being written."""
-
-_PACKERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-"""First bytes of packed files."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,8 @@ def open_input(path: str) -> Iterator[BinaryIO]:
     """Open a file, or stdin for `-`, and unpack gzip, bzip2 and xz, told by the first bytes and not by the name.
 
     Raises:
-        InputError: the file cannot be opened, or is a folder; or stdin was closed at the start.
+        InputError: the file cannot be opened, or is a folder; or stdin was closed at the start; and, while it is read,
+            what is packed in it is far too large for it.
     """
     with contextlib.ExitStack() as stack:
         if path == STANDARD and not sys.stdin:
@@ -66,13 +65,12 @@ def open_input(path: str) -> Iterator[BinaryIO]:
                 raw = cast("BufferedReader", sys.stdin.buffer)
             else:
                 raw = stack.enter_context(Path(path).open("rb"))
-            head = raw.peek(5)
+            stream = stack.enter_context(unpacked(raw, name_of(path)))
         except OSError as error:
             raise InputError(f"{name_of(path)}: {error.strerror}") from None
         except ValueError:
             raise InputError(f"{path}: no file has a name with a NUL in it") from None
-        unpack = next((unpack for start, unpack in _PACKERS.items() if head.startswith(start)), None)
-        yield stack.enter_context(unpack(raw)) if unpack else raw
+        yield stream
 
 
 def check_plain(path: str | Path) -> None:

@@ -15,7 +15,7 @@ from moses_io.streams import STANDARD, Lines, name_of, numbered_lines
 LARGEST = 3.4028235e38
 """Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""
 
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+[|,]")
 
 

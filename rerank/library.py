@@ -134,10 +134,10 @@ def score(
             finite.
     """
     from features.feature import Resources
-    from features.request import parse_requests
+    from features.request import labelled_requests
     from rerank.append import add_features
 
-    requests = parse_requests([f"{label}={text}" for label, text in features.items()])
+    requests = labelled_requests(features)
     resources = Resources(device, precision, str(cache))
     add_features(path_of(nbest), path_of(source), requests, path_of(output), resources)
 

@@ -59,7 +59,7 @@ class Cache:
                     yield database
             finally:
                 database.close()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of what a message quotes of the file
             raise InputError(f"{self._path}: not a usable cache of scores ({error})") from None
 
 

@@ -36,7 +36,9 @@ class HuggingFace:
         scorer = importlib.import_module("features.models.transformer")
         try:
             self._scorer: Any = scorer.TransformerScorer(transformers, folder, languages, resources)
-        except (OSError, ValueError) as error:
+        except InputError:
+            raise
+        except Exception as error:  # transformers, torch and safetensors have many kinds for what is damaged
             raise InputError(f"{folder}: no model that transformers reads ({shown(str(error))})") from None
         content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]
         self.signature = f"hf|{','.join(languages)}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"

@@ -24,7 +24,6 @@ _COMET = re.compile(r".*\tSegment [0-9]+\tscore: *(\S+)")
 _FAIRSEQ = re.compile(r"H-([0-9]{1,18})\t(\S+)\t.*")
 _LAMTRAM = re.compile(r"ll=(\S+)(?: unk=(\S+))?.*")
 _LABEL = re.compile(r"\S+[=:] +[-+0-9.]")
-_BARS = re.compile(r" *\|\|\| *")
 
 
 def _comet(line: str) -> list[float | None]:
@@ -41,19 +40,23 @@ def _lamtram(line: str) -> list[float | None]:
 
 
 def _mantis(line: str) -> list[float | None]:
-    fields = _BARS.split(line)
+    fields = _fields(line)
     last = number(fields[-1]) if len(fields) == 4 and not _LABEL.match(fields[2]) else None
     return [] if last is None or number(fields[0]) is None else [-last]
 
 
 def _nematus(line: str) -> list[float | None]:
     """Numbers behind the total, or behind the alignment."""
-    fields = _BARS.split(line)
+    fields = _fields(line)
     if len(fields) < 4 or "=" not in fields[2]:
         return []
     last = tokens(fields[-1])
     added = [token for token in last if number(token) is not None][1 if len(fields) == 4 else 0 :]
     return [-float(token) for token in added]
+
+
+def _fields(line: str) -> list[str]:
+    return [field.strip(" ") for field in line.split("|||")]
 
 
 def _numbers(line: str) -> list[float | None]:

@@ -11,6 +11,9 @@ from features.models.device import find_device
 IGNORED = -100
 """Label of padding, as transformers has it."""
 
+_ALONE = {"local_files_only": True, "trust_remote_code": False}
+"""How a folder is opened: nothing is fetched, and no code in it runs."""
+
 
 @runtime_checkable
 class Multilingual(Protocol):
@@ -24,12 +27,12 @@ class TransformerScorer:
 
     def __init__(self, transformers: Any, folder: str, languages: Sequence[str], resources: Resources) -> None:
         self._device = find_device(resources.device)
-        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **_ALONE)
         if isinstance(self._tokenizer, Multilingual) != bool(languages) or len(languages) not in (0, 2):
             raise ValueError("expected DIR[SOURCE,TARGET] for a tokenizer of many languages, DIR alone for another one")
         if languages:
             self._tokenizer.src_lang, self._tokenizer.tgt_lang = languages
-        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True)
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **_ALONE)
         self._model = model.to(self._device).eval()
 
     @torch.inference_mode()

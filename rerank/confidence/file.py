@@ -1,7 +1,6 @@
 """The file of confidence: numbers in JSON, nothing that runs code."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from moses_io.errors import InputError, shown
-from moses_io.json_files import read_json
+from moses_io.json_files import as_written, number_of, read_json, text_of
 from moses_io.streams import open_output
-from moses_io.text import LARGEST
 from rerank.confidence.confidence import Confidence, Kept
 from rerank.confidence.fit import Fit, Part
 from rerank.confidence.predictors import FeatureUnits
@@ -72,39 +70,37 @@ def read_confidence(path: str) -> Confidence:
     if values["format"] != FORMAT:
         written = f"format {shown(values['format'])}, this version reads format {FORMAT}"
         raise InputError(f"{path}: {written}; make it anew by `moses-rerank run`")
-    try:
+    with as_written(path):
         dense = tuple((name, _whole(count)) for name, count in values["features"].items())
-        units = FeatureUnits(dense, np.array([_number(value) for value in values["deviations"]]))
-        if len(units.spread) != len(units.names):
-            raise ValueError(f"{len(units.spread)} deviations of {len(units.names)} values")
+        units = FeatureUnits(dense, np.array([number_of(value) for value in values["deviations"]]))
+        size = sum(count for _, count in dense)
+        if len(units.spread) != size:
+            raise ValueError(f"{len(units.spread)} deviations of {size} values")
         if values["alone"] not in values["quality"]["predictors"]:
             raise ValueError(f"{shown(values['alone'])} is no predictor of the expected score")
         return Confidence(
-            metric=str(values["metric"]),
-            weights=str(values["weights"]),
+            metric=text_of(values["metric"]),
+            weights=text_of(values["weights"]),
             units=units,
             spread=_above_0(values["spread"]),
             quality=_read(values["quality"]),
             helped=_read(values["helped"]),
-            alone=str(values["alone"]),
+            alone=text_of(values["alone"]),
             dev=_read_fit(values["dev"]),
-            kept=Kept(**{name: _number(value) for name, value in values["kept"].items()}),
+            kept=Kept(**{name: number_of(value) for name, value in values["kept"].items()}),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        fault = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise InputError(f"{path}: not as `moses-rerank run` wrote it ({fault})") from None
 
 
 def _read(values: Mapping[str, Any]) -> Regression:
     rows = values["predictors"].values()
     steps = [(place, *_step(step)) for place, row in enumerate(rows) for step in row.get("steps", [])]
-    means, _, coefficients = (np.array([_number(row[field]) for row in rows]) for field in _FIELDS)  # (P,)
+    means, _, coefficients = (np.array([number_of(row[field]) for row in rows]) for field in _FIELDS)  # (P,)
     return Regression(
         names=tuple(values["predictors"]),
         means=means,
         deviations=np.array([_above_0(row["deviation"]) for row in rows]),
         coefficients=coefficients,
-        intercept=_number(values["intercept"]),
+        intercept=number_of(values["intercept"]),
         steps=Steps(
             predictors=np.array([place for place, _, _ in steps], dtype=np.int64),
             thresholds=np.array([threshold for _, threshold, _ in steps]),
@@ -114,36 +110,28 @@ def _read(values: Mapping[str, Any]) -> Regression:
 
 
 def _step(values: Sequence[Any]) -> tuple[float, float]:
-    threshold, rise = map(_number, values)
+    threshold, rise = map(number_of, values)
     return threshold, rise
 
 
 def _read_fit(values: Mapping[str, Any]) -> Fit:
     quarters, changes = (
         tuple(
-            Part(_whole(part["count"]), estimated=_number(part["estimated"]), reached=_number(part["reached"]))
+            Part(_whole(part["count"]), estimated=number_of(part["estimated"]), reached=number_of(part["reached"]))
             for part in values[name]
         )
         for name in ("quarters", "changes")
     )
-    return Fit(_number(values["correlation"]), _number(values["alone"]), quarters=quarters, changes=changes)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"expected a number, found {shown(value)}")
-    if not math.isfinite(value) or abs(value) > LARGEST:
-        raise ValueError(f"expected a number up to {LARGEST:.2g}, found {shown(value)}")
-    return float(value)
+    return Fit(number_of(values["correlation"]), number_of(values["alone"]), quarters=quarters, changes=changes)
 
 
 def _above_0(value: Any) -> float:
-    if _number(value) <= 0:
+    if number_of(value) <= 0:
         raise ValueError(f"expected a number above 0, found {shown(value)}")
     return float(value)
 
 
 def _whole(value: Any) -> int:
-    if not float.is_integer(_number(value)) or value < 1:
+    if not float.is_integer(number_of(value)) or value < 1:
         raise ValueError(f"expected a whole number from 1, found {shown(value)}")
     return int(value)

@@ -8,7 +8,7 @@ from typing import Any
 
 from features.models.settings import check_rows
 from features.models.training.request import ParallelFiles
-from features.request import FeatureRequest, parse_requests, split_values
+from features.request import FeatureRequest, labelled_requests, split_values
 from moses_io.errors import InputError
 from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
@@ -16,6 +16,7 @@ from rerank.experiment.models import ModelEntry, read_corpus, read_model
 from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
+from rerank.experiment.trust import check_code, feature_texts
 from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
@@ -111,17 +112,27 @@ class Experiment:
         return self.result(f"report.{suffix}" if test == UNNAMED else f"{test}.report.{suffix}")
 
 
-def read_experiment(path: str, output: str = "") -> Experiment:
-    """Read and check an experiment file; another folder of results, if there is one, takes the place of the file's.
+def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Experiment:
+    """Read and check an experiment file.
+
+    Args:
+        path: of the file.
+        output: folder of results in place of the file's; empty for that one.
+        allow_code: whether features that are code of users may run though the file is not the user's own.
 
     Raises:
-        InputError: the file cannot be read, or a key is unknown, missing or of the wrong kind; the key is named.
+        InputError: the file cannot be read, a key is unknown, missing or of the wrong kind, which is named, or a
+            feature runs code unless this is allowed.
     """
-    return _checked(read_toml(path) | ({"output": os.path.abspath(output)} if output else {}), path)
+    values = read_toml(path)
+    if not allow_code:
+        with at(f"{path}: "):
+            check_code(feature_texts(values), path)
+    return _checked(values | ({"output": os.path.abspath(output)} if output else {}), path)
 
 
 def parse_experiment(content: bytes, path: str) -> Experiment:
-    """Check what is to become an experiment file; errors are those of `read_experiment`."""
+    """Check what is to become an experiment file of the user's own; errors are those of `read_experiment`."""
     return _checked(parse_toml(content, path), path)
 
 
@@ -137,7 +148,7 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
     train = read_corpus(as_table(values.get("train", {}), "train"), folder)
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
-    features = _features(as_table(values.get("features", {}), "features"), groups, models, folder)
+    features = _features(feature_texts(values), groups, models, folder)
     texts = {label: request.text for label, request in features.items()}
     check_names([name for name, entry in models.items() if entry.candidates], texts)
     starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
@@ -187,11 +198,11 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
 
 
 def _features(
-    texts: dict[str, Any], groups: Groups, models: dict[str, ModelEntry], folder: Path
+    texts: dict[str, str], groups: Groups, models: dict[str, ModelEntry], folder: Path
 ) -> dict[str, FeatureRequest]:
     """Read features, one of a group once for each of its models; users' modules are beside the experiment file."""
     features: dict[str, FeatureRequest] = {}
-    requests = parse_requests([f"{label}={text}" for label, text in texts.items()], str(folder))
+    requests = labelled_requests(texts, str(folder))
     for request in (member for each in requests for member in expand_feature(each, groups)):
         with at(f"features.{request.label}: "):
             if request.label in features:

@@ -4,17 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from features.models.config import METRICS
-from moses_io.errors import InputError, shown
-from moses_io.json_files import parse_json
-from moses_io.streams import numbered_lines
-from moses_io.text import LARGEST, without_line_end
+from features.models.training.metrics import read_epochs
+from moses_io.errors import InputError
 from rerank.plots.canvas import COLUMN, canvas, legend, names, series_style
 
 KEYS = ("epoch", "seconds", "dev_perplexity", "train_perplexity")
@@ -42,7 +39,7 @@ def read_curves(folders: Sequence[str]) -> list[Curve]:
         path = Path(folder) / METRICS
         if not path.exists():
             raise InputError(f"{folder}: no {METRICS}, expected the folder of a model that was trained")
-        rows = [_row(line, f"{path}:{number}") for number, line in numbered_lines(str(path))]
+        rows = read_epochs(Path(folder), KEYS)
         if not rows:
             raise InputError(f"{path}: no epochs; the training of this model did not get to the end of its first one")
         epochs, seconds, dev, train = (list(column) for column in zip(*rows, strict=True))
@@ -75,11 +72,3 @@ def _ticks(axes: Axes, values: Sequence[float]) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(6))
     axes.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
     axes.yaxis.set_minor_locator(NullLocator())
-
-
-def _row(line: bytes, place: str) -> list[float]:
-    row = parse_json(without_line_end(line), place)
-    values: list[Any] = [row.get(key) for key in KEYS] if isinstance(row, dict) else [None]
-    if not all(isinstance(value, float) or (isinstance(value, int) and abs(value) < LARGEST) for value in values):
-        raise InputError(f"{place}: expected numbers {', '.join(KEYS)}, found {shown(row)}")
-    return [float(value) for value in values]

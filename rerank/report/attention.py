@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from features.arrays import AttentionRows
-from moses_io.streams import open_output
+from moses_io.errors import InputError, shown
+from moses_io.streams import check_plain, open_output
+from moses_io.text import whole
 
 
 class Attention(NamedTuple):
@@ -29,6 +31,9 @@ Write = Callable[[int, str, Sequence[AttentionRows]], None]
 
 UNIT = 1000
 """Attention of 1 in the file."""
+
+MOST_BYTES = 2**28
+"""Of an array: what is packed in a small file must not fill the memory."""
 
 
 @contextmanager
@@ -57,14 +62,22 @@ def read_attention(path: str) -> Attentions:
     """Return what a file of attention holds, within 5e-4; it is held packed, and unpacked sentence by sentence.
 
     A sentence or a system that it does not know has no attention.
+
+    Raises:
+        InputError: it is something else, or damaged; of an array, when it is asked for.
     """
-    return _Attentions(Path(path).read_bytes())
+    check_plain(path)
+    return _Attentions(path)
 
 
 class _Attentions(Attentions):
-    def __init__(self, content: bytes) -> None:
-        self._archive = zipfile.ZipFile(BytesIO(content))
-        self._models, self._systems = ([str(name) for name in self._array(key)] for key in ("models", "systems"))
+    def __init__(self, path: str) -> None:
+        self._path, content = path, Path(path).read_bytes()
+        with self._faults():
+            self._archive = zipfile.ZipFile(BytesIO(content))
+        self._models, self._systems = ([str(name) for name in self._array(key, 1)] for key in ("models", "systems"))
+        if not self._systems:
+            raise InputError(f"{path}: attention of no system")
         self._arrays = set(self._archive.namelist())
 
     def __getitem__(self, key: tuple[int, str]) -> Sequence[Attention]:
@@ -72,22 +85,38 @@ class _Attentions(Attentions):
         names = [f"{sentence}.{each}" for each in (system, self._systems[0]) if system in self._systems]
         for name in names:
             if f"{name}.npy" in self._arrays:
-                matrices = self._array(name).astype(np.float32) / UNIT  # (M, J, I)
-                return [Attention(*pair) for pair in zip(self._models, matrices, strict=True)]
+                matrices = self._array(name, 3)  # (M, J, I)
+                if len(matrices) != len(self._models) or matrices.dtype != np.uint16:
+                    raise InputError(f"{self._path}: {shown(name)} is no attention of {len(self._models)} models")
+                weights = matrices.astype(np.float32) / UNIT  # (M, J, I)
+                return [Attention(*pair) for pair in zip(self._models, weights, strict=True)]
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         ending = f".{self._systems[0]}.npy"
-        sentences = [int(name.removesuffix(ending)) for name in self._archive.namelist() if name.endswith(ending)]
-        return ((sentence, system) for sentence in sentences for system in self._systems)
+        numbers = [whole(name.removesuffix(ending)) for name in self._archive.namelist() if name.endswith(ending)]
+        return ((number, system) for number in numbers if number is not None for system in self._systems)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _array(self, name: str) -> NDArray[Any]:
-        with self._archive.open(f"{name}.npy") as entry:
-            array: NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)
+    def _array(self, name: str, axes: int) -> NDArray[Any]:
+        with self._faults():
+            size = self._archive.getinfo(f"{name}.npy").file_size
+            if size > MOST_BYTES:
+                raise ValueError(f"{shown(name)} of {size} bytes")
+            with self._archive.open(f"{name}.npy") as entry:
+                array: NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)
+        if array.ndim != axes:
+            raise InputError(f"{self._path}: {shown(name)} has {array.ndim} axes, expected {axes}")
         return array
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # zipfile and numpy raise some fifteen kinds for what is damaged
+            raise InputError(f"{self._path}: damaged, or no file of attention ({shown(str(error))})") from None
 
 
 def _add(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:

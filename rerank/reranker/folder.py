@@ -10,10 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from features.foreign import packaged
 from features.models.config import CHECKPOINT
-from features.request import FeatureRequest, parse_requests
-from features.table import FEATURES
+from features.request import FeatureRequest, labelled_requests, runs_code
 from moses_io.errors import InputError, shown
 from moses_io.json_files import read_json
 from moses_io.streams import digest, open_output
@@ -144,8 +142,8 @@ def read_features(
         allow_code: whether features that run code of users may do so.
 
     Raises:
-        InputError: a label of `others` that the reranker has not, a feature that runs code unless this is allowed, or
-            scores of another tool without their file.
+        InputError: a label of `others` that the reranker has not, a feature that runs code unless this is allowed,
+            one of a file that the manifest does not list, or scores of another tool without their file.
     """
     for label in others:
         if label not in manifest.features:
@@ -159,10 +157,10 @@ def read_features(
             raise InputError(
                 f"feature {label!r}: scores of another tool; name their file by --feature {label}=scores:FILE"
             )
-        (request,) = parse_requests([f"{label}={others.get(label, text)}"])
+        (request,) = labelled_requests({label: others.get(label, text)})
         if label not in others and request.row.takes in _ROOMS:
             for part in request.parts:
-                _check_inside(folder / MANIFEST, part)
+                _check_part(folder, manifest, part)
             request = request.with_parts([str(folder / part) for part in request.parts])
         requests.append(request)
     return requests
@@ -172,25 +170,19 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
     """Return the models of a reranker that add candidates, with their paths.
 
     Raises:
-        InputError: an entry that is not `SIZE:FOLDER`, of a folder inside.
+        InputError: an entry that is not `SIZE:FOLDER`, of a folder that the manifest lists.
     """
     requests = []
     for name, text in manifest.candidates.items():
         size, _, model = text.partition(":")
-        _check_inside(folder / MANIFEST, model)
         try:
             check_candidates(whole(size), name, backward=False)
         except InputError as error:
             raise InputError(f"{folder / MANIFEST}: {shown(name)}: {error}") from None
+        _check_part(folder, manifest, model)
         requests.append(CandidateRequest(name, str(folder / model), int(size)))
     check_names([each.name for each in requests], manifest.features)
     return tuple(requests)
-
-
-def runs_code(text: str) -> bool:
-    """Tell whether a feature runs code of its user: a command, or a class of a module."""
-    kind = text.partition(":")[0]
-    return kind == "command" or (kind not in FEATURES and kind not in packaged())
 
 
 class _Rooms:
@@ -250,6 +242,13 @@ def _files(folder: Path) -> dict[str, str]:
 
 def _is_texts(values: Any) -> bool:
     return isinstance(values, dict) and all(isinstance(text, str) for item in values.items() for text in item)
+
+
+def _check_part(folder: Path, manifest: Manifest, name: str) -> None:
+    """Refuse a file or folder that is not inside, or of which no file was held against its digest."""
+    _check_inside(folder / MANIFEST, name)
+    if not any(name in (str(place), *map(str, place.parents)) for place in map(PurePosixPath, manifest.files)):
+        raise InputError(f"{folder / MANIFEST}: {shown(name)} is not among its files")
 
 
 def _check_inside(path: Path, name: str) -> None:

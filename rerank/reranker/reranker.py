@@ -9,7 +9,7 @@ from pathlib import Path
 from features.feature import Resources, Sentence
 from features.feature_set import Column
 from features.progress import note, warn
-from features.request import parse_requests
+from features.request import labelled_requests
 from moses_io.errors import InputError
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
 from moses_io.nbest import SentenceList
@@ -92,7 +92,7 @@ class Reranker:
         Raises:
             InputError: an unknown kind, a model or a file that cannot be read.
         """
-        requests = parse_requests([f"{label}={text}" for label, text in features.items()])
+        requests = labelled_requests(features)
         self._features = load_features(requests, Resources(device, precision, str(cache)))
         self.features = dict(features)
         self._confidence, self._indicators = "", list[str]()

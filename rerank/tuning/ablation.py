@@ -10,6 +10,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import progress_bar
+from moses_io.json_files import as_written, number_of, read_json, text_of
 from moses_io.streams import open_output
 from moses_io.text import encode
 from moses_io.weights import Weights
@@ -21,6 +22,9 @@ from rerank.tuning.folds import out_of_fold, without
 from rerank.tuning.looks import groups
 from rerank.tuning.tune import FOLDS, read_problem
 from rerank.tuning.tuning_set import Lists, TuningSet
+
+MOST_BYTES = 2**30
+"""Size of the largest file that is read: with many sparse weights it is large."""
 
 BASE, EVERY = "Moses' features", "and all"
 
@@ -74,22 +78,33 @@ def write_ablation(ablation: Ablation, tuning: Tuning, output: str) -> None:
 
 def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> None:
     """Write, as JSON, what the sets of features of `write_ablation` reach on a test set."""
-    _write(output, reach(test.read(metric), _read(ablation)["weights"], metric))
+    content = _read(ablation)
+    with as_written(ablation):
+        sets: dict[str, Weights] = {
+            name: {feature: tuple(map(number_of, values)) for feature, values in own.items()}
+            for name, own in content["weights"].items()
+        }
+    _write(output, reach(test.read(metric), sets, metric))
 
 
 def read_worth(paths: Mapping[str, str]) -> Worth:
     """Read what was written of some sets of sentences, by their names and dev first."""
-    contents = {of: _read(path) for of, path in paths.items()}
-    columns = {
-        of: {name: Reached(**reached) for name, reached in content["column"].items()}
-        for of, content in contents.items()
-    }
-    return Worth(contents["dev"]["how"], columns)
+    how, columns = "", {}
+    for of, path in paths.items():
+        content = _read(path)
+        with as_written(path):
+            columns[of] = {name: _reached(**reached) for name, reached in content["column"].items()}
+            how = text_of(content["how"]) if of == "dev" else how
+    return Worth(how, columns)
 
 
 def _read(path: str) -> Any:
-    """Read what `_write` wrote; with many sparse weights it is large."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    """Read what `_write` wrote."""
+    return read_json(Path(path), MOST_BYTES)
+
+
+def _reached(score: Any, p_value: Any) -> Reached:
+    return Reached(number_of(score), None if p_value is None else number_of(p_value))
 
 
 def _write(path: str, column: Column, **others: object) -> None:

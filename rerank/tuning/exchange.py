@@ -35,7 +35,7 @@ pro) "$MOSES/pro" -S scores.dat -F features.dat -o pro.data
 *) echo "usage: $0 [kbmira|mert|pro]" >&2; exit 2 ;;
 esac
 """
-_BEST = re.compile(r"Best point: (.*?) +=> ")
+_BEST = "Best point: "
 
 
 def export(lists: Lists, start: str, folder: str) -> None:
@@ -126,7 +126,8 @@ def import_weights(folder: str, result: str, output: str) -> None:
 def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[str, float]]:
     """Return dense weights in order, and sparse ones by name."""
     lines = {place: line for place, line in enumerate(read_lines(result), start=1) if line.strip(" \t")}
-    best = [match.group(1) for line in lines.values() if (match := _BEST.search(line))]
+    logged = [line.partition(_BEST)[2].partition(" => ") for line in lines.values()]
+    best = [point for point, arrow, _ in logged if arrow]
     values = [number(token) for token in tokens(best[-1] if best else next(iter(lines.values()), ""))]
     if values and None not in values:
         known = [value for value in values if value is not None]

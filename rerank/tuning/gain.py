@@ -3,8 +3,9 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from moses_io.json_files import as_written, number_of, read_json, text_of
 from moses_io.streams import open_output
 from moses_io.text import encode
 
@@ -78,8 +79,27 @@ def write_gain(path: str, gain: Gain) -> None:
 
 
 def read_gain(path: str) -> Gain:
-    """Read what `write_gain` wrote."""
-    values = json.loads(Path(path).read_text(encoding="utf-8"))
-    tried = tuple(TriedWay(*each) for each in values["tried"])
-    shares = tuple(Share(name, value, tuple(folds)) for name, value, folds in values["shares"])
-    return Gain(**values | {"tried": tried, "shares": shares})
+    """Read what `write_gain` wrote; an `InputError` if it is something else."""
+    values = read_json(Path(path))
+    with as_written(path):
+        return Gain(
+            metric=text_of(values["metric"]),
+            before=number_of(values["before"]),
+            after=number_of(values["after"]),
+            where=text_of(values["where"]),
+            old=_maybe(values["old"]),
+            new=_maybe(values["new"]),
+            p=_maybe(values["p"]),
+            chosen=text_of(values["chosen"]),
+            signature=text_of(values["signature"]),
+            tried=tuple(TriedWay(text_of(name), number_of(score), number_of(p)) for name, score, p in values["tried"]),
+            shares=tuple(_share(*each) for each in values["shares"]),
+        )
+
+
+def _maybe(value: Any) -> float | None:
+    return None if value is None else number_of(value)
+
+
+def _share(name: Any, value: Any, folds: Any) -> Share:
+    return Share(text_of(name), number_of(value), tuple(map(number_of, folds)))

@@ -68,6 +68,23 @@ def test_bars_within_bars_are_one_below_the_other(monkeypatch: pytest.MonkeyPatc
     assert "1/2" in drawn and "0/?" not in drawn and drawn.count("a line") == 1
 
 
+@pytest.mark.usefixtures("progress")
+def test_what_a_bar_shows_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    steering = "\x1b]0;owned\x07\x9b2J\u202e\n"
+    with progress.part_of(lambda name, _: f", whole{steering}"), progress.progress_bar(f"[red]bar{steering}", 2) as bar:
+        bar.progress.refresh()
+        bar.say(f"[/] words{steering}")
+        bar.progress.refresh()
+    drawn = screen.getvalue()
+    assert not any(each in drawn for each in ("\x1b]0", "\x07", "\x9b", "\u202e"))
+    shown = r"\x1b]0;owned\x07\x9b2J\u202e\n"
+    assert all(f"{text}{shown}" in drawn for text in ("[red]bar", "whole", "[/] words"))
+
+
 def test_a_bar_speaks_of_the_whole(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It says how long its own rest takes, once it has worked for some time; what was done before does not count."""
     times = iter([0.0, 2.0, 10.0, 20.0])

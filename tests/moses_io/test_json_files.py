@@ -42,7 +42,7 @@ def test_what_is_no_file_of_a_sensible_size(tmp_path: Path) -> None:
         ("", "a folder, expected a plain file"),
         ("pipe", "pipe: a pipe or a device, expected a plain file"),
         ("nowhere", "nowhere: No such file or directory"),
-        ("large", "large: larger than 64 MB"),
+        ("large", "large: larger than 4 MB"),
     ):
         with pytest.raises(InputError, match=message):
             read_json(tmp_path / name)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -17,6 +18,7 @@ from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner, TokenPair
 from moses_io.alignment import Alignment
 from moses_io.errors import InputError
+from moses_io.json_files import as_written
 from moses_io.streams import check_plain, open_output
 
 Tensors = dict[str, Tensor]
@@ -97,7 +99,11 @@ def restore(run: Run, path: Path) -> None:
     text = texts.get("run", "")
     if texts.get("sha256") != _checksum(text, tensors):
         raise InputError(f"{path}: damaged, or not written by this version of train")
-    metadata = json.loads(text)
+    with as_written(path):
+        _restore(run, json.loads(text), tensors, path)
+
+
+def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     if metadata["models"] != _models(run):
         raise InputError(f"{path}: of another training; the vocabularies or settings beside it are not those it had")
     run.progress = Progress(**metadata["progress"])

@@ -1,7 +1,7 @@
 """Training models on files of parallel text."""
 
-import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
+from features.models.training.metrics import read_epochs
 from moses_io.alignment import Alignment, read_alignments, turned
 from moses_io.errors import InputError
-from moses_io.text import read_lines, read_parallel, tokens
+from moses_io.text import read_parallel, tokens
 
 if TYPE_CHECKING:
     from features.models.training.learner import TokenPair
@@ -148,9 +149,8 @@ def train_model(
 
 def best_perplexity(folder: Path) -> float:
     """Return the best perplexity on dev, a word with </s>, of a model's epochs; infinite if the folder has none."""
-    metrics = folder / METRICS
-    epochs = [json.loads(line) for line in read_lines(str(metrics))] if metrics.exists() else []
-    return min((epoch["dev_perplexity"] for epoch in epochs), default=math.inf)
+    epochs = read_epochs(folder, ["dev_perplexity"]) if os.path.lexists(folder / METRICS) else []
+    return min((perplexity for (perplexity,) in epochs), default=math.inf)
 
 
 def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[Alignment]]":

@@ -44,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--link", action="store_true", help="link models and tables into the reranker, do not copy them"
     )
+    parser.add_argument(
+        "--allow-code",
+        action="store_true",
+        help="let features that are code (command, module:Class) run though EXPERIMENT is not a file of your own in "
+        "the working folder or below it",
+    )
     add_resources(parser)
 
 
@@ -56,6 +62,6 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.experiment.workers import jobs_for
 
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
-    experiment = read_experiment(arguments.experiment)
+    experiment = read_experiment(arguments.experiment, allow_code=arguments.allow_code)
     jobs = arguments.jobs or jobs_for(len(experiment.models), arguments.device)
     show(run_experiment(experiment, resources, jobs, arguments.link))

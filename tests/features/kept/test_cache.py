@@ -79,3 +79,7 @@ def test_the_command_keeps_scores(command: Command, sample: Path, models: dict[s
     with sqlite3.connect(tmp_path / "cache" / FILE) as database:
         database.execute("UPDATE scores SET value = substr(value, 2)")
     assert command(*arguments, *resources)[1] == first
+    with sqlite3.connect(tmp_path / "cache" / FILE) as database:
+        keys = [key for (key,) in database.execute("SELECT key FROM scores")]
+    Cache(str(tmp_path / "cache")).keep(dict.fromkeys(keys, b"no number"))
+    assert command(*arguments, *resources)[1] == first

@@ -115,6 +115,9 @@ def test_a_folder_that_is_none_or_was_altered(
         assert f"{name}: not what it was when the reranker was made" in refused(reranker)
         (reranker / name).unlink()
         assert f"{name}: missing" in refused(reranker)
+        os.mkfifo(reranker / name)
+        assert f"{name}: missing" in refused(reranker)
+        (reranker / name).unlink()
         (reranker / name).write_bytes(content)
     for changes, message in (
         ({"format": 9}, "format 9, this version reads formats 1 and 2"),
@@ -128,7 +131,12 @@ def test_a_folder_that_is_none_or_was_altered(
         ({"files": {"../x": "x"}}, "'../x' is not a path inside the folder"),
         ({"features": {"A": "kenlm:/etc/passwd"}}, "'/etc/passwd' is not a path inside the folder"),
         ({"features": {"A": "neural:../../model"}}, "'../../model' is not a path inside the folder"),
-        ({"features": {"A": "evil"}}, "feature 'A' of the reranker, 'evil', runs code; --allow-code lets it"),
+        ({"features": {"A": "lexical:tables/pipe"}}, "'tables/pipe' is not among its files"),
+        ({"candidates": {"A": "3:models/pipe"}}, "'models/pipe' is not among its files"),
+        ({"features": {"A": "evil"}}, "unknown feature 'evil'"),
+        ({"features": {"A": "evil:Evil"}}, "feature 'A' of the reranker, 'evil:Evil', runs code; --allow-code lets it"),
+        ({"features": {"A=command:touch out;": "length"}}, "label 'A=command:touch out;': expected a letter"),
+        ({"features": {"command:touch out #": "length"}}, "label 'command:touch out #': expected a letter"),
     ):
         (reranker / "reranker.json").write_text(json.dumps(manifest | changes))
         assert message in refused(reranker)

@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -51,6 +52,16 @@ def test_no_text_steers_what_reads_the_page(explore: Explore) -> None:
     assert text.replace("\n", "").isprintable()
     for shown in (r"worth\x07 &lt;1&gt;", r"<td>sys\x1btem</td>"):
         assert shown in text
+
+
+def test_characters_that_end_lines_or_text_elsewhere(explore: Explore, unpacked: Unpacked) -> None:
+    """NUL never is in the page; U+2028, which ends a line of JavaScript, only where no script reads it as one."""
+    odd = "a\x00\u2028\u0085</script><!--b"
+    text = written(explore([[odd, "d", "e"]]), (odd,))
+    assert r"a\x00\x85&lt;/script&gt;&lt;!--b" in text.replace("\u2028", "")
+    assert not any(each in text for each in ("\x00", "\x85", "<!--b"))
+    assert all("\u2028" not in script for script in re.findall("<script.*?</script>", text, re.DOTALL))
+    assert "\\u0000" not in json.dumps(unpacked(text))
 
 
 def test_page_asks_no_network_and_all_its_parts_are_in_it(explore: Explore) -> None:

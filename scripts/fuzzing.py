@@ -1,0 +1,250 @@
+"""Every reader of files that others made, valid files for it, and ways to spoil them; for `scripts/fuzz` and tests."""
+
+import gzip
+import random
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from features.kept.cache import FILE, Cache
+from features.kinds.score_files import read_scores
+from features.models.config import read_config
+from features.models.folder import load_model
+from features.models.subwords import learn
+from features.models.training.metrics import read_epochs
+from features.models.vocabulary import load_vocabulary
+from features.translation_table import read_table
+from moses_io.alignment import read_alignments, segmentation, word_alignment
+from moses_io.errors import Fault, InputError
+from moses_io.extractor import read_blocks
+from moses_io.gold import read_gold
+from moses_io.nbest import read_nbest
+from moses_io.text import read_lines
+from moses_io.weights import read_weights
+from rerank.confidence.file import read_confidence
+from rerank.experiment.file import read_experiment
+from rerank.experiment.stages import run_stages
+from rerank.recognition.kinds import kind_of
+from rerank.report.attention import open_attention, read_attention
+from rerank.reranker.folder import read_candidates, read_features, read_manifest
+from rerank.tuning.ablation import read_worth
+from rerank.tuning.exchange import import_weights
+from rerank.tuning.gain import read_gain
+
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+CORPUS = TESTS / "corpus"
+"""A folder for each reader: valid files, and those that once went wrong."""
+
+MODEL = TESTS / "features" / "models" / "format2"
+PAIRS = [(["a", "b", "c"], ["x", "y"]), (["a"], ["x"])]
+KEYS = [bytes([number]) * 16 for number in range(3)]
+LONGEST = 1 << 16
+"""Bytes of what is made of a file, unless a field of it becomes very long."""
+
+Read = Callable[[Path], object]
+"""Reads a file, or the folder that it stands in."""
+
+
+def read_list(path: Path) -> None:
+    """Read a list with all that its lines hold."""
+    for sentence_list in read_nbest(str(path)):
+        for hypothesis in sentence_list.hypotheses:
+            segmentation(hypothesis)
+            try:
+                word_alignment(hypothesis, 3, 3)
+            except Fault as fault:
+                raise InputError(str(fault)) from None
+
+
+def read_reranker(path: Path) -> None:
+    """Read the manifest of a folder with a table, and all that it names."""
+    (path.parent / "tables").mkdir(exist_ok=True)
+    (path.parent / "tables" / "lex").write_bytes(b"the der 0.5\n")
+    (path.parent / "weights.ini").write_bytes(b"[weight]\nLM0= 1\n")
+    manifest = read_manifest(path.parent)
+    read_features(path.parent, manifest, {}, allow_code=False)
+    read_candidates(path.parent, manifest)
+
+
+def read_answer(path: Path) -> None:
+    """Read what a tuner of Moses found."""
+    (path.parent / "init.dense").write_bytes(b"LM0= 1\nTM0= 1\nTM0= 2\n")
+    import_weights(str(path.parent), str(path), str(path.parent / "out"))
+
+
+def read_model(path: Path) -> None:
+    """Read a model with one file in the place of its own."""
+    for part in MODEL.iterdir():
+        if part.name != path.name:
+            shutil.copyfile(part, path.parent / part.name)
+    import torch
+
+    load_model(path.parent, torch.device("cpu"))
+
+
+def read_pieces(path: Path) -> None:
+    """Read a sentencepiece model with a vocabulary, and cut words by it."""
+    (path.parent / "source.vocabulary").write_bytes(b"zz\n")
+    vocabulary = load_vocabulary(path.parent, "source", pieces=True)
+    vocabulary.encode(["ab", "", "x\udc80"])
+
+
+def read_all_attention(path: Path) -> None:
+    """Read all matrices of a file of attention."""
+    attentions = read_attention(str(path))
+    for key in attentions:
+        attentions.get(key)
+
+
+READERS: dict[str, tuple[str, Read]] = {
+    "ablation": ("dev.ablation.json", lambda path: read_worth({"dev": str(path)})),
+    "alignment": ("aligned", lambda path: read_alignments(str(path), PAIRS)),
+    "answer": ("weights.txt", read_answer),
+    "attention": ("test.attention.npz", read_all_attention),
+    "cache": (FILE, lambda path: Cache(str(path.parent)).look_up(KEYS)),
+    "confidence": ("confidence.json", lambda path: read_confidence(str(path))),
+    "config": ("config.json", lambda path: read_config(path.parent)),
+    "experiment": ("experiment.toml", lambda path: read_experiment(str(path))),
+    "features": ("features.dat", lambda path: list(read_blocks(str(path), "FEATURES"))),
+    "gain": ("tuning.json", lambda path: read_gain(str(path))),
+    "gold": ("gold", lambda path: read_gold(str(path), 0)),
+    "kind": ("file", lambda path: kind_of(str(path))),
+    "lexical": ("lex.f2e", lambda path: read_table(str(path))),
+    "list": ("nbest", read_list),
+    "metrics": ("metrics.jsonl", lambda path: read_epochs(path.parent, ["epoch", "dev_perplexity"])),
+    "pieces": ("source.bpe", read_pieces),
+    "reranker": ("reranker.json", read_reranker),
+    "scores": ("scores", lambda path: read_scores(str(path))),
+    "stages": ("stages.json", lambda path: run_stages([], path)),
+    "statistics": ("scores.dat", lambda path: list(read_blocks(str(path), "SCORES"))),
+    "text": ("text", lambda path: read_lines(str(path))),
+    "tensors": ("model.safetensors", read_model),
+    "vocabulary": ("source.vocabulary", lambda path: load_vocabulary(path.parent, "source", pieces=False)),
+    "weights": ("moses.ini", lambda path: read_weights(str(path))),
+}
+"""Name of the file, and what reads it: it returns, or raises an `InputError`, and nothing else."""
+
+
+def valid_files(reader: str, folder: Path) -> list[bytes]:
+    """Return contents that a reader takes, or once stumbled over; those that are not text are made in a folder."""
+    name, _ = READERS[reader]
+    contents = [path.read_bytes() for path in sorted((CORPUS / reader).glob("*"))]
+    if reader == "pieces":
+        contents.append(learn([["ab", "ba", "abab"]], 8).model)
+    if reader in ("tensors", "config", "metrics"):
+        contents.append((MODEL / name).read_bytes())
+    if reader == "attention":
+        import numpy as np
+
+        with open_attention(str(folder / name), ["forward"], ["moses", "reranked"]) as write:
+            write(12, "moses", [np.full((3, 2), 0.5, dtype=np.float32)])
+        contents.append((folder / name).read_bytes())
+    if reader == "cache":
+        Cache(str(folder)).keep({key: bytes(8) for key in KEYS})
+        contents.append((folder / name).read_bytes())
+    return contents
+
+
+def attempt(reader: str, content: bytes, folder: Path) -> None:
+    """Read a content in a folder that is empty but for it; what is raised is a fault of the reader."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    name, read = READERS[reader]
+    (folder / name).write_bytes(content)
+    try:
+        read(folder / name)
+    except InputError:
+        return
+
+
+NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+NUMBERS = (b"1e999", b"nan", b"NaN", b"-Infinity", b"-1", b"0", b"1" + b"0" * 18, b"9" * 5000, b"0x10", b"1.5", b'""')
+PARTS = (
+    b"\0", b"\xff", b"\n", b"\r\n", b"\xe2\x80\xa8", b" ||| ", b"=", b":", b"\x1b[31m", b"\xef\xbb\xbf", b"../x",
+    b"[" * 3000, b"{}", b"null", b'"', b"true", b" ", b"\t", b"0-0", b"_", b"#", b"\x1f\x8b", b"PK\x03\x04", b"]", b",",
+)  # fmt: skip
+
+
+def spoil(contents: Sequence[bytes], rng: random.Random) -> bytes:
+    """Return one of some contents with one to four changes."""
+    content = rng.choice(contents)
+    for _ in range(rng.randint(1, 4)):
+        content = rng.choices(CHANGES, WEIGHTS)[0](content, rng)
+        if rng.random() < 0.02:
+            content += rng.choice(contents)
+    return content if len(content) <= LONGEST or rng.random() < 0.05 else content[:LONGEST]
+
+
+def _place(content: bytes, rng: random.Random) -> int:
+    return rng.randrange(len(content) + 1)
+
+
+def _cut(content: bytes, rng: random.Random) -> bytes:
+    return content[: _place(content, rng)]
+
+
+def _flip(content: bytes, rng: random.Random) -> bytes:
+    place = _place(content, rng)
+    return (
+        content[:place]
+        + bytes(byte ^ 1 << rng.randrange(8) for byte in content[place : place + 1])
+        + content[place + 1 :]
+    )
+
+
+def _put(content: bytes, rng: random.Random) -> bytes:
+    place, size = _place(content, rng), rng.choice((0, 0, 1, 4))
+    return content[:place] + rng.choice(PARTS) + content[place + size :]
+
+
+def _lines(content: bytes, rng: random.Random) -> bytes:
+    """Double, leave out or exchange lines."""
+    lines = content.splitlines(keepends=True)
+    if not lines:
+        return content
+    place, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    match rng.randrange(3):
+        case 0:
+            lines.insert(place, lines[place])
+        case 1:
+            del lines[place]
+        case _:
+            lines[place], lines[other] = lines[other], lines[place]
+    return b"".join(lines)
+
+
+def _number(content: bytes, rng: random.Random) -> bytes:
+    """Put an odd number, or none, in the place of one."""
+    found = list(NUMBER.finditer(content[:LONGEST]))
+    if not found:
+        return content
+    match = rng.choice(found)
+    return content[: match.start()] + rng.choice(NUMBERS) + content[match.end() :]
+
+
+def _value(content: bytes, rng: random.Random) -> bytes:
+    """Put a value of JSON or TOML, or a part of the content, in the place of another one."""
+    values = list(re.finditer(rb'"[^"\n]*"|\[[^][]*\]|\{[^{}]*\}|true|false|null|-?[0-9.]+', content[:LONGEST]))
+    if not values:
+        return content
+    match, other = rng.choice(values), rng.choice(values)
+    value = rng.choice((other[0], b"null", b"[]", b"{}", b'"x"', b"true", b"-3", b"[[1]]", b'{"a": 1}'))
+    return content[: match.start()] + value + content[match.end() :]
+
+
+def _long(content: bytes, rng: random.Random) -> bytes:
+    place = _place(content, rng)
+    return content[:place] + rng.choice((b"9", b"a", b" ", b"a ", b"[", b"\n", b"|")) * 1_000_000 + content[place:]
+
+
+def _packed(content: bytes, rng: random.Random) -> bytes:
+    packed = gzip.compress(content, 1)
+    return packed[: rng.choice((len(packed), _place(packed, rng)))]
+
+
+CHANGES: tuple[Callable[[bytes, random.Random], Any], ...] = (
+    _cut, _flip, _put, _lines, _number, _value, _long, _packed,
+)  # fmt: skip
+WEIGHTS = (10, 30, 20, 15, 25, 20, 1, 2)

@@ -1,0 +1,167 @@
+"""Whatever stands in a file, its reader answers or says in an `InputError` what is wrong; soon, and in little memory.
+
+`scripts/fuzz` looks for more such files; what it finds goes to `tests/corpus`.
+"""
+
+import gzip
+import importlib.util
+import io
+import lzma
+import os
+import random
+import resource
+import signal
+import struct
+import traceback
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from moses_io import packing
+from moses_io.errors import InputError
+from moses_io.streams import numbered_lines
+
+SCRIPTS = Path(__file__).parent.parent / "scripts"
+SECONDS, MEGABYTES = 20, 700
+"""What a reader may take; memory is beside what this process has."""
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("fuzzing", SCRIPTS / "fuzzing.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+fuzzing: Any = load()
+each_reader = pytest.mark.parametrize("reader", fuzzing.READERS)
+some = settings(max_examples=20, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(autouse=True)
+def in_time() -> Iterator[None]:
+    """End a reader that does not end by itself."""
+
+    def too_slow(*_: object) -> None:
+        raise TimeoutError(f"over {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, too_slow)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@each_reader
+def test_files_that_are_valid_are_read(reader: str, tmp_path: Path) -> None:
+    name, read = fuzzing.READERS[reader]
+    found = [path for path in (fuzzing.CORPUS / reader).glob("*") if path.name.startswith("found")]
+    contents = fuzzing.valid_files(reader, tmp_path)
+    for number, content in enumerate(set(contents) - {path.read_bytes() for path in found}):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / name).write_bytes(content)
+        read(tmp_path / str(number) / name)
+
+
+@each_reader
+def test_any_bytes_and_what_once_went_wrong(reader: str, tmp_path: Path) -> None:
+    for path in (fuzzing.CORPUS / reader).glob("*"):
+        fuzzing.attempt(reader, path.read_bytes(), tmp_path / "work")
+
+    @some
+    @given(st.binary(max_size=300))
+    def any_bytes(content: bytes) -> None:
+        fuzzing.attempt(reader, content, tmp_path / "work")
+
+    any_bytes()
+
+
+@each_reader
+def test_valid_files_that_were_spoiled(reader: str, tmp_path: Path) -> None:
+    """Cut off, with other bytes, lines or numbers, packed, or with a field of a megabyte."""
+    contents = fuzzing.valid_files(reader, tmp_path)
+
+    @some
+    @given(st.integers(0, 2**32))
+    def spoiled(seed: int) -> None:
+        fuzzing.attempt(reader, fuzzing.spoil(contents, random.Random(seed)), tmp_path / "work")
+
+    spoiled()
+
+
+def array_that_claims(shape: str) -> bytes:
+    """Return a file of attention with an array that has no numbers."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, each in (("models", "(1,)"), ("systems", shape)):
+            head = f"{{'descr': '<U3', 'fortran_order': False, 'shape': {each}, }}".ljust(117) + "\n"
+            archive.writestr(
+                f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + b"a" * 12
+            )
+    return content.getvalue()
+
+
+COUNT = b'"features": {"LM0": 1000000000000000000'
+LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "line of 100 MB": ("list", lambda _: b"0 ||| " + b"a " * 50_000_000),
+    "packed line of 100 MB": ("text", lambda _: gzip.compress(b"a" * 100_000_000, 1)),
+    "id of 10^18": ("list", lambda content: content.replace(b"2 |||", b"1000000000000000000 |||")),
+    "many features": (
+        "list", lambda _: b"0 ||| a ||| " + b" ".join(b"F%d= 1" % number for number in range(60_000)) + b" ||| 0\n"
+    ),
+    "long number": ("list", lambda content: content.replace(b"-7.5", b"1" * 1_000_000 + b"x")),
+    "long number of a table": ("lexical", lambda _: b"a b 0." + b"3" * 5_000_000),
+    "blanks": ("scores", lambda _: b"0 ||| a ||| L= 1 ||| 0" + b" " * 5_000_000 + b"x\n"),
+    "blanks of a log": ("answer", lambda _: b"Best point: " + b" " * 5_000_000 + b"\n"),
+    "count of 10^18": ("features", lambda content: content.replace(b" 0 2 2 ", b" 0 1000000000000000000 2 ")),
+    "array of 10^15": ("attention", lambda _: array_that_claims("(1000000000000000,)")),
+    "array of 10^10": ("attention", lambda _: array_that_claims("(10000000000,)")),
+    "tensor of 10^15": ("tensors", lambda content: struct.pack("<Q", 10**15) + content[8:]),
+    "values of 10^18": ("confidence", lambda content: content.replace(b'"features": {', COUNT + b', "', 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("reader", "change"), LARGE.values(), ids=LARGE)
+def test_what_would_take_hours_or_all_memory(reader: str, change: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """In a process with little memory."""
+    content = change(fuzzing.valid_files(reader, tmp_path)[-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12, which counts the threads of torch
+        child = os.fork()
+    if not child:
+        status = 1
+        try:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            size = pages * resource.getpagesize() + MEGABYTES * 2**20
+            resource.setrlimit(resource.RLIMIT_AS, (size, size))
+            signal.alarm(SECONDS)
+            fuzzing.attempt(reader, content, tmp_path / "work")
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_small_file_does_not_become_a_large_one(
+    pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "MOST_BYTES", 100_000)
+    path = tmp_path / "packed"
+    path.write_bytes(pack(b"a\n" * 50_000))
+    assert sum(1 for _ in numbered_lines(str(path))) == 50_000
+    path.write_bytes(pack(b"a\n" * 400_000))
+    with pytest.raises(InputError, match="packed: more than 200 times as large as it is packed, and larger than"):
+        list(numbered_lines(str(path)))
+    path.write_bytes(pack(random.Random(1).randbytes(60_000).hex().encode()))
+    assert sum(len(line) for _, line in numbered_lines(str(path))) == 120_000
