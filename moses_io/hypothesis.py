@@ -71,9 +71,11 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
         raise Fault(f"expected a sentence id, found {shown(decode(identifier))}")
     dense: list[tuple[str, tuple[float, ...]]] = []
     sparse: dict[str, float] = {}
+    names: set[str] = set()
     for name, values in _features(decode(without_line_end(fields[2])), _value):
-        if name in sparse or any(name == other for other, _ in dense):
+        if name in names:
             raise Fault(f"feature {shown(name)} stands there twice")
+        names.add(name)
         if is_sparse(name, len(values)):
             sparse[name] = values[0]
         else:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from features.progress import with_bar
 from moses_io.text import stream_lines
 from rerank.analysis.bleu import statistics
-from rerank.analysis.depth import Depth, by_depth
+from rerank.analysis.depth import Depth, Depths
 from rerank.analysis.frequency import Frequency, by_frequency, count_words, vocabulary
 from rerank.analysis.gains import Gains, find_gains
 from rerank.analysis.lengths import Bin, by_length
-from rerank.analysis.listed import Listed
-from rerank.analysis.margins import QUARTERS, Quarter, by_margin
+from rerank.analysis.margins import QUARTERS, Margins, Quarter
 from rerank.analysis.ngrams import NgramChanges, ngram_changes
 from rerank.metrics.filters import Filters
 from rerank.report.charts import features, scores
@@ -42,7 +41,8 @@ class Analysis:
 
 
 def analyse(
-    listed: Listed,
+    depths: Depths,
+    margins: Margins,
     source: Sequence[str],
     references: Sequence[Sequence[str]],
     systems: Mapping[str, Sequence[str]],
@@ -52,16 +52,17 @@ def analyse(
     """Analyse a list and the lines of two systems, that before and that after.
 
     Args:
-        listed: the list.
+        depths: what was chosen among the first candidates of the list.
+        margins: how sure Moses was of its choices.
         source: n lines.
         references: of each set of references n lines, filtered.
         systems: of each system n lines, filtered, by its name.
         train_target: a text, in which words are counted.
         filters: what is done to that text before.
     """
-    depths, sentences = by_depth(listed), len(listed.sentences)
+    table = depths.table()
     if not references:
-        return Analysis(sentences, depths, None)
+        return Analysis(depths.sentences, table, None)
     before, after = systems.values()
     counted = statistics(references, systems)
     wanted = vocabulary([*references, before, after])
@@ -69,11 +70,11 @@ def analyse(
     judged = Judged(
         gains=find_gains(*counted.values()),
         lengths=by_length(source, counted),
-        margins=by_margin(listed, counted),
+        margins=margins.quarters(counted),
         words=by_frequency(counts, references, systems),
         ngrams=ngram_changes(references, before, after),
     )
-    return Analysis(sentences, depths, judged)
+    return Analysis(depths.sentences, table, judged)
 
 
 def lines(analysis: Analysis) -> list[str]:

@@ -1,33 +1,35 @@
 """From which lists of a merged one the chosen candidates come."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from features.progress import with_bar
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR, LIST_NAME, Origins
-from moses_io.nbest import SentenceList, read_nbest
+from moses_io.nbest import SentenceList
 
 
-def lines(nbest: str, chosen: Sequence[str]) -> list[str]:
-    """Return how many of the chosen candidates come from which lists, in a line; nothing for a list not merged.
+class Chosen:
+    """Counts the chosen candidates of one sentence after the other by the lists that have them.
 
     Args:
-        nbest: a list; see `merged`.
-        chosen: text of the choice of each sentence, by its id.
+        names: of the lists; see `merged`.
+        texts: of each sentence the choice, by its id.
     """
-    sentences = with_bar("count candidates", read_nbest(nbest), len(chosen))
-    first = next(sentences)
-    names = merged(first)
-    if not names:
-        return []
-    found = [_line(first, chosen), *(_line(each, chosen) for each in sentences)]
-    return [f"chosen: {origins((line for line in found if line), names)}"]
 
+    def __init__(self, names: Sequence[str], texts: Sequence[str]) -> None:
+        self._names, self._texts = names, texts
+        self._counts = Counter[tuple[str, ...]]()
 
-def origins(hypotheses: Iterable[Hypothesis], names: Sequence[str]) -> Origins:
-    """Count candidates by the lists that have them, of those with these names."""
-    return Origins(tuple(names), Counter(having(hypothesis, names) for hypothesis in hypotheses))
+    def add(self, candidates: SentenceList) -> None:
+        """Add a sentence; all of its lines with the chosen text have the same indicators."""
+        text = self._texts[candidates.sentence]
+        chosen = next((hypothesis for hypothesis in candidates.hypotheses if hypothesis.text == text), None)
+        if chosen:
+            self._counts[having(chosen, self._names)] += 1
+
+    def lines(self) -> list[str]:
+        """Return how many come from which lists, in a line; nothing for a list not merged."""
+        return [f"chosen: {Origins(tuple(self._names), self._counts)}"] if self._names else []
 
 
 def having(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:
@@ -46,9 +48,3 @@ def merged(sentence_list: SentenceList) -> list[str]:
     names = [label.removeprefix(INDICATOR) for label in labels if label.startswith(INDICATOR)]
     lists = [name for name in names if LIST_NAME.fullmatch(name)]
     return lists if len(lists) > 1 else []
-
-
-def _line(sentence_list: SentenceList, chosen: Sequence[str]) -> Hypothesis | None:
-    """Return the first line of a sentence with the chosen text; all such lines have the same indicators."""
-    text = chosen[sentence_list.sentence]
-    return next((hypothesis for hypothesis in sentence_list.hypotheses if hypothesis.text == text), None)

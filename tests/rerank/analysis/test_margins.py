@@ -1,17 +1,19 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from moses_io.nbest import read_nbest
+from moses_io.streams import Lines
 from rerank.analysis.bleu import corpus_bleu, statistics
 from rerank.analysis.gains import find_gains
-from rerank.analysis.listed import Listed
-from rerank.analysis.margins import by_margin
+from rerank.analysis.margins import margin
 
-Read = Callable[..., Listed]
+Read = Callable[..., Any]
 
 
-def test_margins_are_over_the_next_other_text(read: Read) -> None:
+def test_margins_are_over_the_next_other_text() -> None:
     texts = [
         "0 ||| a ||| F= 1 ||| -1",
         "0 ||| a ||| F= 1 ||| -2",
@@ -19,7 +21,8 @@ def test_margins_are_over_the_next_other_text(read: Read) -> None:
         "0 ||| c ||| F= 3 ||| -4",
     ]
     texts += ["1 ||| a ||| F= 0 ||| -7", "3 ||| a ||| F= 0 ||| -1.25", "3 ||| b ||| F= 2 ||| -1"]
-    assert read("".join(f"{text}\n" for text in texts), []).margins.tolist() == [1.5, np.inf, 0.25]
+    lists = read_nbest(Lines("list", texts))
+    assert [margin(each) for each in lists] == [1.5, np.inf, 0.25]
 
 
 def test_quarters_hold_every_sentence_of_the_list_once(read: Read) -> None:
@@ -31,7 +34,8 @@ def test_quarters_hold_every_sentence_of_the_list_once(read: Read) -> None:
     references = [["a b c d e f"] * 51]
     systems = {name: [" ".join(rng.choice(list("abcdefg"), 6)) for _ in range(51)] for name in ("before", "after")}
     counted = statistics(references, systems)
-    quarters = by_margin(read("".join(blocks), references), counted)
+    _, collected = read("".join(blocks), references)
+    quarters = collected.quarters(counted)
     assert [each.sentences for each in quarters] == [13, 13, 12, 12]
     order = np.argsort(margins, kind="stable")
     bounds = [(margins[part[0]], margins[part[-1]]) for part in np.array_split(order, 4)]
@@ -47,7 +51,8 @@ def test_lists_that_have_no_quarters(read: Read, total: str, sentences: int) -> 
     """Without totals, with a single candidate in each sentence, and of few sentences."""
     lines = "".join(f"{number} ||| a ||| F= 0 {total}\n" for number in range(sentences))
     references = [["a"] * sentences]
-    assert by_margin(read(lines, references), statistics(references, {"before": references[0]})) == []
+    _, collected = read(lines, references)
+    assert collected.quarters(statistics(references, {"before": references[0]})) == []
 
 
 def test_gains_by_hand() -> None:
