@@ -186,7 +186,7 @@ def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Any,
     assert texts(browser, ".map:first-child thead th") == source
     assert texts(browser, ".map h4")[-1] == "Moses: links of words, and phrases"
     browser.find_element(BY, ".map:last-child tbody td").click()
-    assert texts(browser, ".map:last-child output")[0].endswith(f" {source[0]}: linked, same phrase")
+    assert texts(browser, ".map:last-child output")[0].endswith(f" \u2068{source[0]}\u2069: linked, same phrase")
     linked = browser.find_element(BY, ".map:last-child tbody tr:first-child td").get_attribute("title")
     assert linked.endswith(": linked, same phrase")
     assert texts(browser, ".phrases li")[0].startswith(f"{source[0]} → ")
@@ -325,7 +325,8 @@ def test_arrow_keys_move_over_the_cells_of_a_map(browse: Browse, explored: Any) 
     )
     for key, (j, i) in (("right", (0, 0)), ("left", (0, 0)), ("right", (0, 1)), ("down", (1, 1)), ("up", (0, 1))):
         press(browser, KEYS[key])
-        told = f"{target.split(' ')[j]} on {source.split(' ')[i]}: {attention.weights[j, i]:.4f}"
+        words = (f"\u2068{line.split(' ')[place]}\u2069" for line, place in ((target, j), (source, i)))
+        told = f"{' on '.join(words)}: {attention.weights[j, i]:.4f}"
         assert texts(browser, ".map:first-child output")[0].rstrip("0") == told.rstrip("0")
     assert browser.current_url.endswith("#s32")
 
