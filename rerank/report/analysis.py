@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from features.progress import with_bar
+from moses_io.errors import counted
 from moses_io.text import stream_lines
 from rerank.analysis.bleu import statistics
 from rerank.analysis.depth import Depth, Depths
@@ -64,13 +65,13 @@ def analyse(
     if not references:
         return Analysis(depths.sentences, table, None)
     before, after = systems.values()
-    counted = statistics(references, systems)
+    of_lines = statistics(references, systems)
     wanted = vocabulary([*references, before, after])
     counts = count_words((filters(line) for line in with_bar("count words", stream_lines(train_target))), wanted)
     judged = Judged(
-        gains=find_gains(*counted.values()),
-        lengths=by_length(source, counted),
-        margins=margins.quarters(counted),
+        gains=find_gains(*of_lines.values()),
+        lengths=by_length(source, of_lines),
+        margins=margins.quarters(of_lines),
         words=by_frequency(counts, references, systems),
         ngrams=ngram_changes(references, before, after),
     )
@@ -89,14 +90,15 @@ def lines(analysis: Analysis) -> list[str]:
     ]
     if margins:
         head = "".join(f"{name:>12}" for name in QUARTERS[: len(margins)])
-        table += ["", f"BLEU by margin{head}  (of Moses' total, quarters)"]
+        ranked = counted(sum(each.sentences for each in margins), "sentence")
+        table += ["", f"BLEU by margin{head}  (of Moses' total over its next other text, quarters of {ranked})"]
         for system in margins[0].scores:
             table.append(f"{system:<14}{''.join(f'{each.scores[system]:12.2f}' for each in margins)}")
     return table
 
 
-def charts(analysis: Analysis, worth: Worth | None, gain: Gain) -> list[str]:
-    """Return the figures of what there is enough of."""
+def charts(analysis: Analysis, worth: Worth | None, gain: Gain, lists: Sequence[str]) -> list[str]:
+    """Return the figures of what there is enough of; the list was merged of some lists, or of none."""
     judged, depths = analysis.judged, analysis.depths
     figures = [features.worth(worth, gain.metric)] if worth else []
     figures += [features.weights(gain.shares)] if gain.shares else []
@@ -105,7 +107,7 @@ def charts(analysis: Analysis, worth: Worth | None, gain: Gain) -> list[str]:
         figures += [histogram(judged.gains)] if changed else []
         figures += [scores.lengths(judged.lengths)] if len(judged.lengths) > 1 else []
         figures += [scores.margins(judged.margins)] if len(judged.margins) > 1 else []
-    figures += [scores.depth(depths, analysis.sentences)] if len(depths) > 1 else []
+    figures += [scores.depth(depths, analysis.sentences, lists)] if len(depths) > 1 else []
     if judged:
         figures += [scores.frequency(judged.words)] if len(judged.words) > 1 else []
         figures += [ngrams(judged.ngrams)] if judged.ngrams.won or judged.ngrams.lost else []

@@ -12,6 +12,9 @@ from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.selection import Estimate
 
+BEFORE, AFTER = "moses", "reranked"
+"""Names of both systems."""
+
 
 @dataclass(frozen=True)
 class Change:

@@ -8,12 +8,12 @@ from moses_io.streams import Lines
 from rerank.analysis.depth import Depths
 from rerank.analysis.listed import read_listed
 from rerank.analysis.margins import Margins
+from rerank.analysis.origins import Chosen, merged
 from rerank.confidence.confidence import Confidence
 from rerank.confidence.measured import Measured, Measuring
 from rerank.report.attention import Attentions
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.evaluation import ListFacts, LookUp, Systems
-from rerank.report.origins import Chosen, merged
 from rerank.report.page.candidates import Chunks
 from rerank.selection import LinearModel, Ranking
 
@@ -27,7 +27,8 @@ class Reading(NamedTuple):
         changes: the sentences whose choice differs.
         depths: what was chosen among the first candidates.
         margins: how sure Moses was.
-        chosen: from which lists of a merged one the choices come, perhaps nothing.
+        lists: those that it was merged of, perhaps none.
+        chosen: from which of them the choices come, perhaps nothing.
         chunks: what the page shows of the candidates.
     """
 
@@ -36,6 +37,7 @@ class Reading(NamedTuple):
     changes: Sequence[Change]
     depths: Depths
     margins: Margins
+    lists: Sequence[str]
     chosen: Sequence[str]
     chunks: Chunks
 
@@ -61,7 +63,7 @@ def read(
         LinearModel(reranked.weights, "the weights"),
         Measuring(confidence, reranked.references, reranked.filters),
     )
-    depths, margins, chosen = Depths(reranked.references), Margins(), Chosen(names, reranked.after)
+    depths, margins, chosen = Depths(reranked.references), Margins(names), Chosen(names, reranked.after)
     chunks, changes = Chunks(reranked, names, attention, stream), list[Change]()
     for listed in chain([first], lists):
         ranking = Ranking(listed.candidates, model.scores(listed.candidates))
@@ -80,6 +82,7 @@ def read(
         changes=in_order(changes),
         depths=depths,
         margins=margins,
+        lists=names,
         chosen=chosen.lines(),
         chunks=chunks,
     )

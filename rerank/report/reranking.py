@@ -15,14 +15,14 @@ from rerank.metrics.filters import Filters
 from rerank.report.analysis import analyse, charts
 from rerank.report.analysis import lines as analysis_lines
 from rerank.report.attention import Attentions, read_attention
-from rerank.report.changes import Reranked
+from rerank.report.changes import AFTER, BEFORE, Reranked
 from rerank.report.charts.confidence import confidence as draw
 from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
 from rerank.report.evaluation import evaluate
 from rerank.report.page.document import page
 from rerank.report.page.overview import Overview
-from rerank.report.page.sentences import AFTER, BEFORE, index
+from rerank.report.page.sentences import index
 from rerank.report.reading import read
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.tuned import lines as tuned_lines
@@ -87,7 +87,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         analysis = analyse(
             reading.depths, reading.margins, reranked.source, reranked.references, systems, files.train_target, filters
         )
-        drawn = charts(analysis, worth, gain)
+        drawn = charts(analysis, worth, gain, reading.lists)
         drawn += [draw(outcome, confidence.dev, reading.measured.metric, files.name)] if outcome else []
         parts = [[*tuned_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
         parts += [analysis_lines(analysis), estimate_lines(confidence, fits)]

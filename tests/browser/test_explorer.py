@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rerank.report.page.sentences import AFTER, BEFORE
+from rerank.report.changes import AFTER, BEFORE
 
 Browse, Luminance = Callable[..., Any], Callable[[str], float]
 
@@ -68,7 +68,7 @@ def test_search_and_filters(browse: Browse, explored: Any) -> None:
     assert texts(browser, "#count") == [f"{len(having)} of {every} sentences"]
     browser.find_element(BY, "#search").clear()
     improved = {number for number, change in changed.items() if change.gain and change.gain > 0}
-    for kind, kept in (("changed", changed), ("improved", improved), ("not changed", set(range(every)) - set(changed))):
+    for kind, kept in (("changed", changed), ("rose", improved), ("not changed", set(range(every)) - set(changed))):
         click(browser, f"[value='{kind}']")
         assert sorted(ids(browser)) == sorted(kept) and kept
     press(browser, "/")
@@ -154,7 +154,7 @@ def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Any) -
     opened(browser, change.sentence)
     rows = ".candidates tbody tr:not(.more)"
     first = texts(browser, f"{rows}:first-child td")
-    assert first[1] == "1" and first[4].startswith(change.after) and "our choice" in first[4]
+    assert first[1] == "1" and first[4].startswith(change.after) and "reranked" in first[4]
     click(browser, ".candidates [data-key='place']")
     places = [int(place) for place in texts(browser, f"{rows} td:first-child")]
     assert places == list(range(1, len(places) + 1))
@@ -219,7 +219,7 @@ def test_without_references_the_clearest_decision_is_first(browse: Browse, explo
     assert len(texts(browser, "#kinds label")) == 3
     click(browser, ".list a")
     opened(browser, changes[0].sentence)
-    assert texts(browser, "#reading dt") == ["source", "before", "after"]
+    assert texts(browser, "#reading dt") == ["source", "moses", "reranked"]
     assert "BLEU" not in "".join(texts(browser, ".candidates th")) and "best" not in texts(browser, ".tag")
 
 
@@ -250,7 +250,7 @@ def test_what_is_shown_can_be_saved(browse: Browse, explored: Any, tmp_path: Pat
     saved = tmp_path / "sentences.tsv"
     until(browser, lambda _: saved.exists())
     head, *rows = [line.split("\t") for line in saved.read_text(encoding="utf-8").split("\n")[:-1]]
-    assert head == ["id", "gain", "expected", "helped", "model score", "source", "reference", "before", "after"]
+    assert head == ["id", "gain", "expected", "helped", "model score", "source", "reference", "moses", "reranked"]
     assert [int(row[0]) for row in rows] == order
     changes = {change.sentence: change for change in explored.changes}
     for row in rows:
@@ -294,7 +294,7 @@ def test_data_that_cannot_be_read_are_told(browse: Browse, report: Path, tmp_pat
 
 def test_on_paper_stand_the_changed_sentences_that_are_shown(browse: Browse, explored: Any) -> None:
     browser, improved = browse(), [change for change in explored.changes if change.gain and change.gain > 0]
-    for kind, changes in (("all", explored.changes), ("improved", improved)):
+    for kind, changes in (("all", explored.changes), ("rose", improved)):
         click(browser, f"[value='{kind}']")
         browser.execute_script("dispatchEvent(new Event('beforeprint'))")
         printed = [int(name.removeprefix("Sentence ")) for name in texts(browser, "#printed h3")]

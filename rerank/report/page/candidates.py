@@ -11,11 +11,11 @@ from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
 from moses_io.text import tokens
 from rerank.analysis.listed import Listed
+from rerank.analysis.origins import having
 from rerank.report.attention import Attention, Attentions
-from rerank.report.changes import Reranked, parts
-from rerank.report.origins import having
+from rerank.report.changes import AFTER, BEFORE, Reranked, parts
 from rerank.report.page.packing import packed
-from rerank.report.page.sentences import AFTER, BEFORE, digits, readable
+from rerank.report.page.sentences import digits, readable
 from rerank.selection import Ranking
 
 CHUNK = 20

@@ -7,9 +7,6 @@ from moses_io.errors import printable
 from rerank.confidence.measured import Measured
 from rerank.report.changes import Change, Reranked
 
-BEFORE, AFTER = "moses", "reranked"
-"""Names of both systems."""
-
 
 def index(
     reranked: Reranked, measured: Measured, changes: Sequence[Change], chunks: Mapping[int, int]

@@ -18,7 +18,7 @@ def read(tmp_path: Path) -> Read:
 
     def look(text: str, references: list[list[str]], filtered: str = "") -> tuple[Depths, Margins]:
         (tmp_path / "list").write_text(text)
-        depths, margins, model = Depths(references), Margins(), LinearModel({"F": (1.0,)}, "weights")
+        depths, margins, model = Depths(references), Margins([]), LinearModel({"F": (1.0,)}, "weights")
         for listed in read_listed(str(tmp_path / "list"), references, 99, Filters(filtered)):
             depths.add(listed, model.scores(listed.candidates))
             margins.add(listed.candidates)

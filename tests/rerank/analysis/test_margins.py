@@ -22,13 +22,29 @@ def test_margins_are_over_the_next_other_text() -> None:
     ]
     texts += ["1 ||| a ||| F= 0 ||| -7", "3 ||| a ||| F= 0 ||| -1.25", "3 ||| b ||| F= 2 ||| -1"]
     lists = read_nbest(Lines("list", texts))
-    assert [margin(each) for each in lists] == [1.5, np.inf, 0.25]
+    assert [margin(each, []) for each in lists] == [1.5, None, 0.25]
 
 
-def test_quarters_hold_every_sentence_of_the_list_once(read: Read) -> None:
+def test_of_a_joined_list_only_candidates_of_the_decoder_have_totals_of_their_own() -> None:
+    """Sentence 0 has one text of Moses; 2 is unknown to Moses, whose place the first of the others takes."""
+    lines = [
+        "0 ||| a ||| FromMoses= 1 FromX= 1 FromY= 0 ||| -1",
+        "0 ||| b ||| FromMoses= 0 FromX= 1 FromY= 0 ||| -1",
+        "1 ||| a ||| FromMoses= 1 FromX= 0 FromY= 0 ||| -1",
+        "1 ||| b ||| FromMoses= 1 FromX= 1 FromY= 0 ||| -3",
+        "1 ||| c ||| FromMoses= 0 FromX= 1 FromY= 0 ||| -2",
+        "2 ||| a ||| FromMoses= 0 FromX= 1 FromY= 0 ||| -1",
+        "2 ||| b ||| FromMoses= 0 FromX= 1 FromY= 1 ||| -1.5",
+        "2 ||| c ||| FromMoses= 0 FromX= 0 FromY= 1 ||| -1.25",
+    ]
+    lists = read_nbest(Lines("list", lines))
+    assert [margin(each, ["Moses", "X", "Y"]) for each in lists] == [None, 2, 0.5]
+
+
+def test_quarters_hold_every_sentence_with_a_margin_once(read: Read) -> None:
+    """But for sentence 7, which has a single text."""
     rng = np.random.default_rng(1)
     margins = rng.integers(0, 9, 50) / 4
-    margins[7] = np.inf
     blocks = [f"{number} ||| a ||| F= 0 ||| {m}\n{number} ||| b ||| F= 0 ||| 0\n" for number, m in enumerate(margins)]
     blocks[7] = "7 ||| a ||| F= 0 ||| 3\n"
     references = [["a b c d e f"] * 51]
@@ -36,10 +52,10 @@ def test_quarters_hold_every_sentence_of_the_list_once(read: Read) -> None:
     counted = statistics(references, systems)
     _, collected = read("".join(blocks), references)
     quarters = collected.quarters(counted)
-    assert [each.sentences for each in quarters] == [13, 13, 12, 12]
-    order = np.argsort(margins, kind="stable")
+    assert [each.sentences for each in quarters] == [13, 12, 12, 12]
+    margins[7] = np.inf
+    order = np.argsort(margins, kind="stable")[:-1]
     bounds = [(margins[part[0]], margins[part[-1]]) for part in np.array_split(order, 4)]
-    bounds[-1] = (bounds[-1][0], None)
     assert [(each.lower, each.upper) for each in quarters] == bounds
     for name, rows in counted.items():
         for each, part in zip(quarters, np.array_split(order, 4), strict=True):

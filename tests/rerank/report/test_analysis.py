@@ -16,7 +16,7 @@ GAIN = Gain("BLEU", 1.0, 2.0, "", None, None, None, "", (), "", ())
 def analysed(folder: Path, source: str, reference: str, line: str, filters: Filters) -> Analysis:
     """A list of one candidate, which both systems chose."""
     (folder / "list").write_text(f"0 ||| {line} ||| F= 1 ||| 0\n")
-    references, margins = [[reference]], Margins()
+    references, margins = [[reference]], Margins([])
     depths = Depths(references)
     for listed in read_listed(str(folder / "list"), references, 1, filters):
         depths.add(listed, np.ones(1))
@@ -37,6 +37,6 @@ def test_words_of_the_training_text_are_compared_after_the_filters(
 def test_of_a_single_candidate_there_is_nothing_to_draw(tmp_path: Path) -> None:
     (tmp_path / "train").write_text("a\n")
     analysis = analysed(tmp_path, "x", "b c d e", "a b c d", Filters(""))
-    assert charts(analysis, None, GAIN) == []
+    assert charts(analysis, None, GAIN, []) == []
     assert lines(analysis)[0] == "BLEU by depth         1"
     assert lines(analysis)[1:] == ["chosen            59.46", "best              59.46"]  # as sacreBLEU smooths it

@@ -68,8 +68,8 @@ def test_text(changes: list[Change]) -> None:
         "sentence 0, sentence BLEU +29.3",
         "sentence 1, sentence BLEU -40.5",
     ]
-    assert "  before     a b x" in lines
-    assert "  after      a b c" in lines
+    assert "  moses      a b x" in lines
+    assert "  reranked   a b c" in lines
     assert "  why        T -2.00, L +0.50, sparse -0.25" in lines
     assert lines[lines.index("  why        T -2.00, L +0.50, sparse -0.25") + 1] == (
         "  expected   chrf 41.2, helped with probability 0.75"
@@ -88,8 +88,8 @@ def test_without_references_the_clearest_decision_is_first(unscored: list[Change
     assert heads == ["sentence 1, model score +0", "sentence 3", "sentence 0, model score -1.75"]
     assert lines[-5:] == [
         "  source     s0",
-        "  before     a b x",
-        "  after      a b c",
+        "  moses      a b x",
+        "  reranked   a b c",
         "  why        T -2.00, L +0.50, sparse -0.25",
         "  expected   chrf 41.2, helped with probability 0.75",
     ]

@@ -12,12 +12,12 @@ import pytest
 
 from moses_io.nbest import read_nbest
 from rerank.analysis.listed import read_listed
+from rerank.analysis.origins import merged
 from rerank.collecting import collect
 from rerank.confidence.measured import Measured
 from rerank.metrics.filters import Filters
 from rerank.report.attention import Attention
 from rerank.report.changes import Change, Reranked, find_change, in_order
-from rerank.report.origins import merged
 from rerank.report.page.candidates import Chunks
 from rerank.report.page.document import page
 from rerank.report.page.overview import Overview
