@@ -91,7 +91,7 @@ def lines(analysis: Analysis) -> list[str]:
     if margins:
         head = "".join(f"{name:>12}" for name in QUARTERS[: len(margins)])
         ranked = counted(sum(each.sentences for each in margins), "sentence")
-        table += ["", f"BLEU by margin{head}  (of Moses' total over its next other text, quarters of {ranked})"]
+        table += ["", f"BLEU by margin{head}  (of Moses' total, quarters of {ranked})"]
         for system in margins[0].scores:
             table.append(f"{system:<14}{''.join(f'{each.scores[system]:12.2f}' for each in margins)}")
     return table

@@ -304,6 +304,31 @@ def test_on_paper_stand_the_changed_sentences_that_are_shown(browse: Browse, exp
         assert texts(browser, "#printed article") == []
 
 
+def test_candidates_can_be_read_in_a_narrow_window_and_on_paper(browse: Browse, report: Path, long: Path) -> None:
+    """Their texts without a scroll, on paper the bars too."""
+    ends = (
+        "return Math.max(...[...document.querySelectorAll(arguments[0])]"
+        ".map((each) => each.getBoundingClientRect().right))"
+    )
+    for path in (report, long):
+        browser = browse("#s3", width=400, path=path)
+        opened(browser, 3)
+        assert browser.execute_script(ends, ".candidates td.words") <= 400
+        browser = browse("#s3", width=700, path=path)
+        opened(browser, 3)
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        assert browser.execute_script(ends, ".candidates td") <= 700
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_numbers_of_which_nothing_is_left_have_no_sign(browse: Browse) -> None:
+    """`signed` is a function of the page's module, so that only what is shown can be looked at."""
+    browser = browse("#s3")
+    opened(browser, 3)
+    shown = [*texts(browser, ".reason b"), *texts(browser, ".candidates td")]
+    assert not [number for number in shown if re.fullmatch("[+\N{MINUS SIGN}]0[.]0*", number)]
+
+
 def test_on_paper_stands_the_sentence_that_is_read(browse: Browse) -> None:
     browser = browse("#s30")
     opened(browser, 30)

@@ -40,6 +40,10 @@ function replaceHead(head, row) {
   if (key) head.querySelector(`[data-key="${key}"]`).focus();
 }
 
-const signed = (number, places) => (number > 0 ? "+" : "") + number.toFixed(places).replace("-", "−");
+// Return a number with its sign, without one where nothing is left of it.
+function signed(number, places) {
+  const shown = Math.abs(number).toFixed(places);
+  return (Number(shown) === 0 ? "" : number > 0 ? "+" : "−") + shown;
+}
 
 const known = (number, shown) => (number === null ? "" : shown(number));
