@@ -71,11 +71,11 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
         raise Fault(f"expected a sentence id, found {shown(decode(identifier))}")
     dense: list[tuple[str, tuple[float, ...]]] = []
     sparse: dict[str, float] = {}
-    known: set[str] = set()
+    names: set[str] = set()
     for name, values in _features(decode(without_line_end(fields[2])), _value):
-        if name in known:
+        if name in names:
             raise Fault(f"feature {shown(name)} stands there twice")
-        known.add(name)
+        names.add(name)
         if is_sparse(name, len(values)):
             sparse[name] = values[0]
         else:

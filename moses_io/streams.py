@@ -200,6 +200,21 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         raise
 
 
+@contextlib.contextmanager
+def open_between(path: str) -> Iterator[BinaryIO]:
+    """Open a file to write and then to read, for what stands between two steps of making `path`; it is gone at the end.
+
+    Raises:
+        OSError: it cannot be written on; the error has the name of `path`, beside which it lies.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=Path(path).resolve().parent) as stream:
+            yield stream
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
+
+
 def remove_halves(path: Path) -> None:
     """Remove what writings of a file left beside it that were killed, not those under way; see `open_output`."""
     for half in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}{HALF}"):

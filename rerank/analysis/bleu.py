@@ -16,11 +16,12 @@ def statistics(references: Sequence[Sequence[str]], systems: Mapping[str, Sequen
         ValueError: references or systems do not have n lines.
     """
     bleu = Metric("bleu")
-    counters = [bleu.counter(answers) for answers in zip(*references, strict=True)]
-    return {
-        name: np.array([count(line) for count, line in zip(counters, lines, strict=True)], dtype=np.float64)  # (n, 9)
-        for name, lines in systems.items()
-    }
+    rows: dict[str, list[list[float]]] = {name: [] for name in systems}
+    for *answers, own in zip(*references, zip(*systems.values(), strict=True), strict=True):
+        count = bleu.counter(answers)
+        for name, line in zip(systems, own, strict=True):
+            rows[name].append(count(line))
+    return {name: np.array(lines, dtype=np.float64) for name, lines in rows.items()}  # each (n, 9)
 
 
 def corpus_bleu(total: Array) -> float:

@@ -1,16 +1,19 @@
 """What there is to choose from, and what is chosen, among the first candidates of each sentence."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from features.arrays import Array
+from features.arrays import Array, Integers
 from rerank.analysis.bleu import corpus_bleu
 from rerank.analysis.listed import Listed
-from rerank.candidates import highest
+from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 
-STEPS = (1, 2, 5)
+STEPS = np.array([*(step * 10**power for power in range(7) for step in (1, 2, 5)), sys.maxsize])
+"""How many of the first candidates are looked at; at last at all."""
 
 
 @dataclass(frozen=True)
@@ -30,31 +33,60 @@ class Depth:
     deeper: float
 
 
-def by_depth(listed: Listed) -> list[Depth]:
-    """Look at the first 1, 2, 5, 10, 20, 50, … candidates of each sentence, at last at all."""
-    offsets = listed.offsets
-    sizes = np.diff(offsets)  # (n,)
-    places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)  # (N,) in the list of the sentence, from 0
-    chosen = places[highest(listed.scores, offsets)]  # (n,)
-    quality = None if listed.statistics is None else Metric("bleu").formula.smoothed(listed.statistics)  # (N,)
+class Depths:
+    """Looks at the first 1, 2, 5, 10, 20, 50, … candidates of one sentence after the other, at last at all.
 
-    def bleu(values: Array, depth: int) -> float | None:
-        if listed.statistics is None:
-            return None
-        rows = highest(np.where(places < depth, values, -np.inf), offsets)  # (n,)
-        return corpus_bleu(listed.statistics[rows].sum(axis=0) + listed.missing)
+    Args:
+        references: of each set of references a line a sentence; perhaps none.
+    """
 
-    return [
-        Depth(
-            candidates=depth,
-            choice=bleu(listed.scores, depth),
-            best=None if quality is None else bleu(quality, depth),
-            deeper=float(np.mean(chosen >= depth)),
-        )
-        for depth in _depths(int(sizes.max()))
-    ]
+    def __init__(self, references: Sequence[Sequence[str]]) -> None:
+        self._references = references
+        self._sentences: set[int] = set()
+        self._longest = 0
+        self._choice, self._best = np.zeros((2, len(STEPS), STATISTICS))  # each (steps, 9)
+        self._deeper = np.zeros(len(STEPS))  # (steps,) sentences
+
+    @property
+    def sentences(self) -> int:
+        """How many were added."""
+        return len(self._sentences)
+
+    def add(self, listed: Listed, scores: Array) -> None:
+        """Add a sentence, whose candidates have these (N,) scores by the linear model."""
+        self._sentences.add(listed.candidates.sentence)
+        self._longest = max(self._longest, len(scores))
+        last = np.minimum(STEPS, len(scores)) - 1  # (steps,)
+        choice = _leading(scores)[last]  # (steps,)
+        self._deeper += choice != choice[-1]
+        if listed.judged:
+            self._choice += listed.judged.statistics[choice]  # (steps, 9)
+            self._best += listed.judged.statistics[_leading(listed.judged.quality)[last]]  # (steps, 9)
+
+    def table(self) -> list[Depth]:
+        """Return a row a step, up to the longest list; a sentence without candidates has an empty line."""
+        missing = self._missing()
+        rows = [place for place, step in enumerate(STEPS[:-1]) if step < self._longest]
+        return [
+            Depth(
+                candidates=min(int(STEPS[place]), self._longest),
+                choice=corpus_bleu(self._choice[place] + missing) if self._references else None,
+                best=corpus_bleu(self._best[place] + missing) if self._references else None,
+                deeper=float(self._deeper[place] / self.sentences),
+            )
+            for place in [*rows, -1]
+        ]
+
+    def _missing(self) -> Array:
+        """(9,) statistics of BLEU of the empty lines."""
+        bleu, size = Metric("bleu"), len(self._references[0]) if self._references else 0
+        answers = [[lines[each] for lines in self._references] for each in range(size) if each not in self._sentences]
+        rows = [bleu.counter(each)("") for each in answers]
+        missing: Array = np.array(rows, dtype=np.float64).reshape(-1, STATISTICS).sum(axis=0)  # (9,)
+        return missing
 
 
-def _depths(longest: int) -> list[int]:
-    steps = [step * 10**power for power in range(len(str(longest))) for step in STEPS]
-    return [*(step for step in steps if step < longest), longest]
+def _leading(values: Array) -> Integers:
+    """(N,) the place of the highest of the first 1, 2, … values; of equal ones the first."""
+    rises = np.append(True, values[1:] > np.maximum.accumulate(values)[:-1])  # (N,)
+    return np.maximum.accumulate(np.where(rises, np.arange(len(values)), 0))  # (N,)

@@ -1,76 +1,61 @@
-"""A scored list, read once, as the arrays that analyses of lists look at."""
+"""A list, read once for all that looks at it: sentence after sentence with what references say of its candidates."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from features.arrays import Array, Integers
+from features.arrays import Array
 from features.progress import with_bar
-from moses_io.nbest import SentenceList, read_nbest
-from moses_io.weights import Weights
+from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
+from moses_io.streams import Lines
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.selection import LinearModel
 
 
-@dataclass(frozen=True)
-class Listed:
-    """The N candidates of the n sentences of a list, in the order of the list.
+class Judged(NamedTuple):
+    """What references say of the N candidates of a sentence.
 
     Attributes:
-        sentences: (n,) ids.
-        offsets: (n+1,) sentence k has the candidates offsets[k] … offsets[k+1]-1.
-        scores: (N,) of the linear model.
-        margins: (n,) see `margin`.
-        statistics: (N, 9) of BLEU; None without references.
-        missing: (9,) those of the sentences that are not in the list, whose lines are empty, summed.
+        statistics: (N, 9) of BLEU.
+        quality: (N,) smoothed sentence BLEU, 0 … 1.
     """
 
-    sentences: Integers
-    offsets: Integers
-    scores: Array
-    margins: Array
-    statistics: Array | None
-    missing: Array
+    statistics: Array
+    quality: Array
 
 
-def read_listed(nbest: str, weights: Weights, references: Sequence[Sequence[str]], filters: Filters) -> Listed:
-    """Read a scored list; references have gone through the filters already.
+class Listed(NamedTuple):
+    """A sentence of a list.
+
+    Attributes:
+        candidates: as the list has them.
+        texts: of the candidates, filtered.
+        judged: what references say of them; None without references.
+    """
+
+    candidates: SentenceList
+    texts: Sequence[str]
+    judged: Judged | None
+
+
+def read_listed(
+    nbest: str | Lines, references: Sequence[Sequence[str]], size: int, filters: Filters
+) -> Iterator[Listed]:
+    """Yield the sentences of a list, of which the texts beside it have `size`, one at a time.
+
+    The filters are for the list; references have gone through them already.
 
     Raises:
-        InputError: the list cannot be read, or does not fit the weights.
+        InputError: the list cannot be read, has segmentation marks that no filter takes away, or an id beyond `size`.
     """
-    model, bleu = LinearModel(weights, "the weights"), Metric("bleu")
-    counters = [bleu.counter(answers) for answers in zip(*references, strict=True)]
-    sentences, sizes, scores, margins, rows = [], [], [], [], []
-    for sentence_list in with_bar("analyse", read_nbest(nbest), len(counters) or None):
-        sentences.append(sentence_list.sentence)
-        sizes.append(len(sentence_list.hypotheses))
-        scores.append(model.scores(sentence_list))
-        margins.append(margin(sentence_list))
+    bleu, beside = Metric("bleu"), "reference" if references else "translation"
+    lists = read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest))
+    for candidates in with_bar("read candidates", lists, size):
+        check_id(candidates, size, beside)
+        texts, judged = [filters(hypothesis.text) for hypothesis in candidates.hypotheses], None
         if references:
-            count = counters[sentence_list.sentence]
-            rows += [count(filters(hypothesis.text)) for hypothesis in sentence_list.hypotheses]
-    empty = [counters[sentence]("") for sentence in set(range(len(counters))) - set(sentences)]
-    return Listed(
-        sentences=np.array(sentences),
-        offsets=np.cumsum([0, *sizes]),
-        scores=np.concatenate(scores),
-        margins=np.array(margins),
-        statistics=np.array(rows, dtype=np.float64) if references else None,
-        missing=np.array(empty, dtype=np.float64).reshape(-1, bleu.formula.size).sum(axis=0),
-    )
-
-
-def margin(sentence_list: SentenceList) -> float:
-    """Return by how much the highest total of a sentence is above the highest one of another text.
-
-    It is infinite where there is no other text, and nan where the list has no totals.
-    """
-    first = sentence_list.hypotheses[sentence_list.decoded]
-    others = [each.total for each in sentence_list.hypotheses if each.fields[1] != first.fields[1]]
-    if first.total is None:
-        return math.nan
-    return first.total - max((total for total in others if total is not None), default=-math.inf)
+            count = bleu.counter([lines[candidates.sentence] for lines in references])
+            statistics = np.array([count(text) for text in texts], dtype=np.float64)  # (N, 9)
+            judged = Judged(statistics=statistics, quality=bleu.formula.smoothed(statistics))
+        yield Listed(candidates, texts, judged)

@@ -1,13 +1,14 @@
 """BLEU of systems by how sure Moses was of its own choice."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from features.arrays import Array, Integers
+from moses_io.nbest import SentenceList
 from rerank.analysis.bleu import corpus_bleu
-from rerank.analysis.listed import Listed
+from rerank.analysis.origins import having
 
 QUARTERS = ("least sure", "less sure", "surer", "surest")
 """What they are called, in order."""
@@ -18,34 +19,64 @@ class Quarter:
     """Sentences by the margin of Moses' choice.
 
     Attributes:
-        lower: the least margin; None where no sentence has a second candidate.
-        upper: the largest; None where one has none.
+        lower: the least margin.
+        upper: the largest.
         sentences: how many.
         scores: by system, BLEU of these sentences as a corpus, 0 to 100.
     """
 
-    lower: float | None
-    upper: float | None
+    lower: float
+    upper: float
     sentences: int
     scores: dict[str, float]
 
 
-def by_margin(listed: Listed, systems: Mapping[str, Array]) -> list[Quarter]:
-    """Return quarters of the sentences of a list, least sure first.
+class Margins:
+    """Collects the margins of one sentence after the other.
 
-    There are none where the list has no totals, all margins are equal, or sentences are fewer than quarters.
-
-    A sentence with a single candidate is the surest. Of each system there are the (lines, 9) statistics of BLEU.
+    Args:
+        lists: those that the list was merged of, perhaps none; see `margin`.
     """
-    margins = listed.margins
-    if np.isnan(margins).any() or len(margins) < len(QUARTERS) or margins.min() == margins.max():
-        return []
-    order = np.argsort(margins, kind="stable")  # (n,)
-    return [_quarter(listed, part, systems) for part in np.array_split(order, len(QUARTERS))]
+
+    def __init__(self, lists: Sequence[str]) -> None:
+        self._lists = lists
+        self._sentences: list[int] = []
+        self._margins: list[float] = []
+
+    def add(self, candidates: SentenceList) -> None:
+        """Add a sentence; one without a margin is left out."""
+        own = margin(candidates, self._lists)
+        if own is not None:
+            self._sentences.append(candidates.sentence)
+            self._margins.append(own)
+
+    def quarters(self, systems: Mapping[str, Array]) -> list[Quarter]:
+        """Return quarters of the sentences that have a margin, least sure first.
+
+        There are none where all margins are equal, or sentences are fewer than quarters. Of each system there are the
+        (lines, 9) statistics of BLEU.
+        """
+        margins, sentences = np.array(self._margins), np.array(self._sentences)  # (n,), (n,)
+        if len(margins) < len(QUARTERS) or margins.min() == margins.max():
+            return []
+        order = np.argsort(margins, kind="stable")  # (n,)
+        return [_quarter(sentences[part], margins[part], systems) for part in np.array_split(order, len(QUARTERS))]
 
 
-def _quarter(listed: Listed, part: Integers, systems: Mapping[str, Array]) -> Quarter:
-    ids, margins = listed.sentences[part], listed.margins[part]
-    lower, upper = (float(value) if np.isfinite(value) else None for value in (margins[0], margins[-1]))
+def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
+    """Return by how much the highest total of a sentence is above the highest one of another text.
+
+    There is none where there is no other text, or the list has no totals. Of a merged list only the candidates count
+    that the first of its lists has which knows the sentence: the others have no totals of their own.
+    """
+    first = candidates.hypotheses[candidates.decoded]
+    origin = having(first, lists)[:1]
+    others = [each for each in candidates.hypotheses if each.fields[1] != first.fields[1]]
+    totals = [each.total for each in others if having(each, lists)[:1] == origin]
+    known = [total for total in totals if total is not None]
+    return None if first.total is None or not known else first.total - max(known)
+
+
+def _quarter(ids: Integers, margins: Array, systems: Mapping[str, Array]) -> Quarter:
     scores = {name: corpus_bleu(rows[ids].sum(axis=0)) for name, rows in systems.items()}
-    return Quarter(lower=lower, upper=upper, sentences=len(part), scores=scores)
+    return Quarter(lower=float(margins[0]), upper=float(margins[-1]), sentences=len(ids), scores=scores)

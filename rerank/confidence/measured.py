@@ -6,14 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Array
-from features.progress import with_bar
-from moses_io.nbest import read_nbest
-from moses_io.weights import Weights
 from rerank.confidence.confidence import Confidence
 from rerank.confidence.fit import Outcome
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.selection import Estimate, LinearModel, Ranking
+from rerank.selection import Estimate, Ranking
 
 
 @dataclass(frozen=True)
@@ -31,23 +28,37 @@ class Measured:
     outcome: Outcome | None = None
 
 
-def measure(
-    confidence: Confidence, nbest: str, weights: Weights, references: Sequence[Sequence[str]], filters: Filters
-) -> Measured:
-    """Estimate the choices of weights from a scored list; references have gone through the filters already."""
-    model, metric = LinearModel(weights, "the weights"), Metric(confidence.metric)
-    estimates: dict[int, Estimate] = {}
-    rows = []
-    for candidates in with_bar("see estimates", read_nbest(nbest)):
-        ranking = Ranking(candidates, model.scores(candidates))
+class Measuring:
+    """Estimates the choices of one sentence after the other; references have gone through the filters already.
+
+    Attributes:
+        metric: name of what is expected.
+    """
+
+    def __init__(self, confidence: Confidence, references: Sequence[Sequence[str]], filters: Filters) -> None:
+        self._confidence, self._references, self._filters = confidence, references, filters
+        self._metric = Metric(confidence.metric)
+        self.metric = self._metric.formula.name
+        self._estimates: dict[int, Estimate] = {}
+        self._rows: list[tuple[float, ...]] = []
+
+    def add(self, ranking: Ranking) -> Estimate:
+        """Add a sentence, and return the estimate of its choice; errors are those of `Confidence.predictors`."""
+        confidence = self._confidence
         values = confidence.predictors(ranking)
-        estimate = estimates[candidates.sentence] = confidence.estimate(values)
-        if references:
-            statistics = choice_and_before(ranking, metric, references, filters)  # (2, size)
-            reached, before = (100 * metric.formula.smoothed(statistics)).tolist()  # (2,)
+        estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate(values)
+        if self._references:
+            statistics = choice_and_before(ranking, self._metric, self._references, self._filters)  # (2, size)
+            reached, before = (100 * self._metric.formula.smoothed(statistics)).tolist()  # (2,)
             helped = np.nan if estimate.helped is None else estimate.helped
-            rows.append((estimate.expected, helped, values.choice[confidence.alone], reached, reached - before))
-    return Measured(metric.formula.name, estimates, Outcome(*np.array(rows).T) if rows else None)
+            row = (estimate.expected, helped, values.choice[confidence.alone], reached, reached - before)
+            self._rows.append(row)
+        return estimate
+
+    def measured(self) -> Measured:
+        """Return what is expected of the sentences that were added."""
+        outcome = Outcome(*np.array(self._rows).T) if self._rows else None
+        return Measured(self.metric, self._estimates, outcome)
 
 
 def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Sequence[str]], filters: Filters) -> Array:

@@ -125,7 +125,6 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
         after=experiment.result(f"{name}.reranked"),
         source=files.source,
         references=files.reference,
-        nbest=experiment.nbest(name),
         scored=experiment.scored(name),
         weights=experiment.result("weights.ini"),
         ablation=_columns(experiment, ("dev", name)),
@@ -138,7 +137,7 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
     beside = (*reranking.ablation.values(), reranking.confidence, reranking.gain)
     beside += (reranking.attention,) if reranking.attention else ()
     filters = experiment.tuning.filters
-    made = (reranking.before, reranking.after, reranking.nbest, reranking.scored, reranking.weights)
+    made = (reranking.before, reranking.after, reranking.scored, reranking.weights)
     counted = [reranking.train_target] if files.reference else []
     inputs = (files.source, *files.reference, *made, *beside, *counted)
     reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))

@@ -55,7 +55,7 @@ def read_spreads(paths: Sequence[str]) -> tuple[list[Spread], int]:
 
 def plot_weights(spreads: Sequence[Spread], sparse: int, output: str) -> None:
     """Draw a bar a value, as long as the mean; of several runs also one standard deviation and a dot a run."""
-    several = any(len(spread.weights) > 1 for spread in spreads)
+    runs = max((len(spread.weights) for spread in spreads), default=0)
     labels, places = [label(spread.name) for spread in spreads], range(len(spreads))
     with canvas(output, labels) as figure:
         figure.set_size_inches(COLUMN, 0.7 + BAR * len(spreads))
@@ -65,12 +65,13 @@ def plot_weights(spreads: Sequence[Spread], sparse: int, output: str) -> None:
         for place, spread in zip(places, spreads, strict=True):
             if spread.deviation is not None:
                 axes.errorbar(spread.mean, place, xerr=spread.deviation, color="black", capsize=2, linewidth=0.8)
-            if several:
+            if runs > 1:
                 axes.scatter(spread.weights, [place + 0.25] * len(spread.weights), s=4, color=COLOURS[1], zorder=3)
         axes.set_yticks(places, labels)
         axes.grid(visible=False, axis="y")
         axes.set_ylim(len(spreads) - 0.4, -0.6)
-        axes.set_xlabel("weight" + (f"; {counted(sparse, 'sparse feature')} not shown" if sparse else ""))
+        of = f"weight, mean and spread of {runs} runs" if runs > 1 else "weight"
+        axes.set_xlabel(of + (f"; {counted(sparse, 'sparse feature')} not shown" if sparse else ""))
 
 
 def _normalized(weights: Weights) -> Mapping[str, Sequence[float]]:

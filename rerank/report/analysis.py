@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from features.progress import with_bar
+from moses_io.errors import counted
 from moses_io.text import stream_lines
 from rerank.analysis.bleu import statistics
-from rerank.analysis.depth import Depth, by_depth
+from rerank.analysis.depth import Depth, Depths
 from rerank.analysis.frequency import Frequency, by_frequency, count_words, vocabulary
 from rerank.analysis.gains import Gains, find_gains
 from rerank.analysis.lengths import Bin, by_length
-from rerank.analysis.listed import Listed
-from rerank.analysis.margins import QUARTERS, Quarter, by_margin
+from rerank.analysis.margins import QUARTERS, Margins, Quarter
 from rerank.analysis.ngrams import NgramChanges, ngram_changes
 from rerank.metrics.filters import Filters
 from rerank.report.charts import features, scores
@@ -42,7 +42,8 @@ class Analysis:
 
 
 def analyse(
-    listed: Listed,
+    depths: Depths,
+    margins: Margins,
     source: Sequence[str],
     references: Sequence[Sequence[str]],
     systems: Mapping[str, Sequence[str]],
@@ -52,28 +53,29 @@ def analyse(
     """Analyse a list and the lines of two systems, that before and that after.
 
     Args:
-        listed: the list.
+        depths: what was chosen among the first candidates of the list.
+        margins: how sure Moses was of its choices.
         source: n lines.
         references: of each set of references n lines, filtered.
         systems: of each system n lines, filtered, by its name.
         train_target: a text, in which words are counted.
         filters: what is done to that text before.
     """
-    depths, sentences = by_depth(listed), len(listed.sentences)
+    table = depths.table()
     if not references:
-        return Analysis(sentences, depths, None)
+        return Analysis(depths.sentences, table, None)
     before, after = systems.values()
-    counted = statistics(references, systems)
+    of_lines = statistics(references, systems)
     wanted = vocabulary([*references, before, after])
     counts = count_words((filters(line) for line in with_bar("count words", stream_lines(train_target))), wanted)
     judged = Judged(
-        gains=find_gains(*counted.values()),
-        lengths=by_length(source, counted),
-        margins=by_margin(listed, counted),
+        gains=find_gains(*of_lines.values()),
+        lengths=by_length(source, of_lines),
+        margins=margins.quarters(of_lines),
         words=by_frequency(counts, references, systems),
         ngrams=ngram_changes(references, before, after),
     )
-    return Analysis(sentences, depths, judged)
+    return Analysis(depths.sentences, table, judged)
 
 
 def lines(analysis: Analysis) -> list[str]:
@@ -88,14 +90,15 @@ def lines(analysis: Analysis) -> list[str]:
     ]
     if margins:
         head = "".join(f"{name:>12}" for name in QUARTERS[: len(margins)])
-        table += ["", f"BLEU by margin{head}  (of Moses' total, quarters)"]
+        ranked = counted(sum(each.sentences for each in margins), "sentence")
+        table += ["", f"BLEU by margin{head}  (of Moses' total, quarters of {ranked})"]
         for system in margins[0].scores:
             table.append(f"{system:<14}{''.join(f'{each.scores[system]:12.2f}' for each in margins)}")
     return table
 
 
-def charts(analysis: Analysis, worth: Worth | None, gain: Gain) -> list[str]:
-    """Return the figures of what there is enough of."""
+def charts(analysis: Analysis, worth: Worth | None, gain: Gain, lists: Sequence[str]) -> list[str]:
+    """Return the figures of what there is enough of; the list was merged of some lists, or of none."""
     judged, depths = analysis.judged, analysis.depths
     figures = [features.worth(worth, gain.metric)] if worth else []
     figures += [features.weights(gain.shares)] if gain.shares else []
@@ -104,7 +107,7 @@ def charts(analysis: Analysis, worth: Worth | None, gain: Gain) -> list[str]:
         figures += [histogram(judged.gains)] if changed else []
         figures += [scores.lengths(judged.lengths)] if len(judged.lengths) > 1 else []
         figures += [scores.margins(judged.margins)] if len(judged.margins) > 1 else []
-    figures += [scores.depth(depths, analysis.sentences)] if len(depths) > 1 else []
+    figures += [scores.depth(depths, analysis.sentences, lists)] if len(depths) > 1 else []
     if judged:
         figures += [scores.frequency(judged.words)] if len(judged.words) > 1 else []
         figures += [ngrams(judged.ngrams)] if judged.ngrams.won or judged.ngrams.lost else []

@@ -1,18 +1,19 @@
 """Sentences whose translation changed, and what each feature had to say about it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from features.progress import with_bar
 from moses_io.hypothesis import Hypothesis
-from moses_io.nbest import SentenceList, read_nbest
+from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, weighted
-from rerank.confidence.measured import Measured
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.selection import Estimate
+
+BEFORE, AFTER = "moses", "reranked"
+"""Names of both systems."""
 
 
 @dataclass(frozen=True)
@@ -68,39 +69,49 @@ class Change:
         return f"{self.metric} {self.estimate.expected:.1f}{probability}"
 
 
-def find_changes(
-    nbest: str,
-    weights: Weights,
-    source: Sequence[str],
-    references: Sequence[Sequence[str]],
-    before: Sequence[str],
-    after: Sequence[str],
-    filters: Filters,
-    measured: Measured,
-) -> list[Change]:
-    """Return the sentences of a scored list whose line differs.
+@dataclass(frozen=True)
+class Reranked:
+    """A set that was reranked.
 
-    The largest gain in sentence BLEU comes first, without references the clearest decision. References have gone
-    through the filters already.
+    Attributes:
+        source: a line a sentence.
+        references: perhaps none; they have gone through the filters already.
+        before: Moses' choice, a line a sentence.
+        after: what is chosen now.
+        weights: those that chose.
+        filters: for candidates, before they are held against references.
     """
-    changes = []
-    for sentence_list in with_bar("compare", read_nbest(nbest), len(source)):
-        number = sentence_list.sentence
-        if before[number] == after[number]:
-            continue
-        answers = [lines[number] for lines in references]
-        change = Change(
-            sentence=number,
-            source=source[number],
-            reference=answers[0] if answers else None,
-            before=before[number],
-            after=after[number],
-            gain=_gain(answers, filters(before[number]), filters(after[number])) if answers else None,
-            reasons=_reasons(sentence_list, weights, before[number], after[number]),
-            metric=measured.metric,
-            estimate=measured.estimates.get(number),
-        )
-        changes.append(change)
+
+    source: Sequence[str]
+    references: Sequence[Sequence[str]]
+    before: Sequence[str]
+    after: Sequence[str]
+    weights: Weights
+    filters: Filters
+
+
+def find_change(candidates: SentenceList, reranked: Reranked, metric: str, estimate: Estimate | None) -> Change | None:
+    """Return how a sentence of the scored list changed, None if it did not; what is expected of it is of the metric."""
+    number, filters = candidates.sentence, reranked.filters
+    before, after = reranked.before[number], reranked.after[number]
+    if before == after:
+        return None
+    answers = [lines[number] for lines in reranked.references]
+    return Change(
+        sentence=number,
+        source=reranked.source[number],
+        reference=answers[0] if answers else None,
+        before=before,
+        after=after,
+        gain=_gain(answers, filters(before), filters(after)) if answers else None,
+        reasons=_reasons(candidates, reranked.weights, before, after),
+        metric=metric,
+        estimate=estimate,
+    )
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    """Return changes, the largest gain in sentence BLEU first, without references the clearest decision."""
     return sorted(
         changes, key=lambda each: (-((each.clarity or 0.0) if each.gain is None else each.gain), each.sentence)
     )

@@ -11,12 +11,11 @@ import numpy as np
 from features.arrays import Array
 from features.progress import with_bar
 from moses_io.errors import InputError
-from moses_io.nbest import check_id, read_nbest, without_marks
 from moses_io.streams import Lines
 from moses_io.text import has_marks, read_lines, read_references, tokens
 from rerank import __version__
+from rerank.analysis.listed import Listed, read_listed
 from rerank.metrics.filters import Filters
-from rerank.metrics.metric import Metric
 from rerank.metrics.significance import SEED, TRIALS, p_value
 
 REPORTED = ("BLEU", "chrF", "TER")
@@ -86,7 +85,7 @@ def evaluate(
     facts: ListFacts | None = None,
     filtered: str = "",
 ) -> Evaluation:
-    """Score systems against references with as many lines.
+    """Score systems against references with as many lines; without references there are only the facts.
 
     With `tokenize` none BLEU counts the tokens that Moses sees: blanks other than the ASCII space, at which
     sacreBLEU splits, are kept inside their tokens. So its signature has `tok:space`, not sacreBLEU's `tok:none`. chrF
@@ -95,6 +94,8 @@ def evaluate(
     Raises:
         InputError: a system has another number of lines than the references, or segmentation marks in its text.
     """
+    if not references:
+        return Evaluation({name: {} for name in systems}, {}, facts=facts)
     _check_lengths(systems, references)
     check_marks(systems)
     scores: dict[str, dict[str, Score]] = {name: {} for name in systems}
@@ -128,29 +129,44 @@ def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> Non
             raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
 
 
+class LookUp:
+    """Finds, in one sentence of a list after the other, the best candidate and the place of systems' choices.
+
+    References, perhaps none, and the lines of the systems, of one at least, have gone through the filters already.
+
+    Raises:
+        InputError: a system has another number of lines than the references.
+    """
+
+    def __init__(self, references: Sequence[Sequence[str]], systems: Systems) -> None:
+        if references:
+            _check_lengths(systems, references)
+        self.size = len([*references, *systems.values()][0])
+        self._systems = systems
+        self.facts = ListFacts(
+            best=[""] * self.size if references else [], ranks={name: [None] * self.size for name in systems}
+        )
+
+    def add(self, listed: Listed) -> None:
+        """Add a sentence."""
+        number = listed.candidates.sentence
+        if listed.judged:
+            self.facts.best[number] = listed.texts[int(np.argmax(listed.judged.quality))]  # ()
+        for name, lines in self._systems.items():
+            line = tokens(lines[number])
+            places = (place for place, text in enumerate(listed.texts, start=1) if tokens(text) == line)
+            self.facts.ranks[name][number] = next(places, None)
+
+
 def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
     """Find in a list the best candidate of each sentence, if there are references, and the place of systems' choices.
 
-    The filters are for the list; references and systems have gone through them already.
+    The filters are for the list; errors are those of `LookUp` and `read_listed`.
     """
-    if references:
-        _check_lengths(systems, references)
-    bleu, size = Metric("bleu"), len([*references, *systems.values()][0])
-    best = [""] * size if references else []
-    ranks: dict[str, list[int | None]] = {name: [None] * size for name in systems}
-    lists = read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest))
-    for sentence_list in with_bar("look up", lists, size):
-        check_id(sentence_list, size, "reference" if references else "translation")
-        texts = [filters(hypothesis.text) for hypothesis in sentence_list.hypotheses]
-        if references:
-            count = bleu.counter([lines[sentence_list.sentence] for lines in references])
-            scores = bleu.formula.smoothed(np.array([count(text) for text in texts]))  # (N, formula.size) -> (N,)
-            best[sentence_list.sentence] = texts[int(np.argmax(scores))]  # ()
-        for name, lines in systems.items():
-            line = tokens(lines[sentence_list.sentence])
-            places = (place for place, text in enumerate(texts, start=1) if tokens(text) == line)
-            ranks[name][sentence_list.sentence] = next(places, None)
-    return ListFacts(best, ranks)
+    found = LookUp(references, systems)
+    for listed in read_listed(nbest, references, found.size, filters):
+        found.add(listed)
+    return found.facts
 
 
 def evaluate_files(
@@ -167,8 +183,6 @@ def evaluate_files(
     answers = [[filters(line) for line in lines] for lines in read_references(references)]
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
     facts = look_up(nbest, answers, lines, filters) if nbest else None
-    if not answers:
-        return Evaluation({name: {} for name in lines}, {}, facts=facts)
     return evaluate(lines, answers, tokenize, facts, filters.signature)
 
 

@@ -7,25 +7,23 @@ from typing import NamedTuple
 
 from features.progress import note
 from moses_io.errors import printable
-from moses_io.streams import open_output
+from moses_io.streams import open_between, open_output
 from moses_io.text import encode, read_lines, read_references
 from moses_io.weights import read_weights
-from rerank.analysis.listed import read_listed
 from rerank.confidence.file import read_confidence
-from rerank.confidence.measured import measure
 from rerank.metrics.filters import Filters
-from rerank.report.analysis import Analysis, analyse, charts
+from rerank.report.analysis import analyse, charts
 from rerank.report.analysis import lines as analysis_lines
 from rerank.report.attention import Attentions, read_attention
-from rerank.report.changes import find_changes
+from rerank.report.changes import AFTER, BEFORE, Reranked
 from rerank.report.charts.confidence import confidence as draw
 from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
-from rerank.report.evaluation import evaluate_files
-from rerank.report.origins import lines as origin_lines
+from rerank.report.evaluation import evaluate
 from rerank.report.page.document import page
 from rerank.report.page.overview import Overview
-from rerank.report.page.sentences import AFTER, BEFORE, Explored
+from rerank.report.page.sentences import index
+from rerank.report.reading import read
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.tuned import lines as tuned_lines
 from rerank.report.worth import lines as worth_lines
@@ -42,7 +40,6 @@ class RerankingFiles(NamedTuple):
         after: the same, reranked.
         source: text.
         references: texts, perhaps none.
-        nbest: the list without new features.
         scored: the list with all features.
         weights: those that chose.
         ablation: what each feature is worth on dev and here, by the name of the set; see `read_worth`.
@@ -57,7 +54,6 @@ class RerankingFiles(NamedTuple):
     after: str
     source: str
     references: tuple[str, ...]
-    nbest: str
     scored: str
     weights: str
     ablation: Mapping[str, str]
@@ -77,55 +73,46 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     """Write the report as text, as a page of HTML to explore and, without the sentences, as JSON.
 
     The first lines of the text, up to an empty one, say all in short. Without references there are no scores: the
-    report says what changed.
+    report says what changed. The list is read once; what the page shows of its candidates waits on disk.
     """
-    evaluation = evaluate_files({BEFORE: files.before, AFTER: files.after}, files.references, files.nbest, filters)
-    confidence, explored = read_confidence(files.confidence), _explored(files, filters)
-    changes, outcome = explored.changes, explored.measured.outcome
-    fits = {files.name: outcome.fit()} if outcome else {}
-    worth, gain = read_worth(files.ablation) if files.ablation else None, read_gain(files.gain)
-    analysis = _analysis(files, filters, explored)
-    drawn = charts(analysis, worth, gain)
-    drawn += [draw(outcome, confidence.dev, explored.measured.metric, files.name)] if outcome else []
-    parts = [[*tuned_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
-    parts += [analysis_lines(analysis), estimate_lines(confidence, fits)]
-    beside = [line for part in parts if part for line in ("", *part)]
-    changed = summary(changes, len(explored.source))
-    chosen = origin_lines(files.scored, explored.after)
-    text = [*table(evaluation), changed, *chosen, *beside, *side_by_side(changes)]
-    html = page(Overview(files.name, evaluation, changed, chosen, beside[1:], drawn), explored)
-    counts = {"sentences": len(explored.source), "changed": len(changes), "confidence": as_json(confidence, fits)}
-    counts |= {"tuning": asdict(gain), "analysis": asdict(analysis)}
-    plain = json.dumps(evaluation.as_json() | counts, indent=2)
-    for path, lines in zip(outputs, (map(printable, text), html, [plain]), strict=True):
-        with open_output(path) as stream:
-            stream.writelines(encode(f"{line}\n") for line in lines)
+    reranked, confidence = _reranked(files, filters), read_confidence(files.confidence)
+    own = {BEFORE: reranked.before, AFTER: reranked.after}
+    systems = {name: [filters(line) for line in lines] for name, lines in own.items()}
+    with open_between(outputs[1]) as stream:
+        reading = read(files.scored, reranked, systems, confidence, files.attentions, stream)
+        evaluation = evaluate(systems, reranked.references, facts=reading.facts, filtered=filters.signature)
+        changes, outcome = reading.changes, reading.measured.outcome
+        fits = {files.name: outcome.fit()} if outcome else {}
+        worth, gain = read_worth(files.ablation) if files.ablation else None, read_gain(files.gain)
+        analysis = analyse(
+            reading.depths, reading.margins, reranked.source, reranked.references, systems, files.train_target, filters
+        )
+        drawn = charts(analysis, worth, gain, reading.lists)
+        drawn += [draw(outcome, confidence.dev, reading.measured.metric, files.name)] if outcome else []
+        parts = [[*tuned_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
+        parts += [analysis_lines(analysis), estimate_lines(confidence, fits)]
+        beside = [line for part in parts if part for line in ("", *part)]
+        changed = summary(changes, len(reranked.source))
+        text = [*table(evaluation), changed, *reading.chosen, *beside, *side_by_side(changes)]
+        content = Overview(files.name, evaluation, changed, reading.chosen, beside[1:], drawn)
+        chunks = reading.chunks.elements()
+        html = page(content, chunks, index(reranked, reading.measured, changes, reading.chunks.places))
+        counts = {"sentences": len(reranked.source), "changed": len(changes), "confidence": as_json(confidence, fits)}
+        counts |= {"tuning": asdict(gain), "analysis": asdict(analysis)}
+        plain = json.dumps(evaluation.as_json() | counts, indent=2)
+        for path, lines in zip(outputs, (map(printable, text), html, [plain]), strict=True):
+            with open_output(path) as output:
+                output.writelines(encode(f"{line}\n") for line in lines)
     note(f"every sentence, and why it changed: {outputs[1]}")
 
 
-def _analysis(files: RerankingFiles, filters: Filters, explored: Explored) -> Analysis:
-    """Analyse the list and the choices of both systems."""
-    listed = read_listed(files.scored, explored.weights, explored.references, filters)
-    systems = {BEFORE: explored.before, AFTER: explored.after}
-    lines = {name: [filters(line) for line in own] for name, own in systems.items()}
-    return analyse(listed, explored.source, explored.references, lines, files.train_target, filters)
-
-
-def _explored(files: RerankingFiles, filters: Filters) -> Explored:
-    """Read the texts of a set, and find what changed and what is expected of it."""
+def _reranked(files: RerankingFiles, filters: Filters) -> Reranked:
     source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
-    references = [[filters(line) for line in lines] for lines in read_references(files.references)]
-    weights = read_weights(files.weights)
-    measured = measure(read_confidence(files.confidence), files.scored, weights, references, filters)
-    return Explored(
-        nbest=files.scored,
-        weights=weights,
+    return Reranked(
         source=source,
-        references=references,
+        references=[[filters(line) for line in lines] for lines in read_references(files.references)],
         before=before,
         after=after,
+        weights=read_weights(files.weights),
         filters=filters,
-        measured=measured,
-        changes=find_changes(files.scored, weights, source, references, before, after, filters, measured),
-        attention=files.attentions,
     )

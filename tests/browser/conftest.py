@@ -4,8 +4,10 @@ import gzip
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from io import BytesIO
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,17 @@ import pytest
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines, tokens
 from moses_io.weights import read_weights
+from rerank.analysis.listed import read_listed
+from rerank.analysis.origins import merged
 from rerank.confidence.measured import Measured
 from rerank.metrics.filters import Filters
 from rerank.report.attention import Attention
-from rerank.report.changes import find_changes
-from rerank.report.evaluation import Evaluation, evaluate, look_up
+from rerank.report.changes import AFTER, BEFORE, Change, Reranked, find_change, in_order
+from rerank.report.evaluation import LookUp, evaluate
+from rerank.report.page.candidates import Chunks
 from rerank.report.page.document import page
 from rerank.report.page.overview import Overview
-from rerank.report.page.sentences import AFTER, BEFORE, Explored
+from rerank.report.page.sentences import index
 from rerank.report.terminal import summary
 from rerank.selection import Estimate, Holes, LinearModel, Ranking, rankings
 
@@ -39,6 +44,28 @@ ODD = {
 FIGURE = (
     '<figure><svg viewBox="0 0 900 300" role="img"><title>chart</title></svg><figcaption>a chart</figcaption></figure>'
 )
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A set, its scored list, and what is made up of it."""
+
+    nbest: Path
+    reranked: Reranked
+    estimates: dict[int, Estimate]
+    attention: dict[tuple[int, str], list[Attention]]
+
+    @property
+    def systems(self) -> dict[str, Sequence[str]]:
+        return {BEFORE: self.reranked.before, AFTER: self.reranked.after}
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        found = [
+            find_change(each, self.reranked, "BLEU", self.estimates.get(each.sentence))
+            for each in read_nbest(str(self.nbest))
+        ]
+        return in_order(change for change in found if change)
 
 
 @pytest.fixture(scope="session")
@@ -66,25 +93,15 @@ def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored
     references = [[*reference, "the house", "x", "y", "z"]]
     differ = [old != new for old, new in zip(before, after, strict=True)]
     estimates = {number: Estimate(50 + number, 0.5 if differ[number] else None) for number in range(20)}
-    measured = Measured("BLEU", estimates)
-    changes = find_changes(str(nbest), weights, source, references, before, after, Filters(""), measured)
     attention = {
         (number, system): [Attention(model, made_up(number, source[number], lines[number])) for model in "ab"]
         for system, lines in ((BEFORE, before), (AFTER, after))
         for number in range(0, len(source), 2)
     }
-    return Explored(
-        nbest=str(nbest),
-        weights=weights,
-        source=source,
-        references=references,
-        before=before,
-        after=after,
-        filters=Filters(""),
-        measured=measured,
-        changes=changes,
-        attention=attention,
+    reranked = Reranked(
+        source=source, references=references, before=before, after=after, weights=weights, filters=Filters("")
     )
+    return Explored(nbest, reranked, estimates, attention)
 
 
 def made_up(seed: int, source: str, target: str) -> Any:
@@ -94,14 +111,23 @@ def made_up(seed: int, source: str, target: str) -> Any:
 
 
 def write_page(explored: Explored, path: Path) -> Path:
-    systems = {BEFORE: explored.before, AFTER: explored.after}
-    facts = look_up(explored.nbest, explored.references, systems, explored.filters)
-    evaluation = Evaluation({}, {}, facts=facts)
-    if explored.references:
-        evaluation = evaluate(systems, explored.references, facts=facts)
-    changed = summary(explored.changes, len(explored.source))
+    reranked, names = explored.reranked, merged(next(read_nbest(str(explored.nbest))))
+    chunks, look_up = (
+        Chunks(reranked, names, explored.attention, BytesIO()),
+        LookUp(reranked.references, explored.systems),
+    )
+    reasons = {change.sentence: change.reasons for change in explored.changes}
+    model = LinearModel(reranked.weights, "w")
+    for listed in read_listed(str(explored.nbest), reranked.references, look_up.size, reranked.filters):
+        candidates = listed.candidates
+        look_up.add(listed)
+        chunks.add(listed, Ranking(candidates, model.scores(candidates)), reasons.get(candidates.sentence, ()))
+    chunks.finish()
+    evaluation = evaluate(explored.systems, reranked.references, facts=look_up.facts)
+    changed = summary(explored.changes, len(reranked.source))
     overview = Overview("the <set>", evaluation, changed, [], ["worth " * 40], [FIGURE] * 3)
-    path.write_text("\n".join(page(overview, explored)), encoding="utf-8")
+    columns = index(reranked, Measured("BLEU", explored.estimates), explored.changes, chunks.places)
+    path.write_text("\n".join(page(overview, chunks.elements(), columns)), encoding="utf-8")
     return path
 
 
@@ -113,29 +139,26 @@ def report(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture(scope="session")
 def unjudged(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same without references."""
-    changes = [replace(change, gain=None, reference=None) for change in explored.changes]
-    return write_page(
-        replace(explored, references=[], changes=changes), tmp_path_factory.mktemp("unjudged") / "report.html"
-    )
+    unknown = replace(explored, reranked=replace(explored.reranked, references=[]))
+    return write_page(unknown, tmp_path_factory.mktemp("unjudged") / "report.html")
 
 
 @pytest.fixture(scope="session")
 def long(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same, of a joined list, with a first sentence of 60 words, whose translation has 61."""
-    folder = tmp_path_factory.mktemp("long")
-    lists = re.sub(rb" \|\|\|(?= Lex)", b" ||| FromA= 1 FromB= 0", Path(explored.nbest).read_bytes())
+    folder, reranked = tmp_path_factory.mktemp("long"), explored.reranked
+    lists = re.sub(rb" \|\|\|(?= Lex)", b" ||| FromA= 1 FromB= 0", explored.nbest.read_bytes())
     (folder / "list").write_bytes(lists)
     source, target = " ".join(["wort"] * 60), " ".join(["word"] * 61)
     changed = replace(
-        explored,
-        nbest=str(folder / "list"),
-        weights={**explored.weights, "FromA": (0.0,), "FromB": (0.0,)},
-        source=[source, *explored.source[1:]],
-        before=[target, *explored.before[1:]],
-        after=[target, *explored.after[1:]],
-        attention={(0, BEFORE): [Attention("a", made_up(0, source, target))]},
+        reranked,
+        weights={**reranked.weights, "FromA": (0.0,), "FromB": (0.0,)},
+        source=[source, *reranked.source[1:]],
+        before=[target, *reranked.before[1:]],
+        after=[target, *reranked.after[1:]],
     )
-    return write_page(changed, folder / "report.html")
+    attention = {(0, BEFORE): [Attention("a", made_up(0, source, target))]}
+    return write_page(Explored(folder / "list", changed, explored.estimates, attention), folder / "report.html")
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rerank.report.page.sentences import AFTER, BEFORE, Explored
+from rerank.report.changes import AFTER, BEFORE
 
 Browse, Luminance = Callable[..., Any], Callable[[str], float]
 
@@ -54,13 +54,13 @@ def ids(browser: Any) -> list[int]:
     return [int(name) for name in texts(browser, ".list tbody th")]
 
 
-def test_search_and_filters(browse: Browse, explored: Explored) -> None:
+def test_search_and_filters(browse: Browse, explored: Any) -> None:
     browser, changed = browse(), {change.sentence: change for change in explored.changes}
-    every = len(explored.source)
+    every = len(explored.reranked.source)
     assert sorted(ids(browser)) == list(range(every))
     assert texts(browser, "#count") == [f"{every} of {every} sentences"]
-    word = explored.references[0][3].split(" ")[1]
-    lines = [*explored.references, explored.source, explored.before, explored.after]
+    word = explored.reranked.references[0][3].split(" ")[1]
+    lines = [*explored.reranked.references, explored.reranked.source, explored.reranked.before, explored.reranked.after]
     having = [number for number in range(every) if any(word in each[number].lower() for each in lines)]
     press(browser, "/")
     press(browser, word.upper())
@@ -68,14 +68,14 @@ def test_search_and_filters(browse: Browse, explored: Explored) -> None:
     assert texts(browser, "#count") == [f"{len(having)} of {every} sentences"]
     browser.find_element(BY, "#search").clear()
     improved = {number for number, change in changed.items() if change.gain and change.gain > 0}
-    for kind, kept in (("changed", changed), ("improved", improved), ("not changed", set(range(every)) - set(changed))):
+    for kind, kept in (("changed", changed), ("rose", improved), ("not changed", set(range(every)) - set(changed))):
         click(browser, f"[value='{kind}']")
         assert sorted(ids(browser)) == sorted(kept) and kept
     press(browser, "/")
     assert browser.switch_to.active_element.get_attribute("id") == "search"
 
 
-def test_the_list_sorts(browse: Browse, explored: Explored) -> None:
+def test_the_list_sorts(browse: Browse, explored: Any) -> None:
     browser, gains = browse(), {change.sentence: change.gain or 0.0 for change in explored.changes}
     fell, rose = (sorted(gains, key=lambda number: (sign * gains[number], number)) for sign in (1, -1))
     assert ids(browser)[: len(gains)] == rose and gains[rose[0]] > 0 > gains[fell[0]]
@@ -84,13 +84,13 @@ def test_the_list_sorts(browse: Browse, explored: Explored) -> None:
     assert browser.find_element(BY, "[aria-sort]").get_attribute("aria-sort") == "ascending"
     assert browser.switch_to.active_element.get_attribute("data-key") == "gain"
     click(browser, "[data-key='expected']")
-    estimates = explored.measured.estimates
+    estimates = explored.estimates
     assert ids(browser)[: len(estimates)] == sorted(estimates, key=lambda number: estimates[number].expected)
     click(browser, "[data-key='id']")
-    assert ids(browser) == list(range(len(explored.source)))
+    assert ids(browser) == list(range(len(explored.reranked.source)))
 
 
-def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: Explored) -> None:
+def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: Any) -> None:
     browser = browse("#s7")
     opened(browser, 7)
     assert browser.title == "Sentence 7, moses-rerank: the <set>"
@@ -117,7 +117,10 @@ def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: Ex
     closed(browser)
     press(browser, KEYS["enter"])
     opened(browser, order[0])
-    assert texts(browser, "#reading dd")[:2] == [explored.source[order[0]], explored.references[0][order[0]]]
+    assert texts(browser, "#reading dd")[:2] == [
+        explored.reranked.source[order[0]],
+        explored.reranked.references[0][order[0]],
+    ]
     press(browser, "/")
     closed(browser)
     assert browser.switch_to.active_element.get_attribute("id") == "search"
@@ -145,13 +148,13 @@ def test_an_address_of_no_sentence(browse: Browse) -> None:
     assert not browser.find_element(BY, "#failure").is_displayed()
 
 
-def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Explored) -> None:
+def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Any) -> None:
     change = next(each for each in explored.changes if each.gain and each.sentence < 30)
     browser = browse(f"#s{change.sentence}")
     opened(browser, change.sentence)
     rows = ".candidates tbody tr:not(.more)"
     first = texts(browser, f"{rows}:first-child td")
-    assert first[1] == "1" and first[4].startswith(change.after) and "our choice" in first[4]
+    assert first[1] == "1" and first[4].startswith(change.after) and "reranked" in first[4]
     click(browser, ".candidates [data-key='place']")
     places = [int(place) for place in texts(browser, f"{rows} td:first-child")]
     assert places == list(range(1, len(places) + 1))
@@ -161,15 +164,15 @@ def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Explor
     assert scores == sorted(scores, reverse=True) and texts(browser, f"{rows}:first-child .tag")[-1] == "best"
     click(browser, f"{rows}:first-child .parts")
     names = texts(browser, ".numbers tr > th[scope=row]")
-    assert set(names) == set(explored.weights) - {"UnknownWordPenalty0"}
+    assert set(names) == set(explored.reranked.weights) - {"UnknownWordPenalty0"}
     assert texts(browser, ".reason span") == [name for name, _ in change.reasons]
 
 
 @pytest.mark.parametrize("sentence", [30, 32])
-def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Explored, sentence: int) -> None:
+def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Any, sentence: int) -> None:
     browser = browse(f"#s{sentence}")
     opened(browser, sentence)
-    changed = explored.before[sentence] != explored.after[sentence]
+    changed = explored.reranked.before[sentence] != explored.reranked.after[sentence]
     for system, button in ((AFTER, 1), (BEFORE, 0)) if changed else ((BEFORE, 0),):
         if changed:
             browser.find_elements(BY, ".switch button")[button].click()
@@ -179,11 +182,11 @@ def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Expl
             numbers = [[float(cell.get_attribute("title").rpartition(": ")[2]) for cell in row] for row in rows]
             assert numbers == pytest.approx(attention.weights.round(4), abs=1e-6)
             assert rows[0][0].get_attribute("aria-label") == rows[0][0].get_attribute("title")
-    source = explored.source[sentence].split(" ")
+    source = explored.reranked.source[sentence].split(" ")
     assert texts(browser, ".map:first-child thead th") == source
     assert texts(browser, ".map h4")[-1] == "Moses: links of words, and phrases"
     browser.find_element(BY, ".map:last-child tbody td").click()
-    assert texts(browser, ".map:last-child output")[0].endswith(f" {source[0]}: linked, same phrase")
+    assert texts(browser, ".map:last-child output")[0].endswith(f" \u2068{source[0]}\u2069: linked, same phrase")
     linked = browser.find_element(BY, ".map:last-child tbody tr:first-child td").get_attribute("title")
     assert linked.endswith(": linked, same phrase")
     assert texts(browser, ".phrases li")[0].startswith(f"{source[0]} → ")
@@ -201,7 +204,7 @@ def test_nothing_of_the_list_is_read_as_html(browse: Browse) -> None:
     assert browser.execute_script(resources) == 0
 
 
-def test_without_references_the_clearest_decision_is_first(browse: Browse, explored: Explored, unjudged: Path) -> None:
+def test_without_references_the_clearest_decision_is_first(browse: Browse, explored: Any, unjudged: Path) -> None:
     browser = browse(path=unjudged)
     assert texts(browser, ".list thead th") == [
         "Id",
@@ -216,7 +219,7 @@ def test_without_references_the_clearest_decision_is_first(browse: Browse, explo
     assert len(texts(browser, "#kinds label")) == 3
     click(browser, ".list a")
     opened(browser, changes[0].sentence)
-    assert texts(browser, "#reading dt") == ["source", "before", "after"]
+    assert texts(browser, "#reading dt") == ["source", "moses", "reranked"]
     assert "BLEU" not in "".join(texts(browser, ".candidates th")) and "best" not in texts(browser, ".tag")
 
 
@@ -238,7 +241,7 @@ def test_a_sentence_without_candidates(browse: Browse) -> None:
     wait(browser, "document.querySelector('#reading').textContent.includes('no candidates of this sentence')")
 
 
-def test_what_is_shown_can_be_saved(browse: Browse, explored: Explored, tmp_path: Path) -> None:
+def test_what_is_shown_can_be_saved(browse: Browse, explored: Any, tmp_path: Path) -> None:
     browser = browse()
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     click(browser, "[value='changed']")
@@ -247,7 +250,7 @@ def test_what_is_shown_can_be_saved(browse: Browse, explored: Explored, tmp_path
     saved = tmp_path / "sentences.tsv"
     until(browser, lambda _: saved.exists())
     head, *rows = [line.split("\t") for line in saved.read_text(encoding="utf-8").split("\n")[:-1]]
-    assert head == ["id", "gain", "expected", "helped", "model score", "source", "reference", "before", "after"]
+    assert head == ["id", "gain", "expected", "helped", "model score", "source", "reference", "moses", "reranked"]
     assert [int(row[0]) for row in rows] == order
     changes = {change.sentence: change for change in explored.changes}
     for row in rows:
@@ -266,9 +269,7 @@ def test_a_narrow_window_has_no_sideways_scroll(browse: Browse, fragment: str) -
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(
-    browse: Browse, explored: Explored, luminance: Luminance, scheme: str
-) -> None:
+def test_text_can_be_read_in_light_and_dark(browse: Browse, explored: Any, luminance: Luminance, scheme: str) -> None:
     """Contrast of 4.5, which WCAG asks for."""
     browser = browse(f"#s{explored.changes[0].sentence}", scheme=scheme)
     opened(browser, explored.changes[0].sentence)
@@ -291,9 +292,9 @@ def test_data_that_cannot_be_read_are_told(browse: Browse, report: Path, tmp_pat
     assert texts(browser, "#failure")[0].startswith("The sentences cannot be shown: ")
 
 
-def test_on_paper_stand_the_changed_sentences_that_are_shown(browse: Browse, explored: Explored) -> None:
+def test_on_paper_stand_the_changed_sentences_that_are_shown(browse: Browse, explored: Any) -> None:
     browser, improved = browse(), [change for change in explored.changes if change.gain and change.gain > 0]
-    for kind, changes in (("all", explored.changes), ("improved", improved)):
+    for kind, changes in (("all", explored.changes), ("rose", improved)):
         click(browser, f"[value='{kind}']")
         browser.execute_script("dispatchEvent(new Event('beforeprint'))")
         printed = [int(name.removeprefix("Sentence ")) for name in texts(browser, "#printed h3")]
@@ -301,6 +302,31 @@ def test_on_paper_stand_the_changed_sentences_that_are_shown(browse: Browse, exp
         assert len(printed) == len(changes)
         browser.execute_script("dispatchEvent(new Event('afterprint'))")
         assert texts(browser, "#printed article") == []
+
+
+def test_candidates_can_be_read_in_a_narrow_window_and_on_paper(browse: Browse, report: Path, long: Path) -> None:
+    """Their texts without a scroll, on paper the bars too."""
+    ends = (
+        "return Math.max(...[...document.querySelectorAll(arguments[0])]"
+        ".map((each) => each.getBoundingClientRect().right))"
+    )
+    for path in (report, long):
+        browser = browse("#s3", width=400, path=path)
+        opened(browser, 3)
+        assert browser.execute_script(ends, ".candidates td.words") <= 400
+        browser = browse("#s3", width=700, path=path)
+        opened(browser, 3)
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        assert browser.execute_script(ends, ".candidates td") <= 700
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_numbers_of_which_nothing_is_left_have_no_sign(browse: Browse) -> None:
+    """`signed` is a function of the page's module, so that only what is shown can be looked at."""
+    browser = browse("#s3")
+    opened(browser, 3)
+    shown = [*texts(browser, ".reason b"), *texts(browser, ".candidates td")]
+    assert not [number for number in shown if re.fullmatch("[+\N{MINUS SIGN}]0[.]0*", number)]
 
 
 def test_on_paper_stands_the_sentence_that_is_read(browse: Browse) -> None:
@@ -314,14 +340,18 @@ def test_on_paper_stands_the_sentence_that_is_read(browse: Browse) -> None:
     assert texts(browser, "#printed *") == []
 
 
-def test_arrow_keys_move_over_the_cells_of_a_map(browse: Browse, explored: Explored) -> None:
+def test_arrow_keys_move_over_the_cells_of_a_map(browse: Browse, explored: Any) -> None:
     browser = browse("#s32")
     opened(browser, 32)
     browser.execute_script("document.querySelector('.map .scroll').focus()")
-    (attention, *_), (source, target) = explored.attention[32, BEFORE], (explored.source[32], explored.before[32])
+    (attention, *_), (source, target) = (
+        explored.attention[32, BEFORE],
+        (explored.reranked.source[32], explored.reranked.before[32]),
+    )
     for key, (j, i) in (("right", (0, 0)), ("left", (0, 0)), ("right", (0, 1)), ("down", (1, 1)), ("up", (0, 1))):
         press(browser, KEYS[key])
-        told = f"{target.split(' ')[j]} on {source.split(' ')[i]}: {attention.weights[j, i]:.4f}"
+        words = (f"\u2068{line.split(' ')[place]}\u2069" for line, place in ((target, j), (source, i)))
+        told = f"{' on '.join(words)}: {attention.weights[j, i]:.4f}"
         assert texts(browser, ".map:first-child output")[0].rstrip("0") == told.rstrip("0")
     assert browser.current_url.endswith("#s32")
 

@@ -67,6 +67,7 @@ def test_it_can_be_read_in_a_narrow_window(browse: Browse, ran: Path, luminance:
     assert browser.title == "moses-rerank: test"
     assert len(browser.find_elements(BY, "#charts svg")) > 3
     assert browser.execute_script("return document.scrollingElement.scrollWidth <= innerWidth")
+    assert browser.find_element(BY, "#charts svg a text").value_of_css_property("unicode-bidi") == "plaintext"
     link = browser.find_element(BY, "#charts svg a text").value_of_css_property("fill")
     page = browser.find_element(BY, "body").value_of_css_property("background-color")
     low, high = sorted(map(luminance, (link, page)))

@@ -16,7 +16,7 @@ import pytest
 
 from moses_io import streams
 from moses_io.errors import InputError
-from moses_io.streams import digest, numbered_lines, open_input, open_output
+from moses_io.streams import digest, numbered_lines, open_between, open_input, open_output
 
 
 @pytest.mark.parametrize(("suffix", "module"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
@@ -195,6 +195,21 @@ def test_a_file_that_cannot_hold_all_is_named(tmp_path: Path, name: str) -> None
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large") as caught, open_output(str(path)) as stream:
+            stream.write(os.urandom(100_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (caught.value.filename, list(tmp_path.iterdir())) == (str(path), [])
+
+
+def test_what_stands_between_two_steps_is_gone_at_the_end_and_named_when_it_is_too_large(tmp_path: Path) -> None:
+    path, limits = tmp_path / "page", resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open_between(str(path)) as stream:
+        stream.write(b"one\ntwo\n")
+        stream.seek(0)
+        assert list(stream) == [b"one\n", b"two\n"]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught, open_between(str(path)) as stream:
             stream.write(os.urandom(100_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -11,6 +11,7 @@ STYLE = """
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(24em, 100%), 1fr)); gap: 1.5em 2em; }
 figure { margin: 0; } figcaption { font-size: .85em; opacity: .8; }
 figure svg { display: block; width: 100%; height: auto; font-size: 11.5px; fill: currentColor; }
+figure svg text { unicode-bidi: plaintext; }
 figure svg a text { fill: #1a66b8; text-decoration: underline; }
 @media (prefers-color-scheme: dark) { figure svg a text { fill: #6cb2ff; } }
 figure .grid { stroke: currentColor; stroke-opacity: .15; fill: none; }

@@ -7,7 +7,7 @@ from rerank.report.charts.drawing import WIDTH, across_lines, bar, figure, label
 
 
 def histogram(gains: Gains) -> str:
-    """Draw the differences of sentence BLEU of the sentences that have one."""
+    """Draw the gains in sentence BLEU of the sentences that rose or fell."""
     left, right, top, bottom = 44, WIDTH - 20, 12, 226
     axis = scale([0, max(*gains.counts, 5)], bottom, top)
     step = (right - left) / len(gains.counts)
@@ -23,9 +23,9 @@ def histogram(gains: Gains) -> str:
         label(left + step * (value + 100) / BIN, bottom + 15, f"{value:+d}" if value else "0", "middle")
         for value in range(-100, 101, 50)
     ]
-    parts.append(label(middle, bottom + 33, "sentence BLEU after minus before", "middle"))
+    parts.append(label(middle, bottom + 33, "gain in sentence BLEU, reranked minus moses", "middle"))
     caption = (
         f"Of {counted(gains.rose + gains.fell + gains.stayed, 'sentence')} "
         f"{gains.rose} rose, {gains.fell} fell, and {gains.stayed}, which are not drawn, stayed."
     )
-    return figure("Differences of sentence BLEU", caption, bottom + 42, parts)
+    return figure("Gains in sentence BLEU", caption, bottom + 42, parts)

@@ -13,7 +13,7 @@ def ngrams(changes: NgramChanges) -> str:
     parts, down = [], 4
     for kind, title, rows in (("two", "won", changes.won), ("one", "lost", changes.lost)):
         if rows:
-            parts.append(label(0, down + 14, f"{title}: matches before → after, example"))
+            parts.append(label(0, down + 14, f"{title}: matches moses → reranked, example"))
             parts += [
                 line
                 for place, each in enumerate(rows)
@@ -22,7 +22,7 @@ def ngrams(changes: NgramChanges) -> str:
             down += 34 + ROW * len(rows)
     caption = (
         "Runs of 1 to 4 words that stand in the references and that reranking gets right more often, or less often, "
-        f"than before, the largest differences first, on {counted(changes.sentences, 'sentence')}."
+        f"than Moses, the largest differences first, on {counted(changes.sentences, 'sentence')}."
     )
     return figure("N-grams won and lost", caption, down, parts, role="group")
 

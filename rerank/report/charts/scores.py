@@ -28,29 +28,33 @@ def margins(quarters: Sequence[Quarter]) -> str:
     return curves(
         "BLEU by Moses' own margin",
         "BLEU of both systems where Moses' total put its choice little or far above its next candidate with another "
-        f"text, in quarters of {sentences}.",
+        f"text, in quarters of the {sentences} that have one.",
         [(name, str(each.sentences)) for name, each in zip(QUARTERS, quarters, strict=False)],
         {name: [each.scores[name] for each in quarters] for name in quarters[0].scores},
         ("BLEU", "margin of Moses' choice; sentences"),
     )
 
 
-def depth(depths: Sequence[Depth], sentences: int) -> str:
-    """Draw what is chosen among the first candidates, and the best of them; without references what lies deeper."""
+def depth(depths: Sequence[Depth], sentences: int, lists: Sequence[str]) -> str:
+    """Draw what is chosen among the first candidates, and the best of them; without references what lies deeper.
+
+    The list was merged of some lists, or of none.
+    """
     columns = [(str(each.candidates), "") for each in depths]
     below, of = "first candidates of each sentence", counted(sentences, "sentence")
+    joined = f"; candidates that {lists[0]} does not have stand behind its own" if lists else ""
     choices = [each.choice for each in depths if each.choice is not None]
     if not choices:
         return curves(
             "Choices that lie deeper in the list",
-            f"How many of the choices for {of} of the list lie deeper than its first 1, 2, 5, … candidates.",
+            f"How many of the choices for {of} of the list lie deeper than its first 1, 2, 5, … candidates{joined}.",
             columns,
             {"choices that lie deeper": [100 * each.deeper for each in depths]},
             ("% of sentences", below),
         )
     return curves(
         "BLEU by depth of the list",
-        f"BLEU of what the weights choose among the first candidates of {of}, and of the best of these candidates.",
+        f"BLEU of what the weights choose among the first candidates of {of}, and of the best of these{joined}.",
         columns,
         {"chosen": choices, "best": [each.best for each in depths if each.best is not None]},
         ("BLEU", below),

@@ -2,14 +2,12 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 
 from rerank.report.charts.drawing import STYLE
-from rerank.report.page.candidates import chunks
 from rerank.report.page.overview import Overview, overview
 from rerank.report.page.packing import packed
-from rerank.report.page.sentences import Explored, index
 
 EXPLORER = files(__package__) / "explorer"
 
@@ -20,12 +18,8 @@ SCRIPTS = (
 """Parts of the script in their order: what runs at once stands in the last one."""
 
 
-def page(content: Overview, explored: Explored) -> Iterator[str]:
-    """Yield the lines of the page, those of the sentences as the list is read; the same content gives the same bytes.
-
-    Raises:
-        InputError: the list cannot be read.
-    """
+def page(content: Overview, chunks: Iterable[str], index: Mapping[str, object]) -> Iterator[str]:
+    """Yield the lines of the page, as `Chunks` has packed the candidates; the same content gives the same bytes."""
     script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
     yield "<!doctype html>"
     yield f'<html lang="en"><head><meta charset="utf-8"><title>{content.title}</title>'
@@ -34,11 +28,8 @@ def page(content: Overview, explored: Explored) -> Iterator[str]:
     yield f"<style>{STYLE}{_part('style.css')}</style></head><body>"
     yield from overview(content)
     yield _part("explorer.html")
-    places: dict[int, int] = {}
-    for number, chunk in enumerate(chunks(explored)):
-        places |= dict.fromkeys(chunk, number)
-        yield packed(f"chunk-{number}", chunk)
-    yield packed("index", index(explored, places))
+    yield from chunks
+    yield packed("index", index)
     yield f'<script type="module">{script}</script></body></html>'
 
 

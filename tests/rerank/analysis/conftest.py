@@ -3,16 +3,25 @@ from pathlib import Path
 
 import pytest
 
-from rerank.analysis.listed import Listed, read_listed
+from rerank.analysis.depth import Depths
+from rerank.analysis.listed import read_listed
+from rerank.analysis.margins import Margins
 from rerank.metrics.filters import Filters
+from rerank.selection import LinearModel
+
+Read = Callable[..., tuple[Depths, Margins]]
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[..., Listed]:
+def read(tmp_path: Path) -> Read:
     """Read a list of one feature, `F`, with weight 1."""
 
-    def listed(text: str, references: list[list[str]], filtered: str = "") -> Listed:
+    def look(text: str, references: list[list[str]], filtered: str = "") -> tuple[Depths, Margins]:
         (tmp_path / "list").write_text(text)
-        return read_listed(str(tmp_path / "list"), {"F": (1.0,)}, references, Filters(filtered))
+        depths, margins, model = Depths(references), Margins([]), LinearModel({"F": (1.0,)}, "weights")
+        for listed in read_listed(str(tmp_path / "list"), references, 99, Filters(filtered)):
+            depths.add(listed, model.scores(listed.candidates))
+            margins.add(listed.candidates)
+        return depths, margins
 
-    return listed
+    return look

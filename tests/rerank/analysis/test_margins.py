@@ -1,17 +1,19 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from moses_io.nbest import read_nbest
+from moses_io.streams import Lines
 from rerank.analysis.bleu import corpus_bleu, statistics
 from rerank.analysis.gains import find_gains
-from rerank.analysis.listed import Listed
-from rerank.analysis.margins import by_margin
+from rerank.analysis.margins import margin
 
-Read = Callable[..., Listed]
+Read = Callable[..., Any]
 
 
-def test_margins_are_over_the_next_other_text(read: Read) -> None:
+def test_margins_are_over_the_next_other_text() -> None:
     texts = [
         "0 ||| a ||| F= 1 ||| -1",
         "0 ||| a ||| F= 1 ||| -2",
@@ -19,23 +21,41 @@ def test_margins_are_over_the_next_other_text(read: Read) -> None:
         "0 ||| c ||| F= 3 ||| -4",
     ]
     texts += ["1 ||| a ||| F= 0 ||| -7", "3 ||| a ||| F= 0 ||| -1.25", "3 ||| b ||| F= 2 ||| -1"]
-    assert read("".join(f"{text}\n" for text in texts), []).margins.tolist() == [1.5, np.inf, 0.25]
+    lists = read_nbest(Lines("list", texts))
+    assert [margin(each, []) for each in lists] == [1.5, None, 0.25]
 
 
-def test_quarters_hold_every_sentence_of_the_list_once(read: Read) -> None:
+def test_of_a_joined_list_only_candidates_of_the_decoder_have_totals_of_their_own() -> None:
+    """Sentence 0 has one text of Moses; 2 is unknown to Moses, whose place the first of the others takes."""
+    lines = [
+        "0 ||| a ||| FromMoses= 1 FromX= 1 FromY= 0 ||| -1",
+        "0 ||| b ||| FromMoses= 0 FromX= 1 FromY= 0 ||| -1",
+        "1 ||| a ||| FromMoses= 1 FromX= 0 FromY= 0 ||| -1",
+        "1 ||| b ||| FromMoses= 1 FromX= 1 FromY= 0 ||| -3",
+        "1 ||| c ||| FromMoses= 0 FromX= 1 FromY= 0 ||| -2",
+        "2 ||| a ||| FromMoses= 0 FromX= 1 FromY= 0 ||| -1",
+        "2 ||| b ||| FromMoses= 0 FromX= 1 FromY= 1 ||| -1.5",
+        "2 ||| c ||| FromMoses= 0 FromX= 0 FromY= 1 ||| -1.25",
+    ]
+    lists = read_nbest(Lines("list", lines))
+    assert [margin(each, ["Moses", "X", "Y"]) for each in lists] == [None, 2, 0.5]
+
+
+def test_quarters_hold_every_sentence_with_a_margin_once(read: Read) -> None:
+    """But for sentence 7, which has a single text."""
     rng = np.random.default_rng(1)
     margins = rng.integers(0, 9, 50) / 4
-    margins[7] = np.inf
     blocks = [f"{number} ||| a ||| F= 0 ||| {m}\n{number} ||| b ||| F= 0 ||| 0\n" for number, m in enumerate(margins)]
     blocks[7] = "7 ||| a ||| F= 0 ||| 3\n"
     references = [["a b c d e f"] * 51]
     systems = {name: [" ".join(rng.choice(list("abcdefg"), 6)) for _ in range(51)] for name in ("before", "after")}
     counted = statistics(references, systems)
-    quarters = by_margin(read("".join(blocks), references), counted)
-    assert [each.sentences for each in quarters] == [13, 13, 12, 12]
-    order = np.argsort(margins, kind="stable")
+    _, collected = read("".join(blocks), references)
+    quarters = collected.quarters(counted)
+    assert [each.sentences for each in quarters] == [13, 12, 12, 12]
+    margins[7] = np.inf
+    order = np.argsort(margins, kind="stable")[:-1]
     bounds = [(margins[part[0]], margins[part[-1]]) for part in np.array_split(order, 4)]
-    bounds[-1] = (bounds[-1][0], None)
     assert [(each.lower, each.upper) for each in quarters] == bounds
     for name, rows in counted.items():
         for each, part in zip(quarters, np.array_split(order, 4), strict=True):
@@ -47,7 +67,8 @@ def test_lists_that_have_no_quarters(read: Read, total: str, sentences: int) -> 
     """Without totals, with a single candidate in each sentence, and of few sentences."""
     lines = "".join(f"{number} ||| a ||| F= 0 {total}\n" for number in range(sentences))
     references = [["a"] * sentences]
-    assert by_margin(read(lines, references), statistics(references, {"before": references[0]})) == []
+    _, collected = read(lines, references)
+    assert collected.quarters(statistics(references, {"before": references[0]})) == []
 
 
 def test_gains_by_hand() -> None:

@@ -10,10 +10,11 @@ import pytest
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
+from rerank.confidence.confidence import Confidence
 from rerank.confidence.file import read_confidence, write_confidence
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.confidence.judging import ConfidentJudge, read_judge
-from rerank.confidence.measured import measure
+from rerank.confidence.measured import Measured, Measuring
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.selection import LinearModel, Ranking
@@ -27,6 +28,13 @@ Altered = Callable[[dict[str, Any]], Path]
 def rankings(fitted: Any) -> list[Ranking]:
     model = LinearModel(read_weights(str(fitted.weights)), "weights")
     return [Ranking(each, model.scores(each)) for each in read_nbest(str(fitted.nbest))]
+
+
+def measure(fitted: Any, confidence: Confidence, references: list[list[str]]) -> Measured:
+    measuring = Measuring(confidence, references, Filters(""))
+    for ranking in rankings(fitted):
+        measuring.add(ranking)
+    return measuring.measured()
 
 
 def test_a_predictor_that_knows_the_score_is_found(fitted: Any) -> None:
@@ -71,22 +79,21 @@ def test_few_sentences_and_weights_that_were_kept(fitted: Any, tmp_path: Path, w
 
 
 def test_measured_on_the_same_sentences(fitted: Any) -> None:
-    confidence, weights = read_confidence(str(fitted.confidence)), read_weights(str(fitted.weights))
-    references = [fitted.reference.read_text().splitlines()]
-    measured = measure(confidence, str(fitted.nbest), weights, references, Filters(""))
+    confidence = read_confidence(str(fitted.confidence))
+    measured = measure(fitted, confidence, [fitted.reference.read_text().splitlines()])
     assert measured.outcome and measured.metric == "BLEU"
     fit = measured.outcome.fit()
     assert fit.correlation > confidence.dev.correlation - 0.01
     assert sum(part.count for part in fit.quarters) == len(measured.estimates) == 80
-    unjudged = measure(confidence, str(fitted.nbest), weights, [], Filters(""))
+    unjudged = measure(fitted, confidence, [])
     assert (unjudged.estimates, unjudged.outcome) == (measured.estimates, None)
 
 
 def test_another_metric_is_expected(fitted: Any, tmp_path: Path) -> None:
     """Choices are those of the tuned weights; what they reach, also with Moses' kept, is of the metric."""
-    path, weights = refit(fitted, fitted.nbest, fitted.weights, tmp_path, "chrf3"), read_weights(str(fitted.weights))
+    path = refit(fitted, fitted.nbest, fitted.weights, tmp_path, "chrf3")
     references = [fitted.reference.read_text().splitlines()]
-    measured = measure(read_confidence(str(path)), str(fitted.nbest), weights, references, Filters(""))
+    measured = measure(fitted, read_confidence(str(path)), references)
     chrf3 = Metric("chrf3")
     reached = [
         100 * float(chrf3.formula.score(np.array(chrf3.counter([reference])(ranking.best.text))))

@@ -298,7 +298,7 @@ def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folde
     assert re.findall("<svg.*\n<title>(.*)</title>", (work / "report.html").read_text()) == [
         "What each feature is worth",
         "How much weights count",
-        "Differences of sentence BLEU",
+        "Gains in sentence BLEU",
         "BLEU by Moses&#x27; own margin",
         "BLEU by depth of the list",
         "F1 of words by frequency",

@@ -38,7 +38,12 @@ def test_weights_of_nothing(write: Write) -> None:
     ("spreads", "sparse", "note", "dots"),
     [
         ([Spread("LM", [0.5]), Spread("_x", [-0.5])], 0, "weight", 0),
-        ([Spread("LM", [0.5, 0.4]), Spread("_x", [-0.5])], 1, "weight; 1 sparse feature not shown", 3),
+        (
+            [Spread("LM", [0.5, 0.4]), Spread("_x", [-0.5])],
+            1,
+            "weight, mean and spread of 2 runs; 1 sparse feature not shown",
+            3,
+        ),
     ],
 )
 def test_weights_are_drawn(

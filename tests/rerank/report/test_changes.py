@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from rerank.confidence.measured import Measured
+from moses_io.nbest import read_nbest
 from rerank.metrics.filters import Filters
-from rerank.report.changes import Change, find_changes
+from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.terminal import side_by_side, summary
 from rerank.selection import Estimate
 
@@ -24,17 +24,17 @@ LIST = """\
 def find(folder: Path, references: list[list[str]]) -> list[Change]:
     (folder / "list").write_text(LIST)
     weights = {"L": (0.5,), "T": (-1.0, 1.0), "s_x": (0.25,)}
-    source = ["s0", "s1", "s2", "s3"]
-    return find_changes(
-        str(folder / "list"),
-        weights,
-        source,
-        references,
-        BEFORE,
-        AFTER,
-        Filters(""),
-        Measured("chrf", {0: Estimate(41.25, 0.75)}),
+    reranked = Reranked(
+        source=["s0", "s1", "s2", "s3"],
+        references=references,
+        before=BEFORE,
+        after=AFTER,
+        weights=weights,
+        filters=Filters(""),
     )
+    lists, estimates = read_nbest(str(folder / "list")), {0: Estimate(41.25, 0.75)}
+    changes = [find_change(each, reranked, "chrf", estimates.get(each.sentence)) for each in lists]
+    return in_order(change for change in changes if change)
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def test_text(changes: list[Change]) -> None:
         "sentence 0, sentence BLEU +29.3",
         "sentence 1, sentence BLEU -40.5",
     ]
-    assert "  before     a b x" in lines
-    assert "  after      a b c" in lines
+    assert "  moses      a b x" in lines
+    assert "  reranked   a b c" in lines
     assert "  why        T -2.00, L +0.50, sparse -0.25" in lines
     assert lines[lines.index("  why        T -2.00, L +0.50, sparse -0.25") + 1] == (
         "  expected   chrf 41.2, helped with probability 0.75"
@@ -88,8 +88,8 @@ def test_without_references_the_clearest_decision_is_first(unscored: list[Change
     assert heads == ["sentence 1, model score +0", "sentence 3", "sentence 0, model score -1.75"]
     assert lines[-5:] == [
         "  source     s0",
-        "  before     a b x",
-        "  after      a b c",
+        "  moses      a b x",
+        "  reranked   a b c",
         "  why        T -2.00, L +0.50, sparse -0.25",
         "  expected   chrf 41.2, helped with probability 0.75",
     ]

@@ -35,7 +35,7 @@ function candidateTable(data) {
 // Return what sets a candidate apart: who chose it, and whether it is the best one.
 function tags(data, place) {
   const systems = Object.entries(data.systems).filter(([, system]) => system.place === place);
-  const names = systems.map(([system]) => (Object.keys(data.systems).length > 1 ? SYSTEMS[system] : "both chose it"));
+  const names = systems.map(([system]) => (Object.keys(data.systems).length > 1 ? system : "both"));
   if (data.best === place) names.push("best");
   return names;
 }

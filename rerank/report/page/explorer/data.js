@@ -2,7 +2,6 @@
 
 const BEFORE = "moses";
 const AFTER = "reranked";
-const SYSTEMS = { [BEFORE]: "Moses’ choice", [AFTER]: "our choice" };
 
 async function unpack(id) {
   const packed = Uint8Array.from(atob(find(id).textContent), (letter) => letter.charCodeAt(0));

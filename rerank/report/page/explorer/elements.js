@@ -13,6 +13,9 @@ function make(tag, attributes = {}, ...children) {
 // Text of the set, whose language may be written from right to left.
 const text = (tag, ...children) => make(tag, { dir: "auto" }, ...children);
 
+// A text of the set within a line of ours, by Unicode's isolates: one that is written from right to left turns nothing else.
+const apart = (words) => `\u2068${words}\u2069`;
+
 // Return a row of headings; those with a key are buttons that sort, as `order` says they do now.
 function headings(columns, order, sortBy) {
   const row = make("tr");
@@ -37,6 +40,10 @@ function replaceHead(head, row) {
   if (key) head.querySelector(`[data-key="${key}"]`).focus();
 }
 
-const signed = (number, places) => (number > 0 ? "+" : "") + number.toFixed(places).replace("-", "−");
+// Return a number with its sign, without one where nothing is left of it.
+function signed(number, places) {
+  const shown = Math.abs(number).toFixed(places);
+  return (Number(shown) === 0 ? "" : number > 0 ? "+" : "−") + shown;
+}
 
 const known = (number, shown) => (number === null ? "" : shown(number));

@@ -61,7 +61,7 @@ function gridCell(label, weight, kind) {
 
 function heatMap({ model, weights }, source, target) {
   return grid(`${model}: attention`, source, target, (j, i) =>
-    gridCell(`${target[j]} on ${source[i]}: ${weights[j][i]}`, weights[j][i], "weight"),
+    gridCell(`${apart(target[j])} on ${apart(source[i])}: ${weights[j][i]}`, weights[j][i], "weight"),
   );
 }
 
@@ -72,7 +72,7 @@ function alignmentMap({ links, phrases }, source, target) {
   const caption = phrases.length ? "links of words, and phrases" : "links of words";
   return grid(`Moses: ${caption}`, source, target, (j, i) => {
     const kinds = [linked.has(`${i} ${j}`) && "linked", inPhrase(j, i) && "same phrase"].filter((kind) => kind);
-    const label = `${target[j]} – ${source[i]}: ${kinds.join(", ") || "not linked"}`;
+    const label = `${apart(target[j])} – ${apart(source[i])}: ${kinds.join(", ") || "not linked"}`;
     return gridCell(label, Number(linked.has(`${i} ${j}`)), inPhrase(j, i) ? "phrase" : "");
   });
 }

@@ -5,8 +5,8 @@ const STRETCH = 200; // rows that are added at a time, as one scrolls
 const KINDS = {
   all: () => true,
   changed: isChanged,
-  improved: (sentence) => sentence.gain > 0,
-  harmed: (sentence) => sentence.gain < 0,
+  rose: (sentence) => sentence.gain > 0,
+  fell: (sentence) => sentence.gain < 0,
   "not changed": (sentence) => !isChanged(sentence),
 };
 
@@ -18,7 +18,7 @@ function startList(index) {
   list.columns = listColumns(index.metric).filter(({ key }) => !key || list.sentences.some((each) => each[key] !== null));
   list.order = { key: judged && index.gain.length ? "gain" : index.clarity.length ? "clarity" : "id" };
   list.order.descending = list.order.key !== "id";
-  const kinds = Object.keys(KINDS).filter((kind) => judged || !["improved", "harmed"].includes(kind));
+  const kinds = Object.keys(KINDS).filter((kind) => judged || !["rose", "fell"].includes(kind));
   find("kinds").append(...kinds.map(kindChoice));
   find("choice").addEventListener("submit", (event) => event.preventDefault());
   find("search").addEventListener("input", showList);
@@ -35,12 +35,12 @@ function startList(index) {
 
 const listColumns = (metric) => [
   { key: "id", name: "Id" },
-  { key: "gain", name: "Gain", descending: true, about: "sentence BLEU of our choice minus that of Moses’" },
+  { key: "gain", name: "Gain", descending: true, about: "sentence BLEU, reranked minus moses" },
   { name: "What changed", cell: "what" },
   { name: "Source", cell: "source" },
-  { key: "expected", name: `Expected ${metric}`, about: `${metric} that our choice is expected to reach` },
+  { key: "expected", name: `Expected ${metric}`, about: `${metric} that the reranked choice is expected to reach` },
   { key: "helped", name: "Helped", about: "probability that the change made it better" },
-  { key: "clarity", name: "Model score", descending: true, about: "model score of our choice minus that of Moses’" },
+  { key: "clarity", name: "Model score", descending: true, about: "model score, reranked minus moses" },
 ];
 
 function kindChoice(kind) {

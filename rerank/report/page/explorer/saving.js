@@ -1,6 +1,6 @@
 // What leaves the page: a table of the sentences that are shown and, on paper, the sentence that is read or these.
 
-const SAVED = ["id", "gain", "expected", "helped", "model score", "source", "reference", "before", "after"];
+const SAVED = ["id", "gain", "expected", "helped", "model score", "source", "reference", BEFORE, AFTER];
 
 // Return the table; no text has a tab or an end of a line in it.
 function asTable(sentences) {

@@ -62,8 +62,8 @@ function sentenceTexts({ source, references, before, after }) {
   const lines = [
     ["source", [source]],
     ...references.map((line, place) => [many ? `reference ${place + 1}` : "reference", [line]]),
-    ["before", marked(runs, ["same", "old"])],
-    ["after", marked(runs, ["same", "new"])],
+    [BEFORE, marked(runs, ["same", "old"])],
+    [AFTER, marked(runs, ["same", "new"])],
   ];
   return make("dl", {}, ...lines.flatMap(([name, line]) => [make("dt", {}, name), text("dd", ...line)]));
 }
@@ -82,7 +82,7 @@ function details(sentence, data) {
 }
 
 const whyNote = () =>
-  make("p", {}, "Weighted parts of the model score, our choice minus Moses’: green speaks for the change, red against it.");
+  make("p", {}, "Weighted parts of the model score, reranked minus moses: green speaks for the change, red against it.");
 
 // Return the grids of one choice, with a switch where there are two; nothing where there is no grid.
 function attended(sentence, systems) {
@@ -94,7 +94,7 @@ function attended(sentence, systems) {
     box.replaceChildren(...grids(sentence, system, systems[system]));
     for (const each of choice.children) each.setAttribute("aria-pressed", String(each.value === system));
   };
-  const buttons = names.map((value) => make("button", { type: "button", value }, SYSTEMS[value]));
+  const buttons = names.map((value) => make("button", { type: "button", value }, value));
   const choice = make("p", { class: "switch" }, ...(names.length > 1 ? buttons : []));
   choice.addEventListener("click", (event) => event.target.value && show(event.target.value));
   show(names.includes(reading.system) ? reading.system : names[0]);

@@ -32,15 +32,15 @@ def worth(metric: str = BAD) -> str:
 
 FIGURES: dict[str, Callable[[], str]] = {
     "lengths": lambda: scores.lengths([Bin(1, 1, 20, BOTH), Bin(2, 9, 25, BOTH)]),
-    "margins": lambda: scores.margins([Quarter(0.5, 1, 5, BOTH), Quarter(1, None, 6, BOTH)]),
+    "margins": lambda: scores.margins([Quarter(0.5, 1, 5, BOTH), Quarter(1, 2, 6, BOTH)]),
     "frequency": lambda: scores.frequency([Frequency(0, 0, 3, BOTH), Frequency(1000, None, 9, BOTH)]),
     "worth": worth,
     "weights": lambda: features.weights([Share(BAD, 0.75, (0.5, 1.0)), Share("LM0", -0.25, (-0.5, 0.0))]),
     "ngrams": lambda: ngrams(NgramChanges(9, (Matched(BAD, 1, 3, 264),), (Matched("x", 2, 1, 7),))),
 }
 OTHERS: dict[str, Callable[[], str]] = {
-    "depth": lambda: scores.depth([Depth(1, 30.0, 30.0, 0.5), Depth(3, 31.0, 40.0, 0.0)], 12),
-    "deeper": lambda: scores.depth([Depth(1, None, None, 0.5), Depth(3, None, None, 0.0)], 12),
+    "depth": lambda: scores.depth([Depth(1, 30.0, 30.0, 0.5), Depth(3, 31.0, 40.0, 0.0)], 12, []),
+    "deeper": lambda: scores.depth([Depth(1, None, None, 0.5), Depth(3, None, None, 0.0)], 12, [BAD, "x"]),
     "gains": lambda: histogram(Gains(tuple(range(-100, 100, 10)), (1, *[0] * 18, 4), rose=4, fell=1, stayed=2)),
 }
 
@@ -86,6 +86,8 @@ def test_numbers_stand_in_the_figures() -> None:
     assert {"40.00", "41.50", "39.00", "42.00", "dev, out of fold"} <= set(texts(worth("BLEU")))
     assert {"+75.0", "-25.0", "LM0"} <= set(texts(FIGURES["weights"]()))
     assert "% of sentences" in texts(OTHERS["deeper"]()) and "BLEU" not in texts(OTHERS["deeper"]())
+    assert f"{SHOWN} does not have stand behind" in "".join(ElementTree.fromstring(OTHERS["deeper"]()).itertext())
+    assert "does not have" not in OTHERS["depth"]()
     assert "Of 7 sentences 4 rose, 1 fell, and 2, which are not drawn, stayed." in OTHERS["gains"]()
 
 

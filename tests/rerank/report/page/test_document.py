@@ -4,22 +4,21 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
+from rerank.metrics.filters import Filters
 from rerank.report.evaluation import Evaluation, evaluate, look_up
-from rerank.report.page.document import EXPLORER, SCRIPTS, page
+from rerank.report.page.document import EXPLORER, SCRIPTS
 from rerank.report.page.overview import Overview
-from rerank.report.page.sentences import Explored
 
-Explore, Unpacked = Callable[..., Explored], Callable[[str], dict[str, Any]]
+Explore, Unpacked = Callable[..., Any], Callable[[str], dict[str, Any]]
 REFERENCES = [["a b c", "d", "e"]]
 FIGURE = "<figure><svg></svg></figure>"
 
 
-def written(explored: Explored, lines: tuple[str, ...] = ("worth\x07 <1>",)) -> str:
-    systems = {"moses": explored.before, "sys\x1btem": explored.after}
-    evaluation = evaluate(systems, explored.references)
-    return "\n".join(
-        page(Overview("talks", evaluation, "1 of 3 sentences changed", ["chosen: 3 of <A>"], lines, [FIGURE]), explored)
-    )
+def written(explored: Any, lines: tuple[str, ...] = ("worth\x07 <1>",)) -> str:
+    systems = {"moses": explored.reranked.before, "sys\x1btem": explored.reranked.after}
+    evaluation = evaluate(systems, explored.reranked.references)
+    changed, chosen = "1 of 3 sentences changed", ["chosen: 3 of <A>"]
+    return str(explored.html(Overview("talks", evaluation, changed, chosen, lines, [FIGURE])))
 
 
 def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked: Unpacked) -> None:
@@ -40,9 +39,9 @@ def test_page_is_the_same_for_the_same_content(explore: Explore) -> None:
 
 def test_page_without_references(explore: Explore) -> None:
     explored = explore([])
-    facts = look_up(explored.nbest, [], {"reranked": explored.after}, explored.filters)
+    facts = look_up(str(explored.nbest), [], {"reranked": explored.reranked.after}, Filters(""))
     overview = Overview("news", Evaluation({"reranked": {}}, {}, facts=facts), "1 of 3 sentences changed", [], [], [])
-    text = "\n".join(page(overview, explored))
+    text = explored.html(overview)
     assert '<table class="systems"></table>' in text
     assert "reranked: 2 of 3 lines are in the list, 1 first in it, place 2.0 in the mean" in text
 

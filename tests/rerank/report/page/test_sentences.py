@@ -1,15 +1,20 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from rerank.report.page.sentences import Explored, index
+from rerank.report.page.sentences import index
 
-Explore = Callable[..., Explored]
+Explore = Callable[..., Any]
+
+
+def columns(explored: Any, places: dict[int, int]) -> dict[str, Any]:
+    return index(explored.reranked, explored.measured, explored.changes, places)
 
 
 def test_columns_have_a_row_a_sentence(explore: Explore) -> None:
-    columns = index(explore([["a b c", "d", "e"], ["a b c", "f", "g"]]), {0: 0, 2: 1})
-    assert columns == {
+    explored = explore([["a b c", "d", "e"], ["a b c", "f", "g"]])
+    assert columns(explored, {0: 0, 2: 1}) == {
         "metric": "chrf",
         "source": ["s0 t0", "s1", r"s2\x9b"],
         "references": [["a b c", "d", "e"], ["a b c", "f", "g"]],
@@ -24,5 +29,5 @@ def test_columns_have_a_row_a_sentence(explore: Explore) -> None:
 
 
 def test_what_is_known_of_no_sentence_is_no_column(explore: Explore) -> None:
-    columns = index(explore([]), {})
-    assert (columns["references"], columns["gain"], columns["clarity"]) == ([], [], [0.75, None, None])
+    made = columns(explore([]), {})
+    assert (made["references"], made["gain"], made["clarity"]) == ([], [], [0.75, None, None])

@@ -1,9 +1,8 @@
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from rerank.report.origins import lines
+from moses_io.nbest import read_nbest
+from moses_io.streams import Lines
+from rerank.analysis.origins import Chosen, merged
 
 MERGED = """\
 0 ||| a ||| L= 0 FromA= 1 FromB= 0 FromMe= 0.5
@@ -27,8 +26,10 @@ MERGED = """\
         (MERGED.replace("From", "Is"), []),
     ],
 )
-def test_chosen_candidates_are_counted_by_their_lists(
-    write: Callable[[str, str], Path], content: str, expected: list[str]
-) -> None:
+def test_chosen_candidates_are_counted_by_their_lists(content: str, expected: list[str]) -> None:
     """Sentence 2 has no candidates; what is not 0 or 1 for all of sentence 0 is no indicator."""
-    assert lines(str(write("list", content)), ["b", "c", "", "a"]) == expected
+    first, *others = read_nbest(Lines("list", content.splitlines()))
+    chosen = Chosen(merged(first), ["b", "c", "", "a"])
+    for each in (first, *others):
+        chosen.add(each)
+    assert chosen.lines() == expected
