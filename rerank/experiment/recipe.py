@@ -22,14 +22,16 @@ SMALL = {"batch": 16, "hidden": 160, "dropout": 0.2, "rate": 0.004}
 LARGE = {"tie": True, "bfloat16": True}
 """Settings of any other."""
 
-CANDIDATES = 10
-"""Translations of each model that join the lists."""
+CANDIDATES, MOST_UNKNOWN_TO_JOIN = 10, 0.06
+"""Translations of each model that join the lists, and the share of unknown words of dev up to which they do."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
 
 PIECES = 4_000
-"""Pieces of words that models read else; less where there are fewer sentence pairs, and more than there are letters."""
+"""Pieces of words that models read else; at most one for two sentence pairs, and more than there are letters."""
+
+JOINED = ("Translations of the models' own join the lists; without `candidates` there are Moses' alone.",)
 
 
 @dataclass(frozen=True)
@@ -50,20 +52,26 @@ def find_recipe(corpus: Corpus) -> Recipe:
     if epochs * corpus.pairs < FEWEST_UPDATES * batch:
         needed = math.ceil(FEWEST_UPDATES * SMALL["batch"] / corpus.pairs)
         settings |= {**SMALL, "epochs": min(most, max(epochs, needed))}
+    else:
+        settings |= LARGE
     if words > BUDGET:
         settings["updates"] = BUDGET * corpus.pairs // (words * settings.get("batch", batch))
     if any(side.unknown > MOST_UNKNOWN or side.vocabulary > MOST_WORDS for side in sides):
-        settings["bpe"] = max(min(PIECES, corpus.pairs), *(2 * side.letters for side in sides))
+        settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
+    joins = max(side.unknown for side in sides) <= MOST_UNKNOWN_TO_JOIN
+    if joins:
+        settings["candidates"] = CANDIDATES
     return Recipe(
         models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
         features={"NMTltr": "neural:left-to-right", "NMTrtl": "neural:right-to-left"},
-        remarks=_remarks(corpus, "pieces of words" if "bpe" in settings else "whole words", settings["epochs"] * words),
+        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if joins else ())),
     )
 
 
-def _remarks(corpus: Corpus, units: str, words: int) -> tuple[str, ...]:
+def _remarks(corpus: Corpus, pieces: bool, words: int) -> tuple[str, ...]:
     """Say what was seen of the corpus; a model reads so many words in training, or as many as the budget has."""
     source, target = corpus.source, corpus.target
+    units = "pieces of words" if pieces else "whole words"
     minutes = max(1, round(min(words, BUDGET) / WORDS_A_SECOND / 60))
     return (
         f"Chosen for {corpus.pairs:,} sentence pairs. Of dev's words {100 * source.unknown:.1f} % in the source and "

@@ -12,7 +12,7 @@ from moses_io.errors import InputError
 from rerank.experiment.chain import check_inputs
 from rerank.experiment.corpus import Corpus, Side, look_at
 from rerank.experiment.file import Experiment, read_experiment
-from rerank.experiment.recipe import BUDGET, EPOCHS, FEWEST_UPDATES, PIECES, SMALL, find_recipe
+from rerank.experiment.recipe import BUDGET, CANDIDATES, EPOCHS, FEWEST_UPDATES, LARGE, PIECES, SMALL, find_recipe
 
 FILES = """\
 output = "work/results"
@@ -44,20 +44,22 @@ def test_a_model_reads_as_much_as_the_budget_has(pairs: int) -> None:
     assert settings["epochs"] >= EPOCHS or words > BUDGET / 2
     assert ("updates" in settings) == (pairs * 13 > BUDGET)
     assert settings["lexicon"] == "bias"
+    assert settings.items() >= (SMALL if "batch" in settings else LARGE).items()
 
 
 def test_the_sample_is_small(sample: Path) -> None:
     train, dev = (
         ParallelFiles(source=f"{sample}/{name}.de", target=f"{sample}/{name}.en") for name in ("train", "dev")
     )
-    assert settings_of(look_at(train, dev)) == {"preset": "rnnsearch", "epochs": EPOCHS, "lexicon": "bias", **SMALL}
+    made = {"preset": "rnnsearch", "epochs": EPOCHS, "lexicon": "bias", "candidates": CANDIDATES, **SMALL}
+    assert settings_of(look_at(train, dev)) == made
 
 
 def test_long_sentences_in_small_batches_use_the_budget_up() -> None:
     """Few pairs with many words each: less than one epoch is read, in small batches."""
     made = corpus(40_000)
-    settings = settings_of(dataclasses.replace(made, target=dataclasses.replace(made.target, words=1_560_000)))
-    words = settings["updates"] * settings["batch"] * 40
+    settings = settings_of(dataclasses.replace(made, target=dataclasses.replace(made.target, words=2_360_000)))
+    words = settings["updates"] * settings["batch"] * 60
     assert (settings["batch"], settings["epochs"]) == (SMALL["batch"], 1)
     assert 0.99 * BUDGET < words <= BUDGET
 
@@ -65,9 +67,16 @@ def test_long_sentences_in_small_batches_use_the_budget_up() -> None:
 def test_many_words_or_many_unknown_ones_make_pieces() -> None:
     assert "bpe" not in settings_of(corpus(9_000))
     assert settings_of(corpus(100_000))["bpe"] == settings_of(corpus(9_000, unknown=0.194))["bpe"] == PIECES
-    assert settings_of(corpus(900, unknown=0.194))["bpe"] == 900
+    assert settings_of(corpus(900, unknown=0.194))["bpe"] == 450
     assert settings_of(corpus(9_000, unknown=0.194, letters=3_000))["bpe"] == 6_000
     assert any("19.4 % in the source" in remark for remark in find_recipe(corpus(9_000, unknown=0.194)).remarks)
+
+
+def test_models_that_lack_many_words_of_dev_add_no_translations() -> None:
+    for unknown, joins in ((0.004, True), (0.044, True), (0.108, False)):
+        made = corpus(29_000, unknown=unknown)
+        assert settings_of(made).get("candidates") == (CANDIDATES if joins else None)
+        assert any("join the lists" in remark for remark in find_recipe(made).remarks) == joins
 
 
 @pytest.fixture
