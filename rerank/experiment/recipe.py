@@ -22,8 +22,8 @@ SMALL = {"batch": 16, "hidden": 160, "dropout": 0.2, "rate": 0.004}
 LARGE = {"tie": True, "bfloat16": True}
 """Settings of any other."""
 
-CANDIDATES, MOST_UNKNOWN_TO_JOIN = 10, 0.06
-"""Translations of each model that join the lists, and the share of unknown words of dev up to which they do."""
+CANDIDATES = 10
+"""Translations of each model that join the lists, where it knows the words."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
@@ -56,15 +56,15 @@ def find_recipe(corpus: Corpus) -> Recipe:
         settings |= LARGE
     if words > BUDGET:
         settings["updates"] = BUDGET * corpus.pairs // (words * settings.get("batch", batch))
-    if any(side.unknown > MOST_UNKNOWN or side.vocabulary > MOST_WORDS for side in sides):
+    known = all(side.unknown <= MOST_UNKNOWN for side in sides)
+    if not known or any(side.vocabulary > MOST_WORDS for side in sides):
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
-    joins = max(side.unknown for side in sides) <= MOST_UNKNOWN_TO_JOIN
-    if joins:
+    if known:
         settings["candidates"] = CANDIDATES
     return Recipe(
         models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
         features={"NMTltr": "neural:left-to-right", "NMTrtl": "neural:right-to-left"},
-        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if joins else ())),
+        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if known else ())),
     )
 
 
