@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_bad_inputs_end_well(tmp_path: Path) -> None:
     """A third of them; `python tests/bad_inputs FOLDER` tries them all."""
     words = [sys.executable, Path(__file__).parent / "bad_inputs", tmp_path, "--every", "3"]

@@ -167,6 +167,7 @@ def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatc
     assert done(command("run", experiment)[2]) == []
 
 
+@pytest.mark.slow
 def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 

@@ -21,8 +21,8 @@ REFUSED, EITHER = frozenset({2}), frozenset({0, 2})
 TALKING = ("validate", "explain", "evaluate", "features", "presets", "run")
 """Commands whose stdout is for people."""
 
-OWN = ("work", "cache", "model")
-"""Folders in which commands may change files."""
+OWN = re.compile(r"(work|cache|model|\..+\.scored)(/|$)")
+"""Folders in which commands may change files; the last has what was scored of a list before its fault."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -156,8 +156,8 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
         "the reason is not the last line": refused and bool(said) and lines[-1] != said[-1],
         "a long reason": any(len(line) > LINE for line in said),
         "repeats its input": any(len(word) > 200 for line in said for word in line.split(" ")),
-        "an output": refused and any(name.split("/")[0] not in OWN for name in outcome.left),
-        "an input changed": any(name.split("/")[0] not in OWN for name in outcome.changed),
+        "an output": refused and any(not OWN.match(name) for name in outcome.left),
+        "an input changed": any(not OWN.match(name) for name in outcome.changed),
         "a half file": any(Path(name).name.startswith(".") and Path(name).name != ".lock" for name in outcome.left),
     }
     return [fault for fault, holds in wrong.items() if holds]

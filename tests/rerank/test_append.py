@@ -174,6 +174,7 @@ def peak_kib(arguments: list[str]) -> int:
     return int(run.stdout)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_sentences(
     tmp_path: Path, sample: Path, models: dict[str, Path]
 ) -> None:
@@ -198,6 +199,7 @@ def test_memory_does_not_grow_with_the_number_of_sentences(
         assert many < 1.2 * few
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("feature", "limit"),
     [("neural:{forward}", 50), ("agreement:{forward},{backward}", 250)],

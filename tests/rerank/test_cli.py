@@ -162,7 +162,7 @@ PAIRS = "0 ||| a b ||| LM0= -1 ||| -1\n0 ||| a c ||| LM0= -2 ||| -2\n1 ||| b a |
         (["validate", "--regroup", "one.nbest"], ["regroup"]),
         (["merge", "one.nbest", "two.nbest"], ["merge"]),
         (["rerank", "one.nbest", "--weights", "weights.ini"], ["choose"]),
-        (["evaluate", "--reference", "text", "text", "--nbest", "one.nbest"], ["look up", "measure"]),
+        (["evaluate", "--reference", "text", "text", "--nbest", "one.nbest"], ["read candidates", "measure"]),
         (["init", "one.nbest", "text"], ["look at files", "find what goes together"]),
         (
             ["tune", "one.nbest", "--reference", "text", "--start", "weights.ini", "--tuner", "kbmira"],

@@ -59,6 +59,7 @@ def test_groups_of_different_sizes_have_no_pairs() -> None:
         expand_feature(parse_requests(["N=agreement:many,three"])[0], GROUPS)
 
 
+@pytest.mark.slow
 def test_several_models_are_trained_at_once(command: Command, write: Write, tmp_path: Path) -> None:
     source, target = write("s", "a b\nb a\n" * 8), write("t", "x y\ny x\n" * 8)
     corpus = ("--source", source, "--target", target, "--dev-source", source, "--dev-target", target)

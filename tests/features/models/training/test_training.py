@@ -64,7 +64,7 @@ def test_a_start_may_have_objectives_that_the_model_lacks(tmp_path: Path) -> Non
 def test_only_what_it_left_itself_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     others = [folder / ".git" / "config", folder / ".notes", folder / ".git" / ".keep.12345678"]
-    left = folder / ".model.safetensors.a1b2c3d4"
+    left = folder / ".model.safetensors.a1b2c3d4.half"
     for path in (*others, left):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
