@@ -7,10 +7,14 @@ answer into the line of a stage. Bars (`features/progress.py`) ask it while the 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from time import monotonic
 
 TRAIN = "train"
-"""Kind of the stages whose time says little of others: together as much as a tuning."""
+"""Kind of the stages whose time says little of others: together as much as a tuning, and that by its square root.
+
+What makes a training longer is its corpus and its settings, and only the first goes with longer lists.
+"""
 
 SHARES = {
     TRAIN: 50.0, "translate": 15.0, "score": 4.0, "tune": 16.0, "estimate": 18.0, "ablate dev": 66.0, "evaluate": 9.0,
@@ -92,8 +96,8 @@ class Remaining:
         """Return how long the rest takes, None where nothing tells.
 
         A stage takes as long as in an earlier run, times what those that were done now took of their earlier time. A
-        new one takes as long as others of its kind do, or its share of what others do, where all trainings count as
-        one tuning. Stages that can run apart are divided among the jobs, and last as long as the longest of them.
+        new one takes as long as others of its kind do, or its share of what others do (of trainings: see `TRAIN`).
+        Stages that can run apart are divided among the jobs, and last as long as the longest of them.
 
         Args:
             time: now.
@@ -138,7 +142,7 @@ class Remaining:
                 seconds[kind] += time
                 shares[kind] += stage.share
         if TRAIN in shares:
-            seconds[ANY] += SHARES["tune"] * seconds[TRAIN] / shares[TRAIN]
+            seconds[ANY] += SHARES["tune"] * sqrt(seconds[TRAIN] / shares[TRAIN])
             shares[ANY] += SHARES["tune"]
         return {kind: seconds[kind] / shares[kind] for kind in shares}
 

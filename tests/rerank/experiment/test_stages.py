@@ -228,8 +228,8 @@ def test_a_run_tells_how_long_the_rest_of_it_takes(
 
     a.write_text("1")
     assert lines(2000, 0, 400, 200) == [
-        "train one", "join, about 17 min left of the whole", "tune, about 17 min left of the whole",
-        "evaluate, about 5 min left of the whole",
+        "train one", "join, about 3 min left of the whole", "tune, about 3 min left of the whole",
+        "evaluate, about 2 min left of the whole",
     ]  # fmt: skip
     assert [each["seconds"] for each in json.loads(record.read_text()).values()] == [2000, 0, 400, 200]
     assert lines(0, 0, 0, 0) == [f"{name}: up to date" for name in names]
