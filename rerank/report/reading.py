@@ -59,10 +59,8 @@ def read(
     lists = read_listed(scored, reranked.references, look_up.size, reranked.filters)
     first = next(lists)
     names = merged(first.candidates)
-    model, measuring = (
-        LinearModel(reranked.weights, "the weights"),
-        Measuring(confidence, reranked.references, reranked.filters),
-    )
+    model = LinearModel(reranked.weights, "the weights")
+    measuring = Measuring(confidence, reranked.references, reranked.filters)
     depths, margins, chosen = Depths(reranked.references), Margins(names), Chosen(names, reranked.after)
     chunks, changes = Chunks(reranked, names, attention, stream), list[Change]()
     for listed in chain([first], lists):
