@@ -256,7 +256,7 @@ def _start(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
 
 
 def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
-    if not (folder / name).is_dir():
+    if not os.path.isdir(folder / name):
         known = f"; models: {', '.join(models)}" if models else ""
         raise InputError(f"no model and no folder {name!r}{known}")
     return str(folder / name)

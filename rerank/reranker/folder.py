@@ -123,7 +123,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise InputError(f"{path}: expected texts under features, files, tuned and candidates")
     for name, content in files.items():
         _check_inside(path, name)
-        if not (folder / name).is_file():
+        if not os.path.isfile(folder / name):
             raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: not what it was when the reranker was made")
