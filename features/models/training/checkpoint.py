@@ -17,7 +17,7 @@ from features.models.folder import digest_of
 from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner, TokenPair
 from moses_io.alignment import Alignment
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.json_files import as_written
 from moses_io.streams import check_plain, open_output
 
@@ -106,7 +106,7 @@ def restore(run: Run, path: Path) -> None:
 def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     if metadata["models"] != _models(run):
         raise InputError(f"{path}: of another training; the vocabularies or settings beside it are not those it had")
-    run.progress = Progress(**metadata["progress"])
+    run.progress = _progress(metadata["progress"])
     version, numbers, gauss = metadata["random"]
     run.rng.setstate((version, tuple(numbers), gauss))
     torch.set_rng_state(tensors["random"])
@@ -122,6 +122,33 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     states = {number: _under(tensors, f"optimizer.{number}.") for number in range(len(run.parameters))}
     groups = run.optimizer.state_dict()["param_groups"]
     run.optimizer.load_state_dict({"state": {n: state for n, state in states.items() if state}, "param_groups": groups})
+    _check_shapes(run)
+
+
+def _progress(values: dict[str, Any]) -> Progress:
+    """Return the progress that a checkpoint has, with whole numbers where they belong."""
+    progress = Progress(**values)
+    for value in (progress.epoch, progress.updates, progress.stale):
+        if type(value) is not int or not 0 <= value < 1 << 63:
+            raise ValueError(f"expected a count, found {shown(value)}")
+    for seconds_or_perplexity in (progress.best, progress.seconds):
+        if type(seconds_or_perplexity) is not float or not seconds_or_perplexity >= 0:
+            raise ValueError(f"expected a number of 0 or more, found {shown(seconds_or_perplexity)}")
+    return progress
+
+
+def _check_shapes(run: Run) -> None:
+    """Refuse averages and a state of the optimizer that are not of the networks, which would fail some steps later."""
+    shapes = [_shapes(learner.network.state_dict()) for learner in run.learners]
+    if any([_shapes(weights) for weights in epoch] != shapes for epoch in run.recent):
+        raise ValueError("weights of former epochs of other shapes")
+    for weight, state in run.optimizer.state.items():
+        if any(tensor.shape not in (weight.shape, torch.Size()) for tensor in state.values()):
+            raise ValueError("a state of the optimizer of other shapes")
+
+
+def _shapes(tensors: Tensors) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
 
 
 def _models(run: Run) -> list[str]:

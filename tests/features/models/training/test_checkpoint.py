@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save
 
 from features.models.config import CHECKPOINT, ModelConfig
 from features.models.settings import Architecture, Training
-from features.models.training.checkpoint import Run, restore
+from features.models.training.checkpoint import Run, _checksum, restore
 from features.models.training.checkpoint import save as save_run
 from features.models.training.preparation import Task, begin_run
 from moses_io.errors import InputError
@@ -80,6 +80,48 @@ def test_what_is_no_checkpoint(run: Run, tmp_path: Path) -> None:
     path.unlink()
     path.mkdir()
     assert "a folder, expected a plain file" in refused(run, path)
+
+
+PROGRESS = '"progress": {"epoch": 0, "updates": 0,'
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "words"),
+    [
+        ("random", torch.zeros(5), None),
+        ("random", torch.zeros(5, dtype=torch.uint8), None),
+        ("network.0.decoder.bias", torch.zeros(2), None),
+        ("recent.0.0.encoder.embedding.weight", torch.zeros(1), None),
+        ("optimizer.0.exp_avg", torch.zeros(7), None),
+        ("optimizer.0.step", None, None),
+        ("", None, (PROGRESS, '"progress": {"epoch": "1", "updates": 0,')),
+        ("", None, (PROGRESS, '"progress": {"epoch": 0, "updates": 0.5,')),
+        ("", None, (PROGRESS, '"progress": {"epoch": -1, "updates": 0,')),
+        ("", None, (PROGRESS, '"progress": {"other": 1, "epoch": 0, "updates": 0,')),
+        ("", None, ('"best": Infinity', '"best": null')),
+        ("", None, ('"seconds": 0.0', '"seconds": NaN')),
+        ("", None, ('"recent": 1', '"recent": 3')),
+        ("", None, ('"recent": 1', '"recent": "1"')),
+        ("", None, ('"rows": [[]]', '"rows": []')),
+    ],
+)
+def test_what_a_stranger_wrote(
+    run: Run, tmp_path: Path, name: str, tensor: torch.Tensor | None, words: tuple[str, str] | None
+) -> None:
+    """Its checksum is right, and what it says is not."""
+    path = tmp_path / "model" / CHECKPOINT
+    with safe_open(path, "pt") as stream:
+        text = stream.metadata()["run"]
+    tensors = load_file(path)
+    if words:
+        assert words[0] in text
+        text = text.replace(*words)
+    elif tensor is None:
+        del tensors[name]
+    else:
+        tensors[name] = tensor
+    path.write_bytes(save(tensors, {"run": text, "sha256": _checksum(text, tensors)}))
+    assert "not as `moses-rerank` wrote it" in refused(run, path)
 
 
 def test_of_another_training(run: Run, tmp_path: Path) -> None:
