@@ -130,8 +130,10 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
     assert done(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
 
 
-def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, experiment: Path) -> None:
-    experiment.write_text(EXPERIMENT.replace("epochs = 2", "candidates = 3, epochs = 1"))
+@pytest.mark.parametrize("seeds", ["", "seeds = 2, "])
+def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, experiment: Path, seeds: str) -> None:
+    """Several models of one name translate together."""
+    experiment.write_text(EXPERIMENT.replace("epochs = 2", f"candidates = 3, {seeds}epochs = 1"))
     status, out, err = command("run", experiment, "--device", "cpu")
     assert status == 0 and {"translate dev", "translate test"} <= set(done(err))
     work = experiment.parent / "work"
@@ -149,7 +151,8 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
     for batch in ((), ("--batch", "1")):
         status, out, err = command(*applied, *batch, "--device", "cpu")
         assert status == 0 and out == (work / "test.reranked").read_bytes()
-    assert "candidates of forward = preset:cohn-align|" in err
+    (signature,) = re.findall("candidates of forward = (.*)", err)
+    assert signature.count("preset:cohn-align|") == (2 if seeds else 1)
 
 
 def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +269,11 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
             "forward = {",
             "1-st = { candidates = 2,",
             "models.1-st: candidates: expected a name that begins with a letter",
+        ),
+        (
+            'preset = "cohn-align",',
+            'candidates = 2, preset = ["cohn-align", "choi-baseline"],',
+            "models.forward: candidates: forward-cohn-align-1 and forward-choi-baseline-1 predict other words",
         ),
         ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'; models: forward"),
     ],

@@ -144,8 +144,8 @@ def _requests(experiment: Experiment, name: str = "{set}") -> list[FeatureReques
 def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> Stage:
     """Return the stage that adds candidates of models to a list."""
     requests, output = experiment.candidates, experiment.nbest(name)
-    settings = [[[each.name, each.size] for each in requests], resources.precision]
-    inputs = (files.nbest, files.source, *(each.folder for each in requests))
+    settings = [[[each.name, each.size, len(each.folders)] for each in requests], resources.precision]
+    inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
     action = partial(widen_list, files.nbest, files.source, requests, output, resources)
     return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True)
 
@@ -209,10 +209,11 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     parts = [part for request in requests if request.kind != "scores" for part in request.parts]
     texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
     inputs = (
-        ingredients.weights, ingredients.confidence, *texts, *parts, *(each.folder for each in ingredients.candidates),
+        ingredients.weights, ingredients.confidence, *texts, *parts,
+        *(folder for each in ingredients.candidates for folder in each.folders),
     )  # fmt: skip
     names = [name for name, _ in ingredients.reports]
-    sizes = [[each.name, each.size] for each in ingredients.candidates]
+    sizes = [[each.name, each.size, len(each.folders)] for each in ingredients.candidates]
     settings = [[[request.label, request.kind, request.values] for request in requests], names, link]
     settings += [sizes] if sizes else []
     action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))

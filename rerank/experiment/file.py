@@ -12,7 +12,7 @@ from features.request import FeatureRequest, labelled_requests, split_values
 from moses_io.errors import InputError
 from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
-from rerank.experiment.models import ModelEntry, read_corpus, read_model
+from rerank.experiment.models import ModelEntry, read_corpus, read_model, translating
 from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
@@ -94,9 +94,12 @@ class Experiment:
     def candidates(self) -> tuple[CandidateRequest, ...]:
         """Models that add candidates to the lists."""
         return tuple(
-            CandidateRequest(list_name(name), self.result(f"models/{name}/{entry.request.forward}"), entry.candidates)
-            for name, entry in self.models.items()
-            if entry.candidates
+            CandidateRequest(
+                list_name(name),
+                tuple(self.result(f"models/{each}/{self.models[each].request.forward}") for each in models),
+                self.models[models[0]].candidates,
+            )
+            for name, models in translating(self.models).items()
         )
 
     def nbest(self, name: str) -> str:
@@ -147,10 +150,12 @@ def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
         return _with_recipe(values, folder)
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
     train = read_corpus(as_table(values.get("train", {}), "train"), folder)
+    of_group = {name: group for group, names in groups.items() for name in names}
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
+    models = {name: dataclasses.replace(entry, group=of_group.get(name, "")) for name, entry in models.items()}
     features = _features(feature_texts(values), groups, models, folder)
     texts = {label: request.text for label, request in features.items()}
-    check_names([name for name, entry in models.items() if entry.candidates], texts)
+    check_names(list(translating(models)), texts)
     starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
     models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(

@@ -1,5 +1,6 @@
 """The models of an experiment file, and the corpus that they are trained on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,19 @@ class ModelEntry:
         request: what is trained.
         start: what it starts from: another entry, a folder, or nothing.
         candidates: translations of its beam that each list gets, 0 for none; of a pair, those of its forward model.
+        group: name of several models, of which it is one; they translate together.
     """
 
     request: TrainingRequest
     start: str = ""
     candidates: int = 0
+    group: str = ""
+
+    @property
+    def pieces(self) -> tuple[Any, ...]:
+        """What decides which words or pieces a model predicts, and in which order."""
+        _, training = self.request.settle()
+        return (training.words, training.frequency, training.bpe, training.length, self.request.right_to_left)
 
 
 def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
@@ -48,6 +57,24 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
         if "candidates" in entry:
             check_candidates(candidates, place.removeprefix("models."), request.backward)
     return ModelEntry(request, start, candidates)
+
+
+def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
+    """Return the models that translate, several of one group together, by the name of the group or model.
+
+    Raises:
+        InputError: models of a group predict other words, or in another order.
+    """
+    together: dict[str, list[str]] = {}
+    for name, entry in models.items():
+        if entry.candidates:
+            together.setdefault(entry.group or name, []).append(name)
+    for group, names in together.items():
+        for name in names:
+            if models[name].pieces != models[names[0]].pieces:
+                fault = f"{names[0]} and {name} predict other words, and cannot translate together"
+                raise InputError(f"models.{group}: candidates: {fault}; give each an entry of its own")
+    return together
 
 
 def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:

@@ -87,7 +87,8 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
         rooms = _Rooms(folder, link)
         features = {request.label: _place(request, rooms).text for request in contents.requests}
         candidates = {
-            each.name: replace(each, folder=rooms.place("models", each.folder)).text for each in contents.candidates
+            each.name: replace(each, folders=tuple(rooms.place("models", folder) for folder in each.folders)).text
+            for each in contents.candidates
         }
         shutil.copyfile(contents.weights, folder / WEIGHTS)
         if contents.confidence:
@@ -170,17 +171,19 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
     """Return the models of a reranker that add candidates, with their paths.
 
     Raises:
-        InputError: an entry that is not `SIZE:FOLDER`, of a folder that the manifest lists.
+        InputError: an entry that is not `SIZE:FOLDER,…`, of folders that the manifest lists.
     """
     requests = []
     for name, text in manifest.candidates.items():
-        size, _, model = text.partition(":")
+        size, _, models = text.partition(":")
         try:
             check_candidates(whole(size), name, backward=False)
         except InputError as error:
             raise InputError(f"{folder / MANIFEST}: {shown(name)}: {error}") from None
-        _check_part(folder, manifest, model)
-        requests.append(CandidateRequest(name, str(folder / model), int(size)))
+        folders = models.split(",")
+        for each in folders:
+            _check_part(folder, manifest, each)
+        requests.append(CandidateRequest(name, tuple(str(folder / each) for each in folders), int(size)))
     check_names([each.name for each in requests], manifest.features)
     return tuple(requests)
 

@@ -83,7 +83,7 @@ def _remarks(weights: str) -> list[str]:
 
 def _facts(ingredients: Ingredients) -> list[tuple[str, str]]:
     readers = [parts for request in ingredients.requests for parts in request.readers]
-    readers += [(each.folder,) for each in ingredients.candidates]
+    readers += [each.folders for each in ingredients.candidates]
     folders = dict.fromkeys(part for parts in readers for part in parts)
     facts = [("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}")]
     if folders:

@@ -20,22 +20,22 @@ _NOT_IN_NAMES = re.compile("[^0-9A-Za-z]")
 
 @dataclass(frozen=True)
 class CandidateRequest:
-    """Candidates of a forward model for each sentence.
+    """Candidates of forward models that translate together, for each sentence.
 
     Attributes:
         name: of the list of these, see `list_name`.
-        folder: of the model.
+        folders: of the models; they have one target vocabulary and order of words.
         size: of the beam, all of whose translations become candidates.
     """
 
     name: str
-    folder: str
+    folders: tuple[str, ...]
     size: int
 
     @property
     def text(self) -> str:
-        """Size and folder, as a reranker keeps them."""
-        return f"{self.size}:{self.folder}"
+        """Size and folders, as a reranker keeps them."""
+        return f"{self.size}:{','.join(self.folders)}"
 
 
 def list_name(model: str) -> str:

@@ -38,7 +38,7 @@ class Widening:
         from features.models.decoding.translator import Translator
 
         self._translators = {
-            each.name: Translator([each.folder], Beam(each.size, each.size), Replacement(COPY), resources)
+            each.name: Translator(each.folders, Beam(each.size, each.size), Replacement(COPY), resources)
             for each in requests
         }
         for name, translator in self._translators.items():
