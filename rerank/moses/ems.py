@@ -29,7 +29,6 @@ rerank
 	out: reranked-output
 	default-name: evaluation/reranked
 	pass-unless: reranking
-	rerun-on-change: reranking
 	template: $reranking IN1 IN0.best* --source IN2 --output OUT
 	error: ^moses-rerank [a-z-]+:,^Traceback
 """

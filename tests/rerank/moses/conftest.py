@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 
 folder = Path(__file__).resolve().parent
-values = {{"-config": 1, "-f": 1, "-n-best-list": 3, "-input-file": 1, "-threads": 1, "-v": 1, "-mbr": 0}}
+values = {{"-config": 1, "-f": 1, "-n-best-list": 3, "-input-file": 1}}
+values |= {{"-threads": 1, "-v": 1, "-mbr": 0, "-text-type": 1}}
 words, options = sys.argv[1:], {{}}
 while words:
     flag = words.pop(0)
@@ -54,6 +55,7 @@ Len = "length"
 [tuning]
 tuner = "kbmira"
 iterations = 10
+fallback = false
 """
 
 
