@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,17 @@ def test_templates_become_the_commands_that_they_mean(filled: Callable[[str, lis
     assert filled(template(STEP), ["/w/toy.output.1", "/w/reranker.1", "/w/toy.de"], "/w/toy.reranked.1") == (
         "/venv/bin/moses-rerank apply /w/reranker.1 /w/toy.output.1.best* --source /w/toy.de --output /w/toy.reranked.1"
     )
+
+
+def test_the_documented_configuration_has_all_parameters() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "moses.md").read_text(encoding="utf-8")
+    sections = ConfigParser(interpolation=None)
+    sections.read_string(re.findall(r"^```ini\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0])
+    of_general = {"decoder", "input-extension", "output-extension"}
+    wanted = set(re.findall(r"\$([^\s/\"']+)", template(MODULE))) - of_general
+    assert wanted == set(sections["RERANKING"])
+    assert re.findall(r"\$([^\s/\"']+)", template(STEP)) == ["reranking"]
+    assert set(sections["EVALUATION"]) == {"reranking", "decoder-settings", "nbest"}
 
 
 def test_the_steps_stand_where_they_belong(command: Command, write: Callable[[str, str], Path]) -> None:
