@@ -32,6 +32,8 @@ COMMANDS = {
     "validate": "inspect.validate",
     "export": "moses.export",
     "import-weights": "moses.import_weights",
+    "retune": "moses.retune",
+    "ems": "moses.ems",
     "presets": "inspect.presets",
     "features": "inspect.features",
 }

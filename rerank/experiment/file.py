@@ -141,10 +141,11 @@ def parse_experiment(content: bytes, path: str) -> Experiment:
 
 def _checked(values: dict[str, Any], path: str) -> Experiment:
     with at(f"{path}: "):
-        return _experiment(values, Path(path).resolve().parent)
+        return build_experiment(values, Path(path).resolve().parent)
 
 
-def _experiment(values: dict[str, Any], folder: Path) -> Experiment:
+def build_experiment(values: dict[str, Any], folder: Path) -> Experiment:
+    """Return the experiment of what a file in a folder says; errors are those of `read_experiment`, less the file."""
     check_keys(values, KEYS)
     if "models" not in values and "features" not in values:
         return _with_recipe(values, folder)
@@ -178,7 +179,7 @@ def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
         read_set(values.get("dev", {}), "dev", folder),
     )
     recipe = find_recipe(look_at(train, dev.texts))
-    experiment = _experiment({**values, "models": recipe.models, "features": recipe.features}, folder)
+    experiment = build_experiment({**values, "models": recipe.models, "features": recipe.features}, folder)
     tables = {"models": recipe.models, "features": recipe.features}
     tables |= {"tuning": values["tuning"]} if "tuning" in values else {}
     files = moved(values, folder, experiment.output)

@@ -25,12 +25,20 @@ def setting_cases(valid: Path) -> Iterator[Case]:
         "evaluate": (f"{valid}/dev.en", *reference),
         "score": (nbest, "--source", f"{valid}/dev.de", "--feature", "length", "--output", "out"),
         "validate": (nbest,),
+        "retune": _retune(valid),
     }
     for text, statuses in read_lines("commands"):
         command, *rest = text.split(" ")
         yield Case(text, (command, *common.get(command, ()), *rest), statuses=statuses)
     yield from _outputs(valid)
     yield from _extractor(valid)
+
+
+def _retune(valid: Path) -> tuple[str, ...]:
+    """Arguments without a decoder that would do."""
+    corpus = ("--corpus", f"{valid}/train", "--f", "de", "--e", "en")
+    tuned = (f"{valid}/dev.de", f"{valid}/dev.en", "/bin/false", f"{valid}/moses.ini")
+    return (*tuned, *corpus, "--working-dir", "work")
 
 
 def _outputs(valid: Path) -> Iterator[Case]:

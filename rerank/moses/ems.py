@@ -1,0 +1,72 @@
+"""Steps for EMS, Moses' experiment management: they make a reranker after the tuning and apply it to test sets."""
+
+import re
+
+from moses_io.errors import InputError
+from moses_io.streams import name_of, numbered_lines, open_output
+from moses_io.text import decode, encode
+
+# EMS takes IN and OUT in a template for file names wherever they stand, in the name of this module, too: templates name
+# no parameter of it in full. It knows by its stderr alone that a step failed.
+MODULE = """\
+[RERANKING] single
+train
+	in: TUNING:input TUNING:reference TUNING:weight-config TRAINING:corpus
+	out: reranker
+	default-name: reranking/reranker
+	ignore-unless: trainer
+	rerun-on-change: trainer decoder decoder-settings nbest
+	template: $trainer IN0 IN1 $decoder IN2 --working-dir OUT.work --corpus IN3 --f $input-extension \
+--e $output-extension --nbest $nbest --decoder-flags="$decoder-settings" && ln -sfn OUT.work/reranker OUT
+	error: ^moses-rerank [a-z-]+:,^Traceback
+
+"""
+"""Makes a reranker of the training corpus, the tuning set and the tuned ini."""
+
+STEP = """\
+rerank
+	in: system-output RERANKING:reranker input
+	out: reranked-output
+	default-name: evaluation/reranked
+	pass-unless: reranking
+	template: $reranking IN1 IN0.best* --source IN2 --output OUT
+	error: ^moses-rerank [a-z-]+:,^Traceback
+"""
+"""Applies it to the n-best list of a test set; stands in `EVALUATION` before `NEXT`."""
+
+NEXT, READS, READS_NOW = "remove-markup", "system-output", "reranked-output"
+"""The step after the decoder, and what it reads."""
+
+_MODULE = re.compile(r"\[(.+)\]\s+\S")
+_INPUTS = re.compile(r"\s+in: ")
+
+
+def add_steps(meta: str, output: str) -> None:
+    """Write a copy of an `experiment.meta` with the module and the step.
+
+    Raises:
+        InputError: it has them already, or no step `NEXT` that reads what the decoder writes.
+    """
+    lines = [decode(line) for _, line in numbered_lines(meta)]
+    module = step = ""
+    added: list[str] = []
+    changed = 0
+    for line in lines:
+        heading = _MODULE.match(line)
+        if heading:
+            module, step = heading[1], ""
+            if module == "RERANKING":
+                raise InputError(f"{name_of(meta)}: has a module [RERANKING] already")
+            added += [MODULE] if module == "EVALUATION" else []
+        elif re.match(r"[^\s#]", line):
+            step = line.split()[0]
+            added += [STEP] if (module, step) == ("EVALUATION", NEXT) else []
+        elif (module, step) == ("EVALUATION", NEXT) and _INPUTS.match(line) and READS in line.split():
+            line, changed = line.replace(READS, READS_NOW), changed + 1
+        added.append(line)
+    if changed != 1:
+        raise InputError(
+            f"{name_of(meta)}: expected a step {NEXT} in [EVALUATION] that reads {READS}, as in Moses' experiment.meta"
+        )
+    with open_output(output) as stream:
+        stream.write(encode("".join(added)))

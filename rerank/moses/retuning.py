@@ -1,0 +1,128 @@
+"""A reranker from what a tuning with `mert-moses.pl` leaves: dev, its references, the decoder and its tuned ini."""
+
+import itertools
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from features.feature import Resources
+from features.models.training.request import ParallelFiles
+from moses_io.errors import InputError
+from moses_io.locks import locked
+from moses_io.streams import check_plain
+from moses_io.weights import weight_files
+from rerank.experiment.chain import run_experiment
+from rerank.experiment.file import Experiment, build_experiment
+from rerank.experiment.stages import Stage, run_stages
+from rerank.experiment.toml import at, read_toml
+from rerank.experiment.trust import check_code, feature_texts
+from rerank.experiment.workers import jobs_for
+from rerank.moses.decoder import Decoder
+
+RECORD = "decoding.json"
+"""What the list of dev was made of, beside it."""
+
+
+@dataclass(frozen=True)
+class Retuning:
+    """What is retuned, and where; paths are relative to the working folder.
+
+    Attributes:
+        source: of dev.
+        references: path of the reference of dev, or the stem of several (`find_references`).
+        decoder: with the tuned ini.
+        corpus: that models are trained on.
+        folder: for all results.
+        experiment: file with models, features, tuning and test sets; empty for models that suit the corpus.
+        allow_code: whether features that are code may run though this file is not the user's own.
+    """
+
+    source: str
+    references: str
+    decoder: Decoder
+    corpus: ParallelFiles
+    folder: str
+    experiment: str = ""
+    allow_code: bool = False
+
+    @property
+    def nbest(self) -> str:
+        """Path of the list of dev, named as those of `mert-moses.pl`."""
+        return os.path.join(self.folder, f"dev.best{self.decoder.size}.gz")
+
+
+def retune(retuning: Retuning, resources: Resources, jobs: int | None = None) -> list[str]:
+    """Decode dev, train, score, tune and keep a reranker: what is not done yet; return the lines of the reports.
+
+    The folder gets the list of dev and all that `run_experiment` makes.
+
+    Raises:
+        InputError: before anything is made: a file is missing or says what the arguments say, or there is no decoder;
+            later: the decoder fails, or as `run_experiment`.
+    """
+    retuning.decoder.arguments(retuning.source, retuning.nbest)
+    experiment = _experiment(retuning)
+    for path in experiment.files:
+        if path != experiment.dev.nbest:
+            check_plain(path)
+    decoding = _decoding(retuning)
+    try:
+        experiment.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{retuning.folder}: {error.strerror}") from None
+    with locked(experiment.output):
+        run_stages([decoding], experiment.output / RECORD)
+    return run_experiment(experiment, resources, jobs or jobs_for(len(experiment.models), resources.device))
+
+
+def _decoding(retuning: Retuning) -> Stage:
+    """Make the list of dev; what the ini names, such as phrase tables, is not looked at."""
+    decoder, source, nbest = retuning.decoder, retuning.source, retuning.nbest
+    inputs = (decoder.program, source, *weight_files(decoder.config))
+    settings = [decoder.command, decoder.flags, decoder.size]
+    return Stage("decode dev", inputs, settings, (nbest,), partial(decoder.decode, source, nbest))
+
+
+def find_references(path: str) -> list[str]:
+    """Return the references that `mert-moses.pl` takes at a path: this file, else PATH0, PATH1, …, else PATH.ref0, ….
+
+    Raises:
+        InputError: there are none.
+    """
+    if os.path.exists(path):
+        return [path]
+    for stem in (path, f"{path}.ref"):
+        numbered = list(itertools.takewhile(os.path.exists, (f"{stem}{number}" for number in itertools.count())))
+        if numbered:
+            return numbered
+    raise InputError(f"{path}: no such file, nor {path}0 or {path}.ref0")
+
+
+def _experiment(retuning: Retuning) -> Experiment:
+    """Put the arguments into the experiment that the file describes, or that has models which suit the corpus."""
+    path = retuning.experiment
+    own = read_toml(path) if path else {}
+    values = _values(retuning)
+    with at(f"{path}: " if path else ""):
+        for key in values:
+            if key in own:
+                raise InputError(f"{key}: the arguments say this; leave it out")
+        if not retuning.allow_code:
+            check_code(feature_texts(own), path)
+        return build_experiment(own | values, Path(path).resolve().parent)
+
+
+def _values(retuning: Retuning) -> dict[str, Any]:
+    """Return what the arguments say as the keys of an experiment file."""
+    absolute, corpus = os.path.abspath, retuning.corpus
+    train = {"source": absolute(corpus.source), "target": absolute(corpus.target)}
+    train |= {"alignment": absolute(corpus.alignment)} if corpus.alignment else {}
+    references = [absolute(path) for path in find_references(retuning.references)]
+    return {
+        "output": absolute(retuning.folder),
+        "start": absolute(retuning.decoder.config),
+        "train": train,
+        "dev": {"source": absolute(retuning.source), "reference": references, "nbest": absolute(retuning.nbest)},
+    }

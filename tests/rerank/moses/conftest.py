@@ -1,0 +1,88 @@
+"""A small part of the sample, and a decoder that answers with its lists."""
+
+import gzip
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# It takes Moses' arguments alone, each with as many values as Moses takes, and keeps how it was called.
+DECODER = """\
+#!{python}
+import sys
+from pathlib import Path
+
+folder = Path(__file__).resolve().parent
+values = {{"-config": 1, "-f": 1, "-n-best-list": 3, "-input-file": 1}}
+values |= {{"-threads": 1, "-v": 1, "-mbr": 0, "-text-type": 1}}
+words, options = sys.argv[1:], {{}}
+while words:
+    flag = words.pop(0)
+    if flag not in values:
+        sys.exit("unknown option " + flag)
+    options[flag] = [words.pop(0) for _ in range(values[flag])]
+with open(folder / "calls", "a") as calls:
+    print(*sys.argv[1:], file=calls)
+print("loading the model", file=sys.stderr)
+{fault}
+(ini,) = options.get("-config") or options["-f"]
+assert "[weight]" in Path(ini).read_text()
+path, size, distinct = options["-n-best-list"]
+assert distinct == "distinct"
+text = Path(options["-input-file"][0]).read_text() if "-input-file" in options else sys.stdin.read()
+name = next(name for name in ("dev", "test") if (folder / (name + ".de")).read_text() == text)
+with open(folder / (name + ".nbest")) as listed, open(path, "w") as nbest:
+    ranks = {{}}
+    for line in listed:
+        sentence = line.split(" ")[0]
+        ranks[sentence] = ranks.get(sentence, 0) + 1
+        if ranks[sentence] <= int(size):
+            nbest.write(line)
+            if ranks[sentence] == 1:
+                print(line.split(" ||| ")[1])
+"""
+
+MODELS = """\
+[models]
+forward = { preset = "cohn-align", embedding = 24, hidden = 32, attention = 24, epochs = 2, rate = 0.01 }
+
+[features]
+NMT = "neural:forward"
+Len = "length"
+
+[tuning]
+tuner = "kbmira"
+iterations = 10
+fallback = false
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Texts, lists and the ini, in the working folder."""
+    for name, count in (("train", 300), ("dev", 40), ("test", 40)):
+        for side in ("de", "en"):
+            lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")
+            (tmp_path / f"{name}.{side}").write_bytes(b"\n".join(lines[:count]) + b"\n")
+    for name in ("dev", "test"):
+        with gzip.open(sample / f"{name}.nbest.gz") as stream:
+            (tmp_path / f"{name}.nbest").write_bytes(b"".join(line for line in stream if int(line.split()[0]) < 40))
+    shutil.copy(sample / "moses.ini", tmp_path / "moses.ini")
+    (tmp_path / "models.toml").write_text(MODELS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def decoder(folder: Path) -> Callable[..., Path]:
+    """Make a decoder, with a fault of its own."""
+
+    def make(fault: str = "") -> Path:
+        path = folder / "moses"
+        path.write_text(DECODER.format(python=sys.executable, fault=fault))
+        path.chmod(0o755)
+        return path
+
+    return make

@@ -1,0 +1,176 @@
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.weights import read_weights
+from rerank.moses.retuning import find_references
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+BY_HAND = """\
+output = "by-hand"
+start = "moses.ini"
+train = { source = "train.de", target = "train.en" }
+dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
+"""
+CORPUS = ("--corpus", "train", "--f", "de", "--e", "en", "--experiment", "models.toml", "--device", "cpu")
+
+CLASH = '[features]\nDistortion0 = "length"\n'
+
+
+def arguments(*more: str, references: str = "dev.en", decoder: str = "./moses") -> list[str]:
+    return ["retune", "dev.de", references, decoder, "moses.ini", "--working-dir", "work", *CORPUS, *more]
+
+
+@pytest.mark.slow
+def test_it_chooses_as_a_run_by_hand(command: Command, folder: Path, decoder: Callable[..., Path]) -> None:
+    decoder()
+    status, out, err = command(*arguments("--decoder-flags=-mbr -threads 2"))
+    assert status == 0, err
+    (folder / "by-hand.toml").write_text(BY_HAND + (folder / "models.toml").read_text())
+    by_hand, printed, _ = command("run", "by-hand.toml", "--device", "cpu")
+    assert (by_hand, out) == (0, printed)
+    assert read_weights("work/weights.ini") == read_weights("by-hand/weights.ini")
+    for made in ("work", "by-hand"):
+        assert (
+            command("apply", f"{made}/reranker", "test.nbest", "--source", "test.de", "--output", f"{made}.out")[0] == 0
+        )
+    choices = (folder / "work.out").read_bytes()
+    assert choices == (folder / "by-hand.out").read_bytes()
+    assert choices.count(b"\n") == 40 and choices != moses_choices(folder / "test.nbest")
+
+    (call,) = (folder / "calls").read_text().splitlines()
+    flags, _, rest = call.partition(" -n-best-list ")
+    assert flags == "-mbr -threads 2 -config moses.ini"
+    assert rest.split(" ")[1:] == ["100", "distinct", "-input-file", "dev.de"]
+    with gzip.open("work/dev.best100.gz") as stream:
+        assert stream.read() == (folder / "dev.nbest").read_bytes()
+    assert (folder / "work" / "decoder.log").read_text() == "loading the model\n"
+
+    status, again, err = command(*arguments("--decoder-flags=-mbr -threads 2"))
+    assert (status, again, (folder / "calls").read_text().count("\n")) == (0, out, 1)
+    assert all(line.endswith(": up to date") for line in err.splitlines())
+
+
+def moses_choices(nbest: Path) -> bytes:
+    """Return the first candidate of each sentence."""
+    texts: dict[str, str] = {}
+    for line in nbest.read_text().splitlines():
+        sentence, text, _ = line.split(" ||| ", 2)
+        texts.setdefault(sentence, text.strip(" "))
+    return "".join(f"{text}\n" for text in texts.values()).encode()
+
+
+def test_the_list_is_made_again_only_for_another_ini_size_or_decoder(
+    command: Command, folder: Path, decoder: Callable[..., Path]
+) -> None:
+    """Also where what follows cannot be done, as a feature has a name of the list."""
+    path = decoder()
+    (folder / "models.toml").write_text(CLASH)
+
+    def lists(*more: str) -> int:
+        status, _, err = command(*arguments(*more))
+        assert status == 2 and "'Distortion0'" in err.splitlines()[-1], err
+        return (folder / "calls").read_text().count("\n")
+
+    assert [lists(), lists(), lists("--nbest", "5"), lists("--nbest", "5")] == [1, 1, 2, 2]
+    (folder / "moses.ini").write_text((folder / "moses.ini").read_text() + "\n")
+    assert [lists(), lists()] == [3, 3]
+    path.write_text(path.read_text() + "\n")
+    assert [lists(), lists(), lists("--decoder-flags=-mbr"), lists()] == [4, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("sys.exit(3)", "moses: exit status 3; what it said is in work/decoder.log"),
+        ("import os; os.kill(os.getpid(), 11)", "moses: ended by signal 11; what it said is in work/decoder.log"),
+        ("sys.exit()", "moses: wrote no n-best list; what it said is in work/decoder.log"),
+        ('Path(options["-n-best-list"][0]).touch(); sys.exit()', "moses: wrote no n-best list; what it said is in"),
+    ],
+)
+def test_a_decoder_that_fails(
+    command: Command, folder: Path, decoder: Callable[..., Path], fault: str, message: str
+) -> None:
+    """A part of the list, too, is gone."""
+    decoder('Path(options["-n-best-list"][0]).write_text("0 ||| a")\n' * ("3" in fault) + fault)
+    status, out, err = command(*arguments())
+    assert (status, out) == (2, b"")
+    assert err.splitlines()[-1].startswith("moses-rerank retune: ") and message in err.splitlines()[-1]
+    assert (folder / "work" / "decoder.log").read_text() == "loading the model\n"
+    assert sorted(path.name for path in (folder / "work").iterdir()) == ["decoder.log", "decoding.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"decoder": "./nowhere"}, "./nowhere: no program of this name that can be run"),
+        ({"decoder": "moses.ini"}, "moses.ini: no program of this name that can be run"),
+        ({"decoder": "''"}, "the decoder: no program"),
+        ({"decoder": "'moses"}, "the decoder: no closing quotation"),
+        ({"references": "nowhere"}, "nowhere: no such file, nor nowhere0 or nowhere.ref0"),
+        ({"more": '--decoder-flags="'}, "--decoder-flags: no closing quotation"),
+        ({"more": "--corpus=nowhere"}, "nowhere.de: No such file or directory"),
+        ({"more": "--alignment=nowhere"}, "nowhere: No such file or directory"),
+        ({"more": "--experiment=nowhere"}, "nowhere: No such file or directory"),
+        ({"more": "--experiment=whole.toml"}, "whole.toml: dev: the arguments say this; leave it out"),
+        ({"more": "--experiment=code.toml"}, "code.toml: feature 'Mine', 'mine:Mine', runs code in a file that is not"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_made(
+    command: Command,
+    folder: Path,
+    decoder: Callable[..., Path],
+    change: dict[str, str],
+    message: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    decoder()
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "code.toml"
+    elsewhere.write_text('[features]\nMine = "mine:Mine"\n')
+    (folder / "code.toml").symlink_to(elsewhere)
+    (folder / "whole.toml").write_text('dev = { source = "dev.de" }\n')
+    words = arguments(*change.pop("more", "").split(), **change)
+    status, out, err = command(*words)
+    assert (status, out) == (2, b"")
+    (line,) = err.splitlines()
+    assert message in line
+    assert not (folder / "work").exists() and not (folder / "calls").exists()
+
+
+def test_a_killed_decoding_begins_again(folder: Path, decoder: Callable[..., Path]) -> None:
+    """What was killed leaves no list; what it left goes when the command is given again."""
+    decoder('Path(options["-n-best-list"][0]).write_text("half")\nimport time; time.sleep(60)')
+    (folder / "models.toml").write_text(CLASH)
+    words = [sys.executable, "-m", "rerank.cli", *arguments()]
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, start_new_session=True)
+    half = folder / "work" / ".decoding" / "nbest"
+    deadline = time.monotonic() + 60
+    while not (half.exists() and half.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert half.read_text() == "half" and not (folder / "work" / "dev.best100.gz").exists()
+    decoder()
+    subprocess.run(words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert not half.parent.exists()
+    assert "decode dev" in json.loads((folder / "work" / "decoding.json").read_text())
+    with gzip.open("work/dev.best100.gz") as stream:
+        assert stream.read() == (folder / "dev.nbest").read_bytes()
+
+
+def test_references_are_those_of_mert_moses(folder: Path) -> None:
+    for name in ("a0", "a1", "a3", "b.ref0", "b.ref1", "c", "c0"):
+        (folder / name).touch()
+    assert [find_references(stem) for stem in "abc"] == [["a0", "a1"], ["b.ref0", "b.ref1"], ["c"]]
+    with pytest.raises(InputError, match=r"^d: no such file, nor d0 or d\.ref0$"):
+        find_references("d")
