@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save
 
 from features.models.config import CHECKPOINT, ModelConfig
 from features.models.settings import Architecture, Training
-from features.models.training.checkpoint import Run, restore
+from features.models.training.checkpoint import Run, random_state, restore
 from features.models.training.checkpoint import save as save_run
 from features.models.training.preparation import Task, begin_run
 from moses_io.errors import InputError
@@ -26,7 +26,7 @@ def begin(folder: Path, direction: str = "forward") -> Run:
     for weight in run.parameters:
         weight.grad = torch.ones_like(weight)
     run.optimizer.step()
-    save_run(run, folder / CHECKPOINT)
+    save_run(run, folder / CHECKPOINT, [random_state(run.device)])
     return run
 
 
