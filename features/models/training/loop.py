@@ -52,9 +52,10 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
 def _train(task: Task, start: Path | None, resume: bool) -> None:
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
     run = _lead(task, start, resume) if task.ranks.leads else None
-    if not task.ranks.agree(run is not None):
+    if not task.ranks.from_first(lambda: run is not None):
         return
     run = run or resume_run(task, checkpoint)
+    run.ranks.meet()
     with progress_bar(f"train {folder.name}", run.planned, run.progress.updates) as bar:
         while not _ended(run):
             _finish_epoch(run, _train_epoch(run, bar))
@@ -106,7 +107,7 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     progress.epoch += 1
     if settings.bpe_dropout:
         cut = partial(encode, run.pairs, run.learners, run.links, settings.bpe_dropout)
-        run.corpus = seeded(cut, run.rng.getrandbits(31))
+        run.corpus = run.ranks.from_first(partial(seeded, cut, run.rng.getrandbits(31)))
     batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
     loss, tokens, length, rate = 0.0, 0, 0, settings.rate
     for first in range(0, len(batches), settings.accumulate):

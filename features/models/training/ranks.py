@@ -13,10 +13,10 @@ checkpoint, so that the folder must be one that all see.
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -85,14 +85,20 @@ class Ranks:
             dist.all_reduce(sums)
         return sums.tolist()
 
-    def agree(self, decision: bool) -> bool:
-        """Return what the process of rank 0 has decided; what the others say counts for nothing."""
+    def from_first(self, make: Callable[[], Item]) -> Item:
+        """Return what the process of rank 0 makes, sent to the others; they make nothing."""
         if self.size == 1:
-            return decision
-        flag = torch.tensor(int(decision), device=self.device)  # ()
+            return make()
+        items = [make() if self.leads else None]
         with self._exchange():
-            dist.broadcast(flag, 0)
-        return bool(flag)
+            dist.broadcast_object_list(items, 0, device=self.device)
+        return cast("Item", items[0])
+
+    def meet(self) -> None:
+        """Wait until all processes have come here."""
+        if self.size > 1:
+            with self._exchange():
+                dist.barrier()
 
     def gather(self, state: Tensor) -> list[Tensor]:
         """Return tensors (N,) of all processes in their order, of one size and type."""
