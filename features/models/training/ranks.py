@@ -137,7 +137,7 @@ def joined(device: torch.device) -> Iterator[Ranks]:
     stays = dist.is_initialized()
     if not stays:
         try:
-            dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=WAIT)
+            _meet(device)
         except RuntimeError as error:
             raise InputError(f"the processes do not find each other: {str(error).splitlines()[0]}") from None
     ranks = Ranks(device, rank=dist.get_rank(), size=dist.get_world_size())
@@ -145,6 +145,14 @@ def joined(device: torch.device) -> Iterator[Ranks]:
         yield ranks
     if not stays:
         dist.destroy_process_group()
+
+
+def _meet(device: torch.device) -> None:
+    """Make the group; where torchrun starts all again, its store has the addresses of those that have ended."""
+    store, rank, size = next(dist.rendezvous("env://", timeout=WAIT))  # type: ignore[attr-defined]
+    attempt = dist.PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)  # type: ignore[attr-defined]
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=attempt, rank=rank, world_size=size, timeout=WAIT)
 
 
 def _own_gpu() -> torch.device:

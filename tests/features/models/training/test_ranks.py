@@ -128,7 +128,10 @@ def test_a_killed_training_goes_on_to_the_same_weights(folder: Path, tmp_path: P
         with subprocess.Popen(launcher, stderr=subprocess.PIPE, text=True) as running:
             wait_for_an_epoch(killed)
             os.kill(process_of_rank(running.pid, rank), signal.SIGKILL)
-            _, err = running.communicate(timeout=120)
+            try:
+                _, err = running.communicate(timeout=120)
+            finally:
+                running.kill()
         assert (running.returncode == 0) == bool(restarts), err
         assert (killed / CHECKPOINT).exists() != bool(restarts)
         assert set(faults(err)) <= {"moses-rerank train: another of the 2 processes has ended; go on with --resume"}
