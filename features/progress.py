@@ -31,6 +31,7 @@ Item = TypeVar("Item")
 
 _shown = False
 _speaker = ""
+_silent = False
 _whole: Whole | None = None
 _open: list["Bar"] = []
 
@@ -55,6 +56,17 @@ def progress_shown() -> Iterator[None]:
         yield
     finally:
         show_progress(before)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Tell nothing while the block runs, not even warnings: another process tells of the same work."""
+    global _silent
+    before, _silent = _silent, True
+    try:
+        yield
+    finally:
+        _silent = before
 
 
 class Bar:
@@ -130,7 +142,7 @@ def _progress() -> Iterator["Progress"]:
     texts = ("{task.description}", "{task.fields[count]}", "{task.fields[note]}")
     name, count, beside = (TextColumn(text, markup=False) for text in texts)
     columns = (name, BarColumn(), count, TimeRemainingColumn(), beside)
-    no_bar = bool(_speaker) or not (_shown and console.is_terminal)
+    no_bar = _silent or bool(_speaker) or not (_shown and console.is_terminal)
     with Progress(*columns, console=console, transient=True, disable=no_bar) as progress:
         yield progress
 
@@ -162,7 +174,7 @@ def tell(status: str) -> None:
 
 def note(message: str) -> None:
     """Tell a person something on stderr, where progress is shown."""
-    if _shown:
+    if _shown and not _silent:
         print(printable(f"{_speaker}{message}"), file=sys.stderr, flush=True)
 
 
@@ -170,7 +182,7 @@ def warn(message: str) -> None:
     """Tell of something that may be wrong: a line where progress is shown, elsewhere a warning of Python."""
     if _shown:
         note(f"warning: {message}")
-    else:
+    elif not _silent:
         warnings.warn(printable(message), stacklevel=2)
 
 

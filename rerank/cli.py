@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn, cast
 
+from features.models.torchrun import is_one_of_several, is_to_tell
 from features.progress import progress_shown
 from moses_io.errors import QUOTED, InputError, printable
 from rerank import __version__
@@ -54,7 +55,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with the fault."""
-        self.exit(2, _line(f"{self.prog}: {message}; see --help") + "\n")
+        self.exit(2, _line(f"{self.prog}: {message}; see --help") + "\n" if is_to_tell() else None)
 
 
 @progress_shown()
@@ -67,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if unknown:
             raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}; see --help")
+        if is_one_of_several() and parsed.command != "train":
+            raise InputError("torchrun would do the same in every process; it is for train alone")
         _check_outputs(parsed)
         status: int = parsed.run(parsed) or 0
         if sys.stdout:
@@ -82,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(parsed.command, f"{error.filename or '<stdout>'}: {error.strerror}")
         return 2
     except MemoryError:
-        print(f"moses-rerank {parsed.command}: out of memory; do less at a time", file=sys.stderr)
+        _tell(parsed.command, "out of memory; do less at a time")
         return 2
     except KeyboardInterrupt:
         _tell(parsed.command, "stopped")
@@ -91,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(command: str, message: str) -> None:
-    print(_line(f"moses-rerank {command}: {message}"), file=sys.stderr)
+    if is_to_tell():
+        print(_line(f"moses-rerank {command}: {message}"), file=sys.stderr, flush=True)
 
 
 def _line(message: str) -> str:

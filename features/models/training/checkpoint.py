@@ -16,6 +16,8 @@ from torch import Tensor
 from features.models.folder import digest_of
 from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner, TokenPair
+from features.models.training.ranks import ALONE, Ranks
+from features.progress import warn
 from moses_io.alignment import Alignment
 from moses_io.errors import InputError, shown
 from moses_io.json_files import as_written
@@ -49,7 +51,8 @@ class Run:
     optimizer: torch.optim.Optimizer  # over the weights of all learners
     planned: int  # updates in all epochs
     device: torch.device
-    rng: random.Random  # order of the batches
+    rng: random.Random  # order of the batches, the same in all processes
+    ranks: Ranks = ALONE  # the processes that train together
     progress: Progress = field(default_factory=Progress)
     recent: list[list[Tensors]] = field(default_factory=list)  # of the last epochs, weights of each learner
 
@@ -64,11 +67,17 @@ def weights_of(learner: Learner) -> Tensors:
     return {name: tensor.detach().cpu().clone() for name, tensor in learner.network.state_dict().items()}
 
 
-def save(run: Run, path: Path) -> None:
-    """Write everything that decides how the training goes on."""
-    tensors = {"random": torch.get_rng_state()}
-    if run.device.type == "cuda":
-        tensors["random.cuda"] = torch.cuda.get_rng_state(run.device)
+def random_state(device: torch.device) -> Tensors:
+    """Return the state of the random numbers of this process: what dropout leaves out."""
+    state = {"random": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["random.cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
+    """Write everything that decides how the training goes on; `states` are the `random_state` of each process."""
+    tensors = {_of_rank(rank, name): each for rank, state in enumerate(states) for name, each in state.items()}
     for number, learner in enumerate(run.learners):
         tensors |= {f"network.{number}.{name}": tensor for name, tensor in weights_of(learner).items()}
         for age, weights in enumerate(run.recent):
@@ -79,6 +88,7 @@ def save(run: Run, path: Path) -> None:
         "progress": dataclasses.asdict(run.progress),
         "random": run.rng.getstate(),
         "recent": len(run.recent),
+        "processes": len(states),
         "rows": [learner.rows for learner in run.learners],
         "models": _models(run),
     }
@@ -109,9 +119,12 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     run.progress = _progress(metadata["progress"])
     version, numbers, gauss = metadata["random"]
     run.rng.setstate((version, tuple(numbers), gauss))
-    torch.set_rng_state(tensors["random"])
-    if run.device.type == "cuda" and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"], run.device)
+    _restore_random(run, tensors)
+    processes = metadata.get("processes", 1)
+    if run.progress.epoch and processes != run.ranks.size:
+        warn(
+            f"{path.parent}: this training was of {processes} processes, now {run.ranks.size}: dropout will be another"
+        )
     for number, learner in enumerate(run.learners):
         learner.rows = metadata["rows"][number]
         learner.network.load_state_dict(_under(tensors, f"network.{number}."))
@@ -149,6 +162,22 @@ def _check_shapes(run: Run) -> None:
 
 def _shapes(tensors: Tensors) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
+
+
+def _restore_random(run: Run, tensors: Tensors) -> None:
+    """Go on with the random numbers of this process; one without any draws its own from those of the first."""
+    own, own_of_gpu = (_of_rank(run.ranks.rank, name) for name in ("random", "random.cuda"))
+    torch.set_rng_state(tensors["random"])
+    if own in tensors:
+        torch.set_rng_state(tensors[own])
+    else:
+        torch.manual_seed(int(torch.randint(2**63 - 1, (run.ranks.rank,))[-1]))
+    if run.device.type == "cuda" and own_of_gpu in tensors:
+        torch.cuda.set_rng_state(tensors[own_of_gpu], run.device)
+
+
+def _of_rank(rank: int, name: str) -> str:
+    return f"{name}.{rank}" if rank else name
 
 
 def _models(run: Run) -> list[str]:

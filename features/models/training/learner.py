@@ -13,6 +13,7 @@ from features.models.batches import CELLS, EncodedPair, bucketed, pad
 from features.models.config import METRICS, ModelConfig
 from features.models.network.model import EncoderDecoder, Objective
 from features.models.training.links import spread
+from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import Vocabulary, flat
 from moses_io.alignment import Alignment, turned
 from moses_io.streams import open_output
@@ -88,11 +89,11 @@ def encode(
 
 
 @torch.inference_mode()
-def loss_of(learner: Learner, corpus: EncodedCorpus, device: torch.device) -> float:
-    """Return the sum of -log p of the targets, `</s>` included, in nats."""
+def loss_of(learner: Learner, corpus: EncodedCorpus, device: torch.device, ranks: Ranks = ALONE) -> float:
+    """Return the sum of -log p of the targets that are the share of this process, `</s>` included, in nats."""
     learner.network.eval()
-    batches = bucketed(corpus.pairs, 64, cells=CELLS)
-    return sum(float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in batches)
+    batches = ranks.share(bucketed(corpus.pairs, 64, cells=CELLS))
+    return sum((float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in batches), 0.0)
 
 
 def perplexity(mean: float) -> float:

@@ -17,7 +17,7 @@ from features.models.folder import held, remove_leftovers, save_weights
 from features.models.network.model import Objective
 from features.models.network.objectives import guidance, trace
 from features.models.subwords import seeded
-from features.models.training.checkpoint import Run, save, weights_of
+from features.models.training.checkpoint import Run, random_state, save, weights_of
 from features.models.training.learner import encode, loss_of, perplexity
 from features.models.training.links import row_links
 from features.models.training.optimizers import step_size
@@ -30,7 +30,7 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
     """Train the model of a task into its folder, or a pair of them into its folders `forward` and `backward`.
 
     Pairs with an empty or an over-long side are left out of training, not of dev. The folder must be empty or not
-    there, unless `resume`.
+    there, unless `resume`. Several processes (`task.ranks`) share each batch, which is as large as that of one process.
 
     Args:
         task: what to train.
@@ -42,7 +42,7 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
             loss grows out of all bounds.
     """
     with contextlib.ExitStack() as stack:
-        for folder in dict.fromkeys((task.folder, *task.folders)):
+        for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.leads else ():
             stack.enter_context(held(folder))
         stack.enter_context(products_in_bfloat16(task.settings.bfloat16 and task.device.type == "cpu"))
         with within_memory(f"lower batch, tokens, length, {LARGE}"):
@@ -51,26 +51,46 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
 
 def _train(task: Task, start: Path | None, resume: bool) -> None:
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
+    run = _lead(task, start, resume) if task.ranks.leads else None
+    if not task.ranks.from_first(lambda: run is not None):
+        return
+    run = run or resume_run(task, checkpoint)
+    run.ranks.meet()
+    with progress_bar(f"train {folder.name}", run.planned, run.progress.updates) as bar:
+        while not _ended(run):
+            _finish_epoch(run, _train_epoch(run, bar))
+            _keep(run, checkpoint)
+    _try_average(run)
+    if run.ranks.leads:
+        remove_leftovers([folder, *task.folders])
+        checkpoint.unlink()
+    note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
+
+
+def _lead(task: Task, start: Path | None, resume: bool) -> Run | None:
+    """Begin a training or go on with it, with a checkpoint from which other processes do so, too; none if it ended."""
+    folder, checkpoint = task.folder, task.folder / CHECKPOINT
     interrupted = resume and checkpoint.exists()
     if resume and not interrupted and is_finished(task):
         note(f"{folder.name}: this training has ended already")
-        return
+        return None
     if interrupted:
         run = resume_run(task, checkpoint)
         epoch = run.progress.epoch
         note(f"{folder.name}: {f'going on after epoch {epoch}' if epoch else 'beginning again'}")
-    else:
-        with progress_bar("prepare", None):
-            run = begin_run(task, start, resume)
-        save(run, checkpoint)
-    with progress_bar(f"train {folder.name}", run.planned, run.progress.updates) as bar:
-        while not _ended(run):
-            _finish_epoch(run, _train_epoch(run, bar))
-            save(run, checkpoint)
-    _try_average(run)
-    remove_leftovers([folder, *task.folders])
-    checkpoint.unlink()
-    note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
+        return run
+    with progress_bar("prepare", None):
+        run = begin_run(task, start, resume)
+    save(run, checkpoint, [random_state(run.device)])
+    return run
+
+
+def _keep(run: Run, checkpoint: Path) -> None:
+    """Write the checkpoint, with the random numbers of all processes."""
+    gathered = {name: run.ranks.gather(state) for name, state in random_state(run.device).items()}
+    if run.ranks.leads:
+        states = [dict(zip(gathered, each, strict=True)) for each in zip(*gathered.values(), strict=True)]
+        save(run, checkpoint, states)
 
 
 def _ended(run: Run) -> bool:
@@ -87,7 +107,7 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     progress.epoch += 1
     if settings.bpe_dropout:
         cut = partial(encode, run.pairs, run.learners, run.links, settings.bpe_dropout)
-        run.corpus = seeded(cut, run.rng.getrandbits(31))
+        run.corpus = run.ranks.from_first(partial(seeded, cut, run.rng.getrandbits(31)))
     batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
     loss, tokens, length, rate = 0.0, 0, 0, settings.rate
     for first in range(0, len(batches), settings.accumulate):
@@ -108,14 +128,15 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
 def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
     """Take one step of the optimizer on some batches; return their sum of -log p and their tokens.
 
-    As in the papers, SGD divides the loss by the sentences; Adam, which does not mind the scale, by the tokens.
+    As in the papers, SGD divides the loss by the sentences; Adam, which does not mind the scale, by the tokens. This
+    process passes its share of each batch.
     """
     tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
     share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
     weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
     plain: list[Tensor] = []
     run.optimizer.zero_grad()
-    for batch in batches:
+    for batch in filter(None, map(run.ranks.share, batches)):
         outcomes = [
             learner.forward(corpus.pairs, batch, run.device)
             for learner, corpus in zip(run.learners, run.corpus, strict=True)
@@ -128,6 +149,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
             gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
         plain += [outcome.plain for outcome in outcomes]
+    plain = run.ranks.add_gradients(run.parameters, plain)
     torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
@@ -156,6 +178,8 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
     if run.settings.average:
         run.recent = [*run.recent, [weights_of(learner) for learner in run.learners]][-run.settings.average :]
     for learner, dev in zip(run.learners, perplexities[1:], strict=True):
+        if not run.ranks.leads:
+            break
         if better:
             save_weights(learner.folder, learner.network)
         row = {"epoch": progress.epoch, "updates": progress.updates, "dev_perplexity": dev, **measured}
@@ -168,7 +192,8 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
 
 def _measure(run: Run) -> list[float]:
     """Return perplexities a word on dev: of all learners together, then of each."""
-    losses = [loss_of(learner, dev, run.device) for learner, dev in zip(run.learners, run.dev, strict=True)]
+    pairs = zip(run.learners, run.dev, strict=True)
+    losses = run.ranks.add_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
     lengths = [sum(dev.target_lengths) for dev in run.dev]
     means = [sum(losses) / sum(lengths), *(loss / length for loss, length in zip(losses, lengths, strict=True))]
     return [perplexity(mean) for mean in means]
@@ -189,7 +214,7 @@ def _try_average(run: Run) -> None:
     note(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")
     if better:
         run.progress.best = joint
-        for learner in run.learners:
+        for learner in run.learners if run.ranks.leads else ():
             save_weights(learner.folder, learner.network)
 
 

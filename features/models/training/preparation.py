@@ -23,6 +23,7 @@ from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
 from features.models.training.learner import Learner, TokenPair, encode
 from features.models.training.links import lexicon_of
+from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.models.weights import outline
 from features.progress import note, warn
@@ -47,6 +48,7 @@ class Task:
     folder: Path  # of the model, or of the folders `forward` and `backward` of a pair
     device: torch.device
     links: Sequence[Alignment] = ()  # of each pair of the corpus; empty if it has no word alignment
+    ranks: Ranks = ALONE  # the processes that train together
 
     @cached_property
     def configs(self) -> list[ModelConfig]:
@@ -169,6 +171,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
         planned=planned,
         device=task.device,
         rng=random.Random(settings.seed),
+        ranks=task.ranks,
     )
 
 
@@ -227,9 +230,10 @@ def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
     weights = sum(weight.numel() for learner in learners for weight in learner.network.parameters())
     directions = " and ".join(learner.config.direction for learner in learners)
     place = "the GPU" if task.device.type == "cuda" else counted(torch.get_num_threads(), "thread")
+    place = f"{task.ranks.size} processes, each on {place}" if task.ranks.size > 1 else f"on {place}"
     note(
         f"{first.config.preset}, {directions}: {pairs} of {len(task.corpus)} pairs, vocabularies of "
-        f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, on {place}"
+        f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, {place}"
     )
     source = _share_of_unknown([source for source, _ in task.dev], first.source)
     target = _share_of_unknown([target for _, target in task.dev], first.target)

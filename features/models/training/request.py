@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,11 +125,18 @@ class TrainingFiles:
 
 
 def train_model(
-    request: TrainingRequest, files: TrainingFiles, output: str, device: str, start: str = "", resume: bool = False
+    request: TrainingRequest,
+    files: TrainingFiles,
+    output: str,
+    device: str,
+    start: str = "",
+    resume: bool = False,
+    together: bool = False,
 ) -> None:
     """Train into the folder `output`; settings and files are checked before torch is loaded.
 
-    `start` is a folder of a trained model, or nothing; `resume` goes on with a training that was killed.
+    `start` is a folder of a trained model, or nothing; `resume` goes on with a training that was killed; `together`
+    trains with the other processes that torchrun started, which call this with the same arguments.
     """
     request.check(start)
     request.check_corpus(files.corpus)
@@ -137,14 +145,17 @@ def train_model(
     from features.models.device import find_device
     from features.models.training.loop import train
     from features.models.training.preparation import Task
+    from features.models.training.ranks import Ranks, joined
 
     partners = PAIR if request.symmetric else {"backward" if request.backward else "forward": ""}
     models = [
         ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
         for direction, partner in partners.items()
     ]
-    task = Task(models, corpus, dev, folder=Path(output), device=find_device(device), links=links)
-    train(task, Path(start) if start else None, resume)
+    place = find_device(device)
+    with joined(place) if together else nullcontext(Ranks(place)) as ranks:
+        task = Task(models, corpus, dev, folder=Path(output), device=ranks.device, links=links, ranks=ranks)
+        train(task, Path(start) if start else None, resume)
 
 
 def best_perplexity(folder: Path) -> float:

@@ -3,6 +3,8 @@
 import argparse
 from functools import partial
 
+from features.models.torchrun import is_one_of_several
+from moses_io.errors import InputError
 from rerank.commands.arguments import add_device, add_jobs, add_settings, read_settings, whole_number
 
 HELP = "train a model on a parallel corpus"
@@ -12,7 +14,8 @@ EXAMPLES = """\
   moses-rerank train --preset cohn-align --backward --set hidden=512 dropout=0.2 epochs=20 \\
       --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward
   moses-rerank train --preset rnnsearch,cohn-align,yang-window11 --seeds 3 --jobs 2 --output models/many …
-  moses-rerank train --preset cohn-align-glofer-pre --start-from models/align --output models/glofer …"""
+  moses-rerank train --preset cohn-align-glofer-pre --start-from models/align --output models/glofer …
+  torchrun --nproc-per-node 2 --no-python moses-rerank train --preset rnnsearch --output models/forward …"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +56,11 @@ def run(arguments: argparse.Namespace) -> None:
         dev=ParallelFiles(source=arguments.dev_source, target=arguments.dev_target),
     )
     several = "," in arguments.preset or arguments.seeds is not None
+    together = is_one_of_several()
+    if together and (several or arguments.jobs):
+        raise InputError(
+            "torchrun has one model trained by all processes: leave --jobs, --seeds and further presets away"
+        )
     switches = {name: vars(arguments)[name] for name in ("backward", "right_to_left", "paper_sizes")}
     trainings = {}
     for name, preset, seed in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds):
@@ -60,6 +68,6 @@ def run(arguments: argparse.Namespace) -> None:
         request.check(arguments.start_from)
         output = f"{arguments.output}/{name}" if several else arguments.output
         trainings[f"train {name if several else arguments.output}"] = partial(
-            train_model, request, files, output, arguments.device, arguments.start_from, arguments.resume
+            train_model, request, files, output, arguments.device, arguments.start_from, arguments.resume, together
         )
     do_all(trainings, arguments.jobs or jobs_for(len(trainings), arguments.device))

@@ -10,9 +10,10 @@ from safetensors.torch import load_file, save
 
 from features.models.config import CHECKPOINT, ModelConfig
 from features.models.settings import Architecture, Training
-from features.models.training.checkpoint import Run, _checksum, restore
+from features.models.training.checkpoint import Run, _checksum, random_state, restore
 from features.models.training.checkpoint import save as save_run
 from features.models.training.preparation import Task, begin_run
+from features.models.training.ranks import Ranks
 from moses_io.errors import InputError
 
 PAIRS = [(["das", "Haus"], ["the", "house"]), (["das"], ["the"])] * 2
@@ -26,7 +27,7 @@ def begin(folder: Path, direction: str = "forward") -> Run:
     for weight in run.parameters:
         weight.grad = torch.ones_like(weight)
     run.optimizer.step()
-    save_run(run, folder / CHECKPOINT)
+    save_run(run, folder / CHECKPOINT, [random_state(run.device)])
     return run
 
 
@@ -134,3 +135,26 @@ def test_of_another_training(run: Run, tmp_path: Path) -> None:
     (folder / CHECKPOINT).write_bytes(own)
     (folder / "source.vocabulary").write_text("Haus\ndas\n")
     assert "of another training" in refused(run, folder / CHECKPOINT)
+
+
+def test_each_process_has_random_numbers_of_its_own(run: Run, tmp_path: Path) -> None:
+    """Those that it had, or, where it had none, some that follow from those of the first."""
+    path = tmp_path / "model" / CHECKPOINT
+
+    def numbers(rank: int, size: int) -> list[float]:
+        run.ranks = Ranks(rank=rank, size=size)
+        restore(run, path)
+        return torch.rand(4).tolist()
+
+    first, second, third = (numbers(rank, 3) for rank in range(3))
+    assert first != second != third != first and second == numbers(1, 2)
+    run.progress.epoch = 1
+    torch.manual_seed(7)
+    states = [random_state(run.device)]
+    expected = [torch.rand(4).tolist()]
+    states.append(random_state(run.device))
+    expected.append(torch.rand(4).tolist())
+    save_run(run, path, states)
+    assert [numbers(rank, 2) for rank in range(2)] == expected
+    with pytest.warns(UserWarning, match="this training was of 2 processes, now 1"):
+        assert numbers(0, 1) == expected[0]

@@ -1,0 +1,224 @@
+"""Two real processes, as torchrun starts them, train what one process does."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+from features.models.config import CHECKPOINT, METRICS, WEIGHTS
+from features.models.training.ranks import Ranks, joined
+from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from moses_io.errors import InputError
+from rerank.cli import main
+
+SMALL = {"embedding": 8, "hidden": 8, "attention": 8, "frequency": 1, "dropout": 0.0, "epochs": 3, "rate": 0.01}
+LINKS = "links"
+SAME: dict[str, tuple[str, dict[str, Any], str]] = {
+    "rnnsearch": ("rnnsearch", SMALL | {"batch": 12, "accumulate": 2, "average": 2, "objectives": ["fertility"]}, ""),
+    "cohn-align": ("cohn-align", SMALL | {"optimizer": "sgd", "rate": 0.2, "guidance": 1.0, "patience": 1}, LINKS),
+    "pair": ("cohn-align-sym", SMALL | {"batch": 15, "init": 0.3, "bfloat16": True}, ""),
+    "transformer": ("transformer", SMALL | {"tokens": 60, "heads": 2, "bpe": 30, "optimizer": "sgd", "rate": 0.2}, ""),
+}
+"""Presets without random numbers; the last of their batches have fewer pairs than there are processes.
+
+Not Adam for the transformer: it makes whole steps of gradients that are 0 but for rounding, those of the bias of keys.
+"""
+PIECES = SMALL | {"bpe": 30, "bpe_dropout": 0.3}
+"""Sentencepiece cuts at random otherwise in each process."""
+RECIPE = SMALL | {
+    "tie": True,
+    "dropout": 0.2,
+    "word_dropout": 0.1,
+    "rdrop": 1.0,
+    "warmup": 9,
+    "average": 2,
+    "epochs": 9,
+}
+"""With dropout, so that each process has random numbers of its own."""
+TIMES = {"seconds", "tokens_per_second"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts, and what two processes have trained on them."""
+    folder, rng = tmp_path_factory.mktemp("two"), random.Random(1)
+    for name, pairs in (("", 61), ("dev.", 90)):
+        sources = [[rng.choice("abcdef") for _ in range(rng.randint(1, 5))] for _ in range(pairs)]
+        (folder / f"{name}source").write_text("".join(" ".join(words) + "\n" for words in sources))
+        (folder / f"{name}target").write_text("".join(" ".join(words).upper() + "\n" for words in sources))
+        links = (" ".join(f"{place}-{place}" for place in range(len(words))) for words in sources)
+        (folder / f"{name}links").write_text("".join(f"{line}\n" for line in links))
+    trainings = {name: (*rest, links and str(folder / links)) for name, (*rest, links) in SAME.items()}
+    others = {"recipe": ("rnnsearch", RECIPE, ""), "pieces": ("rnnsearch", PIECES, "")}
+    (folder / "trainings.json").write_text(json.dumps(trainings | others))
+    ended = launch(str(Path(__file__).with_name("one_of_two.py")), "trainings", str(folder))
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+def torchrun(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments]
+
+
+def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(torchrun(*arguments), env=one_thread, capture_output=True, text=True, timeout=300)
+
+
+def train_arguments(folder: Path, output: str, settings: dict[str, Any]) -> list[str]:
+    texts = [("source", "source"), ("target", "target"), ("dev-source", "dev.source"), ("dev-target", "dev.target")]
+    files = [word for option, name in texts for word in (f"--{option}", str(folder / name))]
+    values = [f"{name}={value}" for name, value in settings.items()]
+    return ["train", "--preset", "rnnsearch", *files, "--device", "cpu", "--output", output, "--set", *values]
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+
+
+def faults(err: str) -> list[str]:
+    return [line for line in err.splitlines() if line.startswith("moses-rerank")]
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_two_processes_train_what_one_does(folder: Path, tmp_path: Path, name: str) -> None:
+    preset, settings, links = SAME[name]
+    request = TrainingRequest(preset, settings=settings)
+    files = TrainingFiles(
+        corpus=ParallelFiles(
+            str(folder / "source"), str(folder / "target"), alignment=str(folder / links) if links else ""
+        ),
+        dev=ParallelFiles(str(folder / "dev.source"), str(folder / "dev.target")),
+    )
+    train_model(request, files, str(tmp_path), "cpu")
+    for model in request.folders:
+        alone, together = tmp_path / model, folder / name / model
+        assert sorted(path.name for path in together.iterdir()) == sorted(path.name for path in alone.iterdir())
+        assert (together / "config.json").read_bytes() == (alone / "config.json").read_bytes()
+        for one, two in zip(rows(alone), rows(together), strict=True):
+            assert {key: two[key] for key in two.keys() - TIMES} == pytest.approx(
+                {key: one[key] for key in one.keys() - TIMES}, rel=1e-5
+            )
+        torch.testing.assert_close(load_file(together / WEIGHTS), load_file(alone / WEIGHTS), rtol=0, atol=1e-5)
+
+
+def test_all_processes_have_the_same_pieces(folder: Path) -> None:
+    """In both processes, of each epoch of a training with BPE dropout."""
+    first, second = ((folder / f"pieces.{rank}").read_text() for rank in range(2))
+    assert first == second and len(set(first.splitlines())) == PIECES["epochs"]
+
+
+@pytest.mark.slow
+def test_a_killed_training_goes_on_to_the_same_weights(folder: Path, tmp_path: Path) -> None:
+    """Whichever process is killed; the other says so and ends, and torchrun starts both again if it may."""
+    killed = tmp_path / "killed"
+    arguments = ["-m", "rerank.cli", *train_arguments(folder, str(killed), RECIPE), "--resume"]
+    for rank, restarts in ((1, 0), (0, 1)):
+        launcher = torchrun(f"--max-restarts={restarts}", *arguments)
+        with subprocess.Popen(launcher, stderr=subprocess.PIPE, text=True) as running:
+            wait_for_an_epoch(killed)
+            os.kill(process_of_rank(running.pid, rank), signal.SIGKILL)
+            try:
+                _, err = running.communicate(timeout=120)
+            finally:
+                running.kill()
+        assert (running.returncode == 0) == bool(restarts), err
+        assert (killed / CHECKPOINT).exists() != bool(restarts)
+        assert set(faults(err)) <= {"moses-rerank train: another of the 2 processes has ended; go on with --resume"}
+    assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in (folder / "recipe").iterdir())
+    for name in (WEIGHTS, "config.json"):
+        assert (killed / name).read_bytes() == (folder / "recipe" / name).read_bytes()
+    again = launch(*arguments)
+    assert again.returncode == 0 and again.stderr.count("this training has ended already") == 1
+
+
+def wait_for_an_epoch(folder: Path) -> None:
+    """Wait for the end of one more epoch."""
+    before, end = epochs(folder), time.monotonic() + 120
+    while epochs(folder) == before:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def epochs(folder: Path) -> int:
+    return len(rows(folder)) if (folder / METRICS).exists() else 0
+
+
+def process_of_rank(launcher: int, rank: int) -> int:
+    children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split(" ")[:-1]
+    return next(int(each) for each in children if f"RANK={rank}" in environment(int(each)))
+
+
+def environment(process: int) -> list[str]:
+    return Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
+
+
+@pytest.mark.slow
+def test_the_fault_of_one_process_ends_all_with_one_line(folder: Path, tmp_path: Path) -> None:
+    script = str(Path(__file__).with_name("one_of_two.py"))
+    arguments = train_arguments(folder, str(tmp_path / "large"), SMALL | {"hidden": 1500})
+    ended = launch(script, "200", *arguments)
+    assert ended.returncode != 0 and "Traceback" not in ended.stderr.split("torch/distributed")[0]
+    assert faults(ended.stderr) == [
+        "moses-rerank train: out of memory; lower batch, tokens, length, hidden, embedding, attention, layers or words"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["train", "--preset", "rnnsearch"], "the following arguments are required"),
+        (["validate", "list"], "torchrun would do the same in every process; it is for train alone"),
+        (["train", "--jobs", "2"], "torchrun has one model trained by all processes: leave --jobs, --seeds"),
+        (["train", "--set", "x=1"], "unknown setting 'x'"),
+    ],
+)
+def test_only_one_process_tells_of_a_fault(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    fault: str,
+) -> None:
+    if len(arguments) == 3 and arguments[1] != "--preset":
+        arguments = [*train_arguments(tmp_path, "model", {})[:-1], *arguments[1:]]
+    store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    started = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(store.port), "WORLD_SIZE": "2"}
+    for name, value in (started | {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_RESTART_COUNT": "0"}).items():
+        monkeypatch.setenv(name, value)
+    for rank in ("1", "0"):
+        monkeypatch.setenv("RANK", rank)
+        try:
+            status: object = main(arguments)
+        except SystemExit as end:
+            status = end.code
+        assert status == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert fault in line
+
+
+def test_shares_are_all_rows_once() -> None:
+    for size in (1, 2, 3, 5):
+        shares = [Ranks(rank=rank, size=size).share(range(3)) for rank in range(size)]
+        assert sorted(row for share in shares for row in share) == [0, 1, 2]
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_each_process_needs_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "99")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "100")
+    with (
+        pytest.raises(InputError, match="torchrun started 100 processes here, torch sees"),
+        joined(torch.device("cuda")),
+    ):
+        pass
