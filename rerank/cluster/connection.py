@@ -1,0 +1,113 @@
+"""A Ray cluster as a command sees it: one that runs, or one of this machine that ends with the command."""
+
+import logging
+import os
+import shutil
+import sys
+import time
+from typing import Any
+
+import ray
+from ray.exceptions import RayTaskError
+
+from features.progress import shows_progress
+from moses_io.errors import InputError, shown
+from rerank.cluster.workplace import THREADS, Lines, Workplace
+
+AUTO = "auto"
+STORE = 100 * 2**20
+"""Bytes of the object store of a cluster that we start; what goes through it are a few pieces of a list."""
+
+DEATHS = 3
+"""Times that a piece of work is done again because its worker died."""
+
+POLL = 0.5
+"""Seconds between two looks at what workers tell."""
+
+
+class Connection:
+    """A cluster, and what of it a command may use.
+
+    Attributes:
+        workplace: what its workers take over from this process.
+        workers: how many of them the machines have cores for.
+        gpus: those of all machines.
+
+    Raises:
+        InputError: there is no such cluster, or none of its machines has as many cores as a worker has threads.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._session = _connect(address)
+        try:
+            threads = _threads()
+            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            self.workers = sum(int(node.get("CPU", 0) // threads) for node in nodes)
+            self.gpus = sum(int(node.get("GPU", 0)) for node in nodes)
+            if not self.workers:
+                raise InputError(f"--ray: no machine of the cluster has {threads} cores, as many as {THREADS} says")
+            actor = ray.remote(Lines).options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+            self._lines = actor.remote()
+            self.workplace = Workplace(os.getcwd(), threads, shows_progress(), self._lines)
+        except BaseException:
+            self.close()
+            raise
+
+    def wait(self, working: list[Any]) -> list[Any]:
+        """Wait until one of some results is there, or an error in its place, and return those that are.
+
+        What workers told by then stands on stderr.
+        """
+        ended: list[Any] = []
+        while not ended:
+            ended, _ = ray.wait(working, timeout=POLL)
+            for line in ray.get(self._lines.take.remote()):
+                print(line, file=sys.stderr, flush=True)
+        ended, _ = ray.wait(working, num_returns=len(working), timeout=0)
+        return ended
+
+    def close(self) -> None:
+        """End all that was started for this process."""
+        ray.shutdown()
+        if self._session:
+            shutil.rmtree(self._session, ignore_errors=True)
+
+
+def value_of(result: Any) -> Any:
+    """Return a result that is there.
+
+    Raises:
+        InputError, OSError, MemoryError: those of the work itself.
+        RayTaskError: another error of the work, with its traceback.
+        RayError: the worker died.
+    """
+    try:
+        return ray.get(result)
+    except RayTaskError as error:
+        if isinstance(error.cause, InputError | OSError | MemoryError):
+            raise error.cause from None
+        raise
+
+
+def _connect(address: str) -> str:
+    """Connect to a cluster, and return the folder of its logs if it was started for us."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": f"{time.time_ns()}"}
+    try:
+        if address != AUTO:
+            ray.init(address, **quiet)
+            return ""
+        try:
+            context = ray.init(object_store_memory=STORE, include_dashboard=False, **quiet)
+        except ValueError:  # one runs already, with a store of its own
+            ray.init(**quiet)
+            return ""
+        return str(context.address_info["session_dir"])
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise InputError(f"--ray {shown(address)}: {str(error).splitlines()[0]}") from None
+
+
+def _threads() -> int:
+    """Return how many threads a worker has."""
+    text = os.environ.get(THREADS, "")
+    return int(text) if text.isdecimal() and int(text) else 1
