@@ -7,6 +7,7 @@ from typing import Any
 
 from ray.exceptions import RayActorError
 
+from features.progress import note
 from moses_io.errors import InputError
 from rerank.cluster.connection import DEATHS, Connection, value_of
 
@@ -86,5 +87,6 @@ class Actors:
         else:
             call.deaths += 1
             self._waiting.appendleft(call)
+        note("ray: a worker died; another does its work")
         if max(call.deaths, self._stillborn) > DEATHS:
-            raise InputError(f"--ray: {DEATHS + 1} processes died one after the other ({type(error).__name__})")
+            raise InputError(f"--ray: {DEATHS + 1} workers died one after the other ({type(error).__name__})")

@@ -4,8 +4,9 @@ import logging
 import os
 import shutil
 import sys
+import threading
 import time
-from typing import Any
+from typing import Any, TextIO, cast
 
 import ray
 from ray.exceptions import RayTaskError
@@ -38,7 +39,8 @@ class Connection:
     """
 
     def __init__(self, address: str) -> None:
-        self._session = _connect(address)
+        self._session, self._stdout = _connect(address), sys.stdout
+        sys.stdout = cast("TextIO", _WithoutRay(sys.stdout))
         try:
             threads = _threads()
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -69,8 +71,25 @@ class Connection:
     def close(self) -> None:
         """End all that was started for this process."""
         ray.shutdown()
+        sys.stdout = self._stdout
         if self._session:
             shutil.rmtree(self._session, ignore_errors=True)
+
+
+class _WithoutRay:
+    """Stdout for all but the threads in which Ray tells of its own: a list may be written there."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, unless it is Ray's."""
+        if threading.current_thread().name.startswith("ray_"):
+            return len(text)
+        return self._stream.write(text)
 
 
 def value_of(result: Any) -> Any:

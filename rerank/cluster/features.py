@@ -98,7 +98,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         workplace, gpus = self._cluster.workplace, self._cluster.gpus if resources.device != "cpu" else 0
         kind = ray.remote(_Features).options(num_cpus=workplace.threads, num_gpus=1 if gpus else 0)
         count = min(gpus, self._cluster.workers) if gpus else self._cluster.workers
-        note(f"ray: up to {counted(count, "worker")} of {counted(workplace.threads, 'thread')}")
+        note(f"ray: up to {counted(count, 'worker')} with {counted(workplace.threads, 'thread')} each")
         return Actors(self._cluster, lambda: kind.remote(workplace, requests, resources), count)
 
     def _begin(self, sentences: list[Sentence]) -> _Batch:

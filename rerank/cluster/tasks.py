@@ -84,7 +84,7 @@ def _fault(result: Any) -> str:
         traceback.print_exception(error)
         return f"ended with {type(error.cause).__name__}"
     except RayError as error:
-        return f"its process died {DEATHS + 1} times ({type(error).__name__})"
+        return f"its worker died {DEATHS + 1} times ({type(error).__name__})"
     return ""
 
 
