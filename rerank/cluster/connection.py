@@ -3,9 +3,12 @@
 import logging
 import os
 import shutil
+import socket
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 import ray
@@ -21,6 +24,9 @@ STORE = 100 * 2**20
 
 DEATHS = 3
 """Times that a piece of work is done again because its worker died."""
+
+PATIENCE = 10.0
+"""Seconds that a cluster has to answer."""
 
 POLL = 0.5
 """Seconds between two looks at what workers tell."""
@@ -112,18 +118,37 @@ def _connect(address: str) -> str:
     """Connect to a cluster, and return the folder of its logs if it was started for us."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": f"{time.time_ns()}"}
+    named = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
+    running = named or _running()
+    if named and not _answers(named):
+        raise InputError(f"--ray {shown(address)}: no cluster answers at {shown(named)}; expected HOST:PORT, or {AUTO}")
     try:
-        if address != AUTO:
-            ray.init(address, **quiet)
+        if running:
+            ray.init(running, **quiet)
             return ""
-        try:
-            context = ray.init(object_store_memory=STORE, include_dashboard=False, **quiet)
-        except ValueError:  # one runs already, with a store of its own
-            ray.init(**quiet)
-            return ""
+        context = ray.init("local", object_store_memory=STORE, include_dashboard=False, **quiet)
         return str(context.address_info["session_dir"])
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise InputError(f"--ray {shown(address)}: {str(error).splitlines()[0]}") from None
+
+
+def _running() -> str:
+    """Return the address of the cluster that `ray start` has made here, if it still runs."""
+    try:
+        address = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir()), "ray", "ray_current_cluster").read_text()
+    except OSError:
+        return ""
+    return address if _answers(address) else ""
+
+
+def _answers(address: str) -> bool:
+    """Tell whether somebody listens there."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), PATIENCE):
+            return bool(host)
+    except (OSError, ValueError, OverflowError):
+        return False
 
 
 def _threads() -> int:

@@ -33,7 +33,8 @@ class RayWorkers:
         self._running: dict[Any, str] = {}
         threads, gpus = self._cluster.workplace.threads, self._cluster.gpus
         share = 1 / math.ceil(self.jobs / gpus) if gpus else 0
-        self._perform = ray.remote(_perform).options(num_cpus=threads, num_gpus=share, max_retries=DEATHS, max_calls=1)
+        fresh = ray.remote(num_cpus=threads, num_gpus=share, max_retries=DEATHS, max_calls=1)  # a process for each
+        self._perform = fresh(_perform)
 
     def __enter__(self) -> "RayWorkers":
         return self
