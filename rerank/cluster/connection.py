@@ -25,7 +25,7 @@ STORE = 100 * 2**20
 DEATHS = 3
 """Times that a piece of work is done again because its worker died."""
 
-PATIENCE = 10.0
+ANSWER = 10.0
 """Seconds that a cluster has to answer."""
 
 POLL = 0.5
@@ -145,7 +145,7 @@ def _answers(address: str) -> bool:
     """Tell whether somebody listens there."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), PATIENCE):
+        with socket.create_connection((host, int(port)), ANSWER):
             return bool(host)
     except (OSError, ValueError, OverflowError):
         return False
