@@ -1,14 +1,14 @@
 """Features that score a list together: each model is opened once, and reads a group once for all that need it."""
 
 import copy
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from features.arrays import Array
+from features.arrays import Array, Integers
 from features.feature import Feature, ListFeature, ModelFeature, Need, Reading, Resources, Sentence, Steps
-from features.groups import Group, groups
+from features.groups import groups
 from features.kept.journal import Journal
 from features.models.tables import load
 from features.request import FeatureRequest
@@ -32,12 +32,38 @@ class Scored(NamedTuple):
     steps: Steps
 
 
+class Scorer(Protocol):
+    """What scores a list from its first sentence to its last.
+
+    Attributes:
+        signatures: of each feature, by its label.
+        of_models: labels of those of models.
+    """
+
+    signatures: dict[str, str]
+    of_models: frozenset[str]
+
+    def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
+        """Yield each batch of the list with what all features say of it, in order; it may read ahead.
+
+        Raises:
+            InputError: a feature that does not give a row of numbers for each candidate.
+        """
+
+    def end(self) -> None:
+        """Tell the features that follow the list that it ends here."""
+
+    def alone(self, label: str, sentence: Sentence) -> Array:
+        """(candidates, values) of a feature of models that read one candidate after the other."""
+
+
 class FeatureSet:
     """The features of some requests, in their order; what models say of a list may be kept in a `Journal`'s folder.
 
     Attributes:
         signatures: of each feature, by its label.
         of_models: labels of those of models.
+        group: candidates of several sentences that models read together, at most.
 
     Raises:
         InputError: a feature cannot be made of its argument.
@@ -53,8 +79,14 @@ class FeatureSet:
             self._features[request.label] = self._make(request)
         self.signatures = {label: feature.signature for label, feature in self._features.items()}
         self.of_models = frozenset(self._needs)
-        kept = {label: f"{self.signatures[label]}|{resources.precision}" for label in self._needs}
-        self._journal = Journal(journal, kept) if journal and kept else None
+        self.group = min((reader.group for reader in self._readers.values()), default=1)
+        self._joint = _joint([need for needs in self._needs.values() for need in needs])
+        self._journal = journal_of(journal, self.signatures, list(self._needs), resources)
+
+    def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
+        """Yield each batch with what all features say of it."""
+        for sentences in batches:
+            yield sentences, self.score(sentences)
 
     def score(self, sentences: Sequence[Sentence]) -> Scored:
         """Have all models read the sentences, a group at a time, and all features say what they make of them.
@@ -62,43 +94,37 @@ class FeatureSet:
         Raises:
             InputError: a feature that does not give a row of numbers for each candidate.
         """
-        values, steps = self._by_models(sentences)
-        for label, feature in self._features.items():
-            if not isinstance(feature, ModelFeature):
-                values[label] = _checked(label, feature(sentences), sentences)
-        return Scored([Column(label, values[label]) for label in self._features], steps)
-
-    def _by_models(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
-        """Return (N, values) of the features of models by their labels, and the steps of all models."""
-        joint = _joint([need for needs in self._needs.values() for need in needs])
-        size = min((reader.group for reader in self._readers.values()), default=1)
-        parts: dict[str, list[Array]] = {label: [] for label in self._needs}
-        places, steps = [], Steps()
-        for group in groups(sentences, size):
+        parts, steps = [], Steps()
+        for group in groups(sentences, self.group) if self._needs else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
-                values, taken = self._read(group, joint)
+                values, taken = self.read(group.sentences)
                 steps = steps.plus(taken)
                 if self._journal:
                     self._journal.keep(group, values)
-            for label in parts:
-                parts[label].append(values[label])
-            places.append(group.places)
-        order = np.argsort(np.concatenate(places))  # (N,)
-        return {label: np.concatenate(values)[order] for label, values in parts.items()}, steps
+            parts.append((group.places, values))
+        by_label = in_order(parts) | self.look(sentences)
+        return Scored([Column(label, by_label[label]) for label in self._features], steps)
 
-    def _read(self, group: Group, joint: Sequence[Need]) -> tuple[dict[str, Array], Steps]:
+    def read(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
         """Have all models read a group; return (candidates, values) by the labels of their features, and the steps."""
         readings, steps, values = dict[tuple[str, ...], Reading](), Steps(), dict[str, Array]()
-        for need in joint:
-            reading = self._readers[need.folders].read(group.sentences, need.values, need.attention)
+        for need in self._joint:
+            reading = self._readers[need.folders].read(sentences, need.values, need.attention)
             readings[need.folders], steps = reading, steps.plus(reading.steps)
         for label, needs in self._needs.items():
             feature = self._features[label]
             assert isinstance(feature, ModelFeature)
-            rows = feature(group.sentences, [readings[need.folders] for need in needs])
-            values[label] = _checked(label, rows, group.sentences)
+            values[label] = _checked(label, feature(sentences, [readings[need.folders] for need in needs]), sentences)
         return values, steps
+
+    def look(self, sentences: Sequence[Sentence]) -> dict[str, Array]:
+        """Return (candidates, values) of the features that read no models, by their labels."""
+        return {
+            label: _checked(label, feature(sentences), sentences)
+            for label, feature in self._features.items()
+            if not isinstance(feature, ModelFeature)
+        }
 
     def at_start(self) -> "FeatureSet":
         """Return the same features for another list: those that follow one begin again, models stay open."""
@@ -134,6 +160,28 @@ class FeatureSet:
             if need.folders not in self._readers:
                 self._readers[need.folders] = Reader(need.folders, self._resources)
         return kind(request.argument, [self._readers[need.folders] for need in needs])
+
+
+def follows_list(request: FeatureRequest) -> bool:
+    """Tell whether a request is one of a feature that follows the list."""
+    kind = load(request.row.target)
+    return isinstance(kind, type) and issubclass(kind, ListFeature)
+
+
+def journal_of(
+    folder: str, signatures: Mapping[str, str], of_models: Sequence[str], resources: Resources
+) -> Journal | None:
+    """Return the journal of the features of models, unless there are none, or no folder."""
+    kept = {label: f"{signatures[label]}|{resources.precision}" for label in of_models}
+    return Journal(folder, kept) if folder and kept else None
+
+
+def in_order(parts: Sequence[tuple[Integers, Mapping[str, Array]]]) -> dict[str, Array]:
+    """Join what was said of groups, the (n,) places of their candidates and (n, values) by label: (N, values)."""
+    if not parts:
+        return {}
+    order = np.argsort(np.concatenate([places for places, _ in parts]))  # (N,)
+    return {label: np.concatenate([values[label] for _, values in parts])[order] for label in parts[0][1]}
 
 
 def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from features.feature import Resources, Sentence
-from features.feature_set import Column, FeatureSet
+from features.feature_set import Column, Scorer
 from features.progress import note
 from features.request import FeatureRequest
 from moses_io.errors import InputError
@@ -17,31 +17,44 @@ from moses_io.hypothesis import with_features
 from moses_io.nbest import read_hypotheses
 from moses_io.streams import STANDARD, numbered_lines, open_output
 from moses_io.text import without_line_end
-from rerank.scoring import load_features, score_list, written
+from rerank.scoring import load_features, score_list, tell_signatures, written
 from rerank.sources import WholeSources
 from rerank.verification import Sample
 
 
 def add_features(
-    nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, resources: Resources, verify: int = 0
+    nbest: str,
+    source: str,
+    requests: Sequence[FeatureRequest],
+    output: str,
+    resources: Resources,
+    verify: int = 0,
+    address: str = "",
 ) -> None:
     """Write the list with a feature for each request at the end of its third field; all else stays byte for byte.
 
-    With `verify`, that many random candidates are scored again one by one, and the largest difference is told. What a
-    killed scoring has of the same list is not scored again.
+    With `verify`, that many random candidates are scored again one by one, and the largest difference is told. With the
+    address of a Ray cluster, its machines score. What a killed scoring has of the same list is not scored again.
 
     Raises:
-        InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
+        InputError: a label that the list has already, an id beyond the source, or a value that is not finite; no such
+            cluster.
     """
     sample = Sample(verify, random.Random(1))
-    with _journal(output) as journal, open_output(output) as stream:
-        features = load_features(requests, resources, journal)
-        for sentences, columns in _scored(nbest, source, features):
-            lines = [line for each in sentences for line in each.lines]
-            pairs = zip(lines, written(columns), strict=True)
-            stream.writelines(with_features(line, values) for line, values in pairs)
-            sample.add(sentences, [column.values for column in columns])
-    for number, label in enumerate(features.signatures if verify else ()):
+    with _journal(output) as journal, _loaded(requests, resources, journal, address) as features:
+        with open_output(output) as stream:
+            for sentences, columns in _scored(nbest, source, features):
+                lines = [line for each in sentences for line in each.lines]
+                pairs = zip(lines, written(columns), strict=True)
+                stream.writelines(with_features(line, values) for line, values in pairs)
+                sample.add(sentences, [column.values for column in columns])
+        if verify:
+            _verify(sample, features)
+
+
+def _verify(sample: Sample, features: Scorer) -> None:
+    """Tell by how much values differ from those of candidates one by one."""
+    for number, label in enumerate(features.signatures):
         if label in features.of_models:
             size, difference = sample.largest_difference(number, partial(features.alone, label))
             note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
@@ -73,7 +86,20 @@ def join_features(nbest: str, parts: Sequence[str], output: str) -> None:
             stream.write(with_features(hypothesis, features))
 
 
-def _scored(nbest: str, source: str, features: FeatureSet) -> Iterator[tuple[list[Sentence], list[Column]]]:
+@contextmanager
+def _loaded(requests: Sequence[FeatureRequest], resources: Resources, journal: str, address: str) -> Iterator[Scorer]:
+    """Yield features, in this process or on a cluster, and tell what they are."""
+    if not address:
+        yield load_features(requests, resources, journal)
+        return
+    from rerank.cluster.features import RemoteFeatures
+
+    with RemoteFeatures(requests, resources, journal, address) as features:
+        tell_signatures(features)
+        yield features
+
+
+def _scored(nbest: str, source: str, features: Scorer) -> Iterator[tuple[list[Sentence], list[Column]]]:
     if nbest == source == STANDARD:
         raise InputError("list and source cannot both come from stdin")
     return score_list(nbest, WholeSources(source), features)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from features.feature import Resources, Sentence, Steps
-from features.feature_set import Column, FeatureSet
+from features.feature_set import Column, FeatureSet, Scorer
 from features.progress import note, progress_bar, warn
 from features.request import FeatureRequest
 from moses_io.errors import InputError, shown
@@ -23,15 +23,20 @@ BATCH = 10_000
 def load_features(requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> FeatureSet:
     """Make the features of some requests, and tell what they are."""
     features = FeatureSet(requests, resources, journal)
+    tell_signatures(features)
+    return features
+
+
+def tell_signatures(features: Scorer) -> None:
+    """Tell what the features are."""
     for label, signature in features.signatures.items():
         note(f"{label} = {signature}|version:{__version__}")
-    return features
 
 
 def score_list(
     nbest: str | Lines,
     sources: Sources,
-    features: FeatureSet,
+    features: Scorer,
     at_once: int = 0,
     check: Callable[[SentenceList], None] = lambda _: None,
     prepare: Callable[[list[Sentence]], list[Sentence]] = lambda sentences: sentences,
@@ -45,9 +50,12 @@ def score_list(
     """
     steps, scored, started, empty = Steps(), 0, time.monotonic(), EmptyLines()
     with progress_bar("score", sources.total) as bar:
-        for batch in _batches(without_marks(read_nbest(nbest, empty)), list(features.signatures), at_once, check):
-            sentences = prepare([_sentence(sentence_list, sources) for sentence_list in batch])
-            result = features.score(sentences)
+        lists = without_marks(read_nbest(nbest, empty))
+        batches = (
+            prepare([_sentence(each, sources) for each in batch])
+            for batch in _batches(lists, list(features.signatures), at_once, check)
+        )
+        for sentences, result in features.score_all(batches):
             for column in result.columns:
                 _check(column, sentences)
             yield sentences, result.columns
@@ -55,7 +63,7 @@ def score_list(
             scored += sum(len(each.hypotheses) for each in sentences)
             rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
             saved = f", {1 - steps.taken / steps.alone:.0%} of the steps saved" if steps.alone else ""
-            bar.advance(len(batch), rate + saved)
+            bar.advance(len(sentences), rate + saved)
     features.end()
     if empty.count:
         warn(f"{name_of(nbest)}: {empty}, which the scored list does not have")

@@ -93,6 +93,17 @@ def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def add_ray(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare --ray."""
+    parser.add_argument(
+        "--ray",
+        default="",
+        metavar="ADDRESS",
+        help=f"{what} on the machines of this Ray cluster, one a core or GPU; auto is the one that runs here, or else "
+        "one of this machine that ends with the command; needs moses-rerank[ray]",
+    )
+
+
 def add_resources(parser: argparse.ArgumentParser) -> None:
     """Declare what features may use."""
     add_device(parser)

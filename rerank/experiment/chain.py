@@ -32,8 +32,12 @@ from rerank.tuning.tune import tune
 from rerank.tuning.tuning_set import Lists
 
 
-def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, link: bool = False) -> list[str]:
+def run_experiment(
+    experiment: Experiment, resources: Resources, jobs: int = 1, link: bool = False, address: str = ""
+) -> list[str]:
     """Do what is not done yet, `jobs` models and features at a time, and return the lines of the reports.
+
+    These are made by the Ray cluster of an address, if there is one.
 
     The folder of results holds the models, the scored lists, `weights.ini`, `confidence.json` (how good choices are),
     `ablation.txt` and `ablation.json` (what each feature is worth); of each test set NAME `NAME.moses`,
@@ -46,7 +50,7 @@ def run_experiment(experiment: Experiment, resources: Resources, jobs: int = 1, 
     stages = [*_stages(experiment, resources), _keep(experiment, link)]
     _make_folder(experiment, stages)
     with locked(experiment.output):
-        run_stages(stages, experiment.output / "stages.json", jobs)
+        run_stages(stages, experiment.output / "stages.json", jobs, address)
     reports = {name: read_lines(experiment.report(name, "txt")) for name in experiment.tests}
     if len(reports) > 1:
         return [line for name, report in reports.items() for line in ("", f"{name}:", *report)][1:]

@@ -18,7 +18,7 @@ from moses_io.json_files import read_json
 from moses_io.streams import check_plain, digest, open_output, remove_halves
 from rerank import __version__
 from rerank.experiment.remaining import Expected, Remaining, in_words
-from rerank.experiment.workers import Workers
+from rerank.experiment.workers import workers
 
 SECONDS = "seconds"
 """Key of the time that a stage took, which is no part of its fingerprint."""
@@ -66,11 +66,11 @@ class Stage:
         return any(not made.isdisjoint((path, *path.parents)) for path in read)
 
 
-def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> None:
+def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str = "") -> None:
     """Do the stages whose inputs, settings or outputs are not those of the record in `path`.
 
-    With several jobs, stages that do not need each other and can be done apart are done at the same time. What the
-    record does not know is left alone.
+    With several jobs, stages that do not need each other and can be done apart are done at the same time; with the
+    address of a Ray cluster, such stages are done there. What the record does not know is left alone.
 
     Raises:
         InputError: before anything is done: a file that no stage makes is not there or cannot be read twice, one that
@@ -82,12 +82,12 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> None:
         remove_halves(written)
     waiting = list(stages)
     running: dict[str, Stage] = {}
-    remaining = Remaining(jobs, waiting=_expected(stages, record))
-    with Workers(min(jobs, sum(stage.apart for stage in stages) or 1)) as workers:
+    with workers(min(jobs, sum(stage.apart for stage in stages) or 1), address) as pool:
+        remaining = Remaining(pool.jobs, waiting=_expected(stages, record))
         while waiting or running:
-            ready = _ready(waiting, list(running.values())) if workers.free else None
+            ready = _ready(waiting, list(running.values())) if pool.free else None
             if ready is None:
-                ended = running.pop(workers.wait())
+                ended = running.pop(pool.wait())
                 remaining = remaining.ended(ended.name, monotonic())
                 record.end(ended, remaining.took(ended.name))
                 continue
@@ -99,9 +99,9 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1) -> None:
                 continue
             remaining = remaining.begun(ready.name, monotonic())
             note(f"{place}{in_words(remaining.seconds(monotonic()))}")
-            if jobs > 1 and ready.apart:
+            if (jobs > 1 or address) and ready.apart:
                 running[ready.name] = ready
-                workers.start(ready.name, partial(ready.perform, remaining))
+                pool.start(ready.name, partial(ready.perform, remaining))
             else:
                 ready.perform(remaining)
                 remaining = remaining.ended(ready.name, monotonic())

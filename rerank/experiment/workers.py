@@ -11,7 +11,8 @@ from itertools import takewhile
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import NamedTuple, cast
+from types import TracebackType
+from typing import NamedTuple, Protocol, cast
 
 from features.progress import note, show_progress, shows_progress, speak_as
 from moses_io.errors import InputError
@@ -25,6 +26,38 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 Action = Callable[[], object]
 """Something to do that can be pickled."""
+
+
+class Pool(Protocol):
+    """Processes that do things beside each other; those still at work when its block ends are stopped.
+
+    Attributes:
+        jobs: how many of them there are at a time, at most.
+    """
+
+    jobs: int
+
+    def __enter__(self) -> "Pool":
+        """Begin the block."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None, /
+    ) -> None:
+        """End it."""
+
+    @property
+    def free(self) -> bool:
+        """Whether one more may start."""
+
+    def start(self, name: str, action: Action) -> None:
+        """Do something in a process of its own, whose lines on stderr begin with the name."""
+
+    def wait(self) -> str:
+        """Wait until one has ended, and return its name.
+
+        Raises:
+            InputError: its input was at fault, or it was killed.
+        """
 
 
 class _Process(NamedTuple):
@@ -43,7 +76,7 @@ class Workers:
     """
 
     def __init__(self, jobs: int) -> None:
-        self._jobs, self._slots = jobs, list(range(jobs))
+        self.jobs, self._slots = jobs, list(range(jobs))
         self._running: dict[int, _Process] = {}
 
     def __enter__(self) -> "Workers":
@@ -68,7 +101,7 @@ class Workers:
         ours, theirs = context.Pipe(duplex=False)
         told = (theirs, _SAFE_PATH in os.environ, shows_progress())
         process = context.Process(target=_work, args=(name, action, *told))
-        with _environment({_SAFE_PATH: "1"} | _share(slot, self._jobs)):
+        with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)):
             process.start()
         theirs.close()
         self._running[process.sentinel] = _Process(name, slot, process, ours)
@@ -94,26 +127,44 @@ class Workers:
         raise InputError(f"{ended.name}: {reason}")
 
 
-def jobs_for(models: int, device: str) -> int:
-    """Return how many of some models are trained at a time: one on each GPU, or else one on each core."""
+def workers(jobs: int, address: str = "") -> Pool:
+    """Return up to `jobs` processes, of this machine, or of the Ray cluster of an address where there is one.
+
+    Raises:
+        InputError: no such cluster, or the package ray is missing.
+    """
+    if not address:
+        return Workers(jobs)
+    from rerank.cluster.tasks import RayWorkers
+
+    return RayWorkers(jobs, address)
+
+
+def jobs_for(models: int, device: str, address: str = "") -> int:
+    """Return how many of some models are trained at a time: one on each GPU, or else one on each core.
+
+    Those of a cluster are not known here, which does as many of them at a time as it has cores for.
+    """
+    if address:
+        return max(1, models)
     return max(1, min(models, len(_gpus()) if device != "cpu" and _gpus() else _cores()))
 
 
-def do_all(actions: Mapping[str, Action], jobs: int) -> None:
-    """Do all, one after the other, or `jobs` at a time in processes of their own."""
-    if jobs == 1:
+def do_all(actions: Mapping[str, Action], jobs: int, address: str = "") -> None:
+    """Do all, one after the other, or `jobs` at a time in processes of their own, all of them where an address is."""
+    if jobs == 1 and not address:
         for name, action in actions.items():
             if len(actions) > 1:
                 note(name)
             action()
         return
-    with Workers(min(jobs, len(actions))) as workers:
+    with workers(min(jobs, len(actions)), address) as pool:
         for name, action in actions.items():
-            if not workers.free:
-                workers.wait()
-            workers.start(name, action)
-        for _ in range(min(jobs, len(actions))):
-            workers.wait()
+            if not pool.free:
+                pool.wait()
+            pool.start(name, action)
+        for _ in range(min(pool.jobs, len(actions))):
+            pool.wait()
 
 
 def _work(name: str, action: Action, reason: Connection, safe_path: bool, shown: bool) -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from features import reader
 from features.arrays import Array
-from features.feature import Need, Resources, Sentence
+from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.groups import Group
 from features.request import parse_requests
 from features.table import FEATURES, Kind
 from moses_io.errors import InputError
@@ -104,15 +103,15 @@ def test_a_killed_scoring_goes_on_where_it_was(
         b"".join(gzip.decompress((sample / "test.nbest.gz").read_bytes()).splitlines(keepends=True)[:400])
     )
     arguments = ("score", nbest, "--source", sample / "test.de", *requests, "--device", "cpu", "--output")
-    groups, read = [], FeatureSet._read
+    groups, read = [], FeatureSet.read
 
-    def killed(self: FeatureSet, group: Group, joint: list[Need]) -> object:
-        groups.append(group)
+    def killed(self: FeatureSet, sentences: list[Sentence]) -> object:
+        groups.append(sentences)
         if len(groups) == 3:
             raise KeyboardInterrupt
-        return read(self, group, joint)
+        return read(self, sentences)
 
-    monkeypatch.setattr(FeatureSet, "_read", killed)
+    monkeypatch.setattr(FeatureSet, "read", killed)
     assert command(*arguments, tmp_path / "out.gz")[0] == 130
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.gz.scored", "list"]
     assert command(*arguments, tmp_path / "out.gz")[0] == 0

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_resources
+from rerank.commands.arguments import add_jobs, add_ray, add_resources
 
 HELP = "do the whole chain that an experiment file describes"
 EXAMPLES = """\
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("experiment", metavar="EXPERIMENT", help="TOML file")
     add_jobs(parser, "models and features")
+    add_ray(parser, "train and score")
     parser.add_argument(
         "--link", action="store_true", help="link models and tables into the reranker, do not copy them"
     )
@@ -63,5 +64,5 @@ def run(arguments: argparse.Namespace) -> None:
 
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
     experiment = read_experiment(arguments.experiment, allow_code=arguments.allow_code)
-    jobs = arguments.jobs or jobs_for(len(experiment.models), arguments.device)
-    show(run_experiment(experiment, resources, jobs, arguments.link))
+    jobs = arguments.jobs or jobs_for(len(experiment.models), arguments.device, arguments.ray)
+    show(run_experiment(experiment, resources, jobs, arguments.link, arguments.ray))

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_resources, whole_number
+from rerank.commands.arguments import add_ray, add_resources, whole_number
 
 HELP = "append features to every line of an n-best list"
 EXAMPLES = """\
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", default="-", metavar="FILE", help="list to write; a name in .gz is packed")
     add("--verify", type=whole_number, default=0, metavar="N", help="score N random candidates again, one by one")
     add_resources(parser)
+    add_ray(parser, "score")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,4 +33,6 @@ def run(arguments: argparse.Namespace) -> None:
 
     requests = parse_requests(arguments.feature)
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
-    add_features(arguments.nbest, arguments.source, requests, arguments.output, resources, arguments.verify)
+    add_features(
+        arguments.nbest, arguments.source, requests, arguments.output, resources, arguments.verify, arguments.ray
+    )

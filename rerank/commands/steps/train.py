@@ -2,10 +2,11 @@
 
 import argparse
 from functools import partial
+from pathlib import Path
 
 from features.models.torchrun import is_one_of_several
 from moses_io.errors import InputError
-from rerank.commands.arguments import add_device, add_jobs, add_settings, read_settings, whole_number
+from rerank.commands.arguments import add_device, add_jobs, add_ray, add_settings, read_settings, whole_number
 
 HELP = "train a model on a parallel corpus"
 EXAMPLES = """\
@@ -41,11 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="go on with the training in --output, if it was killed; else begin it")
     add_settings(parser, "KEY=VALUE", "such as hidden=512 terms=markov,fertility; see `moses-rerank presets`")
     add_jobs(parser, "models")
+    add_ray(parser, "train")
     add_device(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Train."""
+    from features.models.folder import check_free
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from rerank.experiment.groups import members
     from rerank.experiment.workers import do_all, jobs_for
@@ -57,9 +60,9 @@ def run(arguments: argparse.Namespace) -> None:
     )
     several = "," in arguments.preset or arguments.seeds is not None
     together = is_one_of_several()
-    if together and (several or arguments.jobs):
+    if together and (several or arguments.jobs or arguments.ray):
         raise InputError(
-            "torchrun has one model trained by all processes: leave --jobs, --seeds and further presets away"
+            "torchrun has one model trained by all processes: leave --jobs, --ray, --seeds and further presets away"
         )
     switches = {name: vars(arguments)[name] for name in ("backward", "right_to_left", "paper_sizes")}
     trainings = {}
@@ -67,7 +70,10 @@ def run(arguments: argparse.Namespace) -> None:
         request = TrainingRequest(preset, **switches, settings=settings | ({"seed": seed} if several else {}))
         request.check(arguments.start_from)
         output = f"{arguments.output}/{name}" if several else arguments.output
+        if arguments.ray and not arguments.resume:
+            check_free(Path(output), resume=False)
+        resume = arguments.resume or bool(arguments.ray)  # what a process that died has done stands
         trainings[f"train {name if several else arguments.output}"] = partial(
-            train_model, request, files, output, arguments.device, arguments.start_from, arguments.resume, together
+            train_model, request, files, output, arguments.device, arguments.start_from, resume, together
         )
-    do_all(trainings, arguments.jobs or jobs_for(len(trainings), arguments.device))
+    do_all(trainings, arguments.jobs or jobs_for(len(trainings), arguments.device, arguments.ray), arguments.ray)

@@ -1,0 +1,8 @@
+"""Work on the machines of a Ray cluster: the only place that imports ray."""
+
+try:
+    import ray as _ray  # noqa: F401
+except ImportError:
+    from moses_io.errors import InputError
+
+    raise InputError("--ray needs the package ray: pip install moses-rerank[ray]") from None

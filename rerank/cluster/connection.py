@@ -1,0 +1,157 @@
+"""A Ray cluster as a command sees it: one that runs, or one of this machine that ends with the command."""
+
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import ray
+from ray.exceptions import RayTaskError
+
+from features.progress import shows_progress
+from moses_io.errors import InputError, shown
+from rerank.cluster.workplace import THREADS, Lines, Workplace
+
+AUTO = "auto"
+STORE = 100 * 2**20
+"""Bytes of the object store of a cluster that we start; what goes through it are a few pieces of a list."""
+
+DEATHS = 3
+"""Times that a piece of work is done again because its worker died."""
+
+ANSWER = 10.0
+"""Seconds that a cluster has to answer."""
+
+POLL = 0.5
+"""Seconds between two looks at what workers tell."""
+
+
+class Connection:
+    """A cluster, and what of it a command may use.
+
+    Attributes:
+        workplace: what its workers take over from this process.
+        workers: how many of them the machines have cores for.
+        gpus: those of all machines.
+
+    Raises:
+        InputError: there is no such cluster, or none of its machines has as many cores as a worker has threads.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._session, self._stdout = _connect(address), sys.stdout
+        sys.stdout = cast("TextIO", _WithoutRay(sys.stdout))
+        try:
+            threads = _threads()
+            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            self.workers = sum(int(node.get("CPU", 0) // threads) for node in nodes)
+            self.gpus = sum(int(node.get("GPU", 0)) for node in nodes)
+            if not self.workers:
+                raise InputError(f"--ray: no machine of the cluster has {threads} cores, as many as {THREADS} says")
+            actor = ray.remote(Lines).options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+            self._lines = actor.remote()
+            self.workplace = Workplace(os.getcwd(), threads, shows_progress(), self._lines)
+        except BaseException:
+            self.close()
+            raise
+
+    def wait(self, working: list[Any]) -> list[Any]:
+        """Wait until one of some results is there, or an error in its place, and return those that are.
+
+        What workers told by then stands on stderr.
+        """
+        ended: list[Any] = []
+        while not ended:
+            ended, _ = ray.wait(working, timeout=POLL)
+            for line in ray.get(self._lines.take.remote()):
+                print(line, file=sys.stderr, flush=True)
+        ended, _ = ray.wait(working, num_returns=len(working), timeout=0)
+        return ended
+
+    def close(self) -> None:
+        """End all that was started for this process."""
+        ray.shutdown()
+        sys.stdout = self._stdout
+        if self._session:
+            shutil.rmtree(self._session, ignore_errors=True)
+
+
+class _WithoutRay:
+    """Stdout for all but the threads in which Ray tells of its own: a list may be written there."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, unless it is Ray's."""
+        if threading.current_thread().name.startswith("ray_"):
+            return len(text)
+        return self._stream.write(text)
+
+
+def value_of(result: Any) -> Any:
+    """Return a result that is there.
+
+    Raises:
+        InputError, OSError, MemoryError: those of the work itself.
+        RayTaskError: another error of the work, with its traceback.
+        RayError: the worker died.
+    """
+    try:
+        return ray.get(result)
+    except RayTaskError as error:
+        if isinstance(error.cause, InputError | OSError | MemoryError):
+            raise error.cause from None
+        raise
+
+
+def _connect(address: str) -> str:
+    """Connect to a cluster, and return the folder of its logs if it was started for us."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": f"{time.time_ns()}"}
+    named = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
+    running = named or _running()
+    if named and not _answers(named):
+        raise InputError(f"--ray {shown(address)}: no cluster answers at {shown(named)}; expected HOST:PORT, or {AUTO}")
+    try:
+        if running:
+            ray.init(running, **quiet)
+            return ""
+        context = ray.init("local", object_store_memory=STORE, include_dashboard=False, **quiet)
+        return str(context.address_info["session_dir"])
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise InputError(f"--ray {shown(address)}: {str(error).splitlines()[0]}") from None
+
+
+def _running() -> str:
+    """Return the address of the cluster that `ray start` has made here, if it still runs."""
+    try:
+        address = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir()), "ray", "ray_current_cluster").read_text()
+    except OSError:
+        return ""
+    return address if _answers(address) else ""
+
+
+def _answers(address: str) -> bool:
+    """Tell whether somebody listens there."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), ANSWER):
+            return bool(host)
+    except (OSError, ValueError, OverflowError):
+        return False
+
+
+def _threads() -> int:
+    """Return how many threads a worker has."""
+    text = os.environ.get(THREADS, "")
+    return int(text) if text.isdecimal() and int(text) else 1

@@ -1,0 +1,153 @@
+"""Features whose values processes of a Ray cluster reckon, a piece of the list each."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import ray
+
+from features.arrays import Array
+from features.feature import Resources, Sentence, Steps
+from features.feature_set import Column, FeatureSet, Scored, follows_list, in_order, journal_of
+from features.groups import Group, groups
+from features.progress import note
+from features.request import FeatureRequest
+from moses_io.errors import InputError, counted
+from rerank.cluster.actors import Actors, Call
+from rerank.cluster.connection import Connection
+from rerank.cluster.workplace import Workplace
+
+AHEAD = 2
+"""Pieces for each process that are on their way, at most, beside those of the batch that is waited for."""
+
+
+class Description(NamedTuple):
+    """What a process says of its features; see `FeatureSet`."""
+
+    signatures: dict[str, str]
+    of_models: frozenset[str]
+    group: int
+
+
+class _Batch(NamedTuple):
+    """A batch on its way."""
+
+    sentences: list[Sentence]
+    read: list[tuple[Group, dict[str, Array] | Call]]  # values of models that were known, or that will be
+    looked: Call  # what the others say
+
+    @property
+    def pieces(self) -> int:
+        """How many calls are not done yet."""
+        calls = [self.looked, *(part for _, part in self.read)]
+        return sum(isinstance(call, Call) and not call.done for call in calls)
+
+
+class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
+    """A `Scorer` whose models are read by actors, each with all models, in the groups of one process.
+
+    What follows the list is reckoned here. Journals are those of one process: either goes on with that of the other.
+
+    Raises:
+        InputError: no such cluster, a cache, or a feature that cannot be made of its argument.
+    """
+
+    def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str, address: str) -> None:
+        if resources.cache:
+            raise InputError("--cache cannot go with --ray: its file is for the processes of one machine")
+        following = [request for request in requests if follows_list(request)]
+        self._local = FeatureSet(following, resources)
+        self._cluster = Connection(address)
+        try:
+            self._actors = self._make_actors([each for each in requests if each not in following], resources)
+            remote = self._actors.result(self._actors.submit("describe"))
+            signatures = self._local.signatures | remote.signatures
+            self.signatures = {request.label: signatures[request.label] for request in requests}
+            self.of_models, self._group = remote.of_models, remote.group
+            of_models = [label for label in remote.signatures if label in self.of_models]
+            self._journal = journal_of(journal, self.signatures, of_models, resources)
+        except BaseException:
+            self._cluster.close()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._cluster.close()
+
+    def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
+        """Yield each batch with what all features say of it, in order, while others are on their way."""
+        ahead: deque[_Batch] = deque()
+        for sentences in batches:
+            ahead.append(self._begin(sentences))
+            while sum(batch.pieces for batch in ahead) > AHEAD * self._actors.count:
+                yield self._finish(ahead.popleft())
+        while ahead:
+            yield self._finish(ahead.popleft())
+
+    def end(self) -> None:
+        """Tell the features that follow the list that it ends here."""
+        self._local.end()
+
+    def alone(self, label: str, sentence: Sentence) -> Array:
+        """(candidates, values) of a feature of models that read one candidate after the other."""
+        values: Array = self._actors.result(self._actors.submit("alone", label, sentence))
+        return values
+
+    def _make_actors(self, requests: Sequence[FeatureRequest], resources: Resources) -> Actors:
+        workplace, gpus = self._cluster.workplace, self._cluster.gpus if resources.device != "cpu" else 0
+        kind = ray.remote(_Features).options(num_cpus=workplace.threads, num_gpus=1 if gpus else 0)
+        count = min(gpus, self._cluster.workers) if gpus else self._cluster.workers
+        note(f"ray: up to {counted(count, 'worker')} with {counted(workplace.threads, 'thread')} each")
+        return Actors(self._cluster, lambda: kind.remote(workplace, requests, resources), count)
+
+    def _begin(self, sentences: list[Sentence]) -> _Batch:
+        """Have a batch scored, but for what is known of it."""
+        read: list[tuple[Group, dict[str, Array] | Call]] = []
+        for group in groups(sentences, self._group) if self.of_models else ():
+            known = self._journal.values(group) if self._journal else None
+            read.append((group, self._actors.submit("read", group.sentences) if known is None else known))
+        return _Batch(sentences, read, self._actors.submit("look", sentences))
+
+    def _finish(self, batch: _Batch) -> tuple[list[Sentence], Scored]:
+        """Wait for a batch, and put together what is said of it."""
+        steps, parts = Steps(), []
+        for group, part in batch.read:
+            if isinstance(part, Call):
+                values, taken = self._actors.result(part)
+                steps = steps.plus(taken)
+                if self._journal:
+                    self._journal.keep(group, values)
+            else:
+                values = part
+            parts.append((group.places, values))
+        by_label = in_order(parts) | self._actors.result(batch.looked) | self._local.look(batch.sentences)
+        return batch.sentences, Scored([Column(label, by_label[label]) for label in self.signatures], steps)
+
+
+class _Features:
+    """The features of some requests in a process of a cluster."""
+
+    def __init__(self, workplace: Workplace, requests: Sequence[FeatureRequest], resources: Resources) -> None:
+        self._workplace, self._requests, self._resources = workplace, requests, resources
+
+    def begin(self) -> None:
+        """Load models; what is at fault there is told as that of a call."""
+        with self._workplace.entered():
+            self._features = FeatureSet(self._requests, self._resources)
+
+    def describe(self) -> Description:
+        features = self._features
+        return Description(features.signatures, features.of_models, features.group)
+
+    def read(self, sentences: list[Sentence]) -> Any:
+        with self._workplace.entered():
+            return self._features.read(sentences)
+
+    def look(self, sentences: list[Sentence]) -> Any:
+        with self._workplace.entered():
+            return self._features.look(sentences)
+
+    def alone(self, label: str, sentence: Sentence) -> Array:
+        with self._workplace.entered():
+            return self._features.alone(label, sentence)

@@ -1,0 +1,30 @@
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """The address of a Ray cluster with two cores, whose processes are none of the command's."""
+    before = dict(os.environ)
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(Path(__file__).parents[3])}
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    machine = {"num_cpus": 2, "object_store_memory": 100 * 2**20, "include_dashboard": False}
+    machines = cluster_utils.Cluster(initialize_head=True, head_node_args=machine)
+    yield machines.address
+    machines.shutdown()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def small(tmp_path: Path, sample: Path) -> Path:
+    """A folder with forty sentences of the sample's list, `nbest`, and their `source`."""
+    with gzip.open(sample / "test.nbest.gz") as stream:
+        lines = [line for line in stream if int(line.split(b" ", 1)[0]) < 40]
+    (tmp_path / "nbest").write_bytes(b"".join(lines))
+    (tmp_path / "source").write_bytes(b"\n".join((sample / "test.de").read_bytes().split(b"\n")[:40]) + b"\n")
+    return tmp_path

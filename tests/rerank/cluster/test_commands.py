@@ -1,0 +1,35 @@
+"""What is refused before any cluster is asked."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+
+def test_without_the_package_it_is_named(command: Command, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("rerank.cluster")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    score = ("score", small / "nbest", "--source", small / "source", "--feature", "length", "--ray", "auto")
+    assert command(*score) == (
+        2, b"", "moses-rerank score: --ray needs the package ray: pip install moses-rerank[ray]\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ["nowhere", "localhost:1", "localhost:x", ":1", "ray://localhost:1"])
+def test_where_no_cluster_answers(command: Command, small: Path, address: str) -> None:
+    pytest.importorskip("ray")
+    score = ("score", small / "nbest", "--source", small / "source", "--feature", "length", "--ray", address)
+    expected = f"--ray '{address}': no cluster answers at '{address}'; expected HOST:PORT, or auto"
+    assert command(*score) == (2, b"", f"moses-rerank score: {expected}\n")
+
+
+def test_a_cache_is_for_one_machine(command: Command, small: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    score = ("score", small / "nbest", "--source", small / "source", "--feature", "length", "--ray", "auto")
+    status, out, err = command(*score, "--cache", tmp_path / "cache")
+    assert (status, out) == (2, b"")
+    assert err == ("moses-rerank score: --cache cannot go with --ray: its file is for the processes of one machine\n")

@@ -1,0 +1,150 @@
+"""Scoring on a cluster gives the bytes of one process, whatever dies."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from features.feature_set import FeatureSet
+from rerank import scoring
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+pytestmark = pytest.mark.slow
+
+DEADLY = """\
+import os, signal
+from pathlib import Path
+import numpy as np
+
+
+class Deadly:
+    \"\"\"The length; where the file of its argument says so, its process dies that many times.\"\"\"
+
+    def __init__(self, argument, resources):
+        self.signature, self.deaths = "deadly", Path(argument)
+
+    def __call__(self, sentences):
+        deaths = int(self.deaths.read_text())
+        if deaths and sentences[0].sentence == 20:
+            self.deaths.write_text(str(deaths - 1))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.array([[float(len(words))] for each in sentences for words in each.hypotheses])
+"""
+
+
+@pytest.fixture
+def score(
+    command: Command, small: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, bytes, str]]:
+    """Score the small list with models and others, ten sentences at a time, with so many deaths in the middle of it."""
+    monkeypatch.chdir(small)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(scoring, "BATCH", 900)
+    Path("deadly.py").write_text(DEADLY)
+    lines = Path("nbest").read_text().count("\n")
+    Path("numbers").write_text("".join(f"{line}\n" for line in range(lines)))
+    requests = [
+        f"Own=neural:{models['forward']}[logprob,coverage]",
+        "Other=scores:numbers",
+        f"Back=neural:{models['backward']}",
+        "Both=agreement:{forward},{backward}".format(**models),
+        "Deadly=deadly:Deadly:deaths",
+        "consensus:bleu",
+    ]
+    features = [part for request in requests for part in ("--feature", request)]
+
+    def run(*options: object, deaths: int = 0) -> tuple[int, bytes, str]:
+        Path("deaths").write_text(str(deaths))
+        return command("score", "nbest", "--source", "source", *features, "--device", "cpu", *options)
+
+    return run
+
+
+def test_killed_workers_change_no_byte(score: Command, cluster: str) -> None:
+    """Killed in the middle of a piece; values of models, words and lists stand in the order of the requests."""
+    status, alone, err = score()
+    assert status == 0
+    told = [line for line in err.splitlines() if not line.startswith("score: ")]
+    status, by_cluster, err = score("--ray", cluster, deaths=2)
+    assert (status, Path("deaths").read_text()) == (0, "0"), err
+    assert by_cluster == alone
+    died = ["ray: a worker died; another does its work"] * 2
+    lines = [line for line in err.splitlines() if not line.startswith("score: ")]
+    assert lines == ["ray: up to 2 workers with 1 thread each", *told, *died]
+
+
+def test_what_kills_every_worker_ends_in_one_line_and_keeps_what_was_scored(
+    score: Command, cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process goes on with what the cluster kept of models."""
+    whole = score()[1]
+    status, out, err = score("--ray", cluster, "--output", "scored", deaths=100)
+    assert (status, out) == (2, b"")
+    assert err.splitlines()[-1].startswith("moses-rerank score: --ray: 4 workers died one after the other")
+    assert (Path("deaths").read_text(), Path("scored").exists()) == ("96", False)
+    read, groups = FeatureSet.read, []
+    monkeypatch.setattr(FeatureSet, "read", lambda self, group: groups.append(group) or read(self, group))
+    assert score("--output", "scored")[0] == 0
+    assert Path("scored").read_bytes() == whole
+    rescored = len(groups)
+    assert score("--output", "new")[0] == 0
+    assert rescored < len(groups) - rescored
+
+
+def test_faults_of_workers_are_those_of_one_process(
+    command: Command, small: Path, cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small)
+    for request in ("neural:nowhere", "command:exit 3"):
+        arguments = ("score", "nbest", "--source", "source", "--feature", request, "--output", "out")
+        alone, by_cluster = command(*arguments), command(*arguments, "--ray", cluster)
+        assert alone[0] == by_cluster[0] == 2
+        assert by_cluster[2].splitlines()[-1] == alone[2].splitlines()[-1]
+        assert not Path("out").exists()
+
+
+def test_candidates_are_verified_by_workers(
+    command: Command, small: Path, cluster: str, models: dict[str, Path]
+) -> None:
+    arguments = ("score", small / "nbest", "--source", small / "source", "--device", "cpu", "--verify", "5")
+    status, _, err = command(*arguments, "--feature", f"A=neural:{models['forward']}", "--ray", cluster)
+    assert status == 0
+    assert err.splitlines()[-1].startswith("A: 5 candidates scored one by one differ by at most ")
+
+
+def test_auto_starts_a_cluster_that_ends_with_the_command(small: Path) -> None:
+    """Nothing of Ray's is on stdout, nothing of it stays."""
+    arguments = ("score", "nbest", "--source", "source", "--feature", "length")
+    command = (sys.executable, "-m", "rerank.cli", *arguments)
+    with tempfile.TemporaryDirectory(prefix="r") as place:  # a short name, for names of sockets
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "RAY_TMPDIR": place}
+        environment.pop("RAY_ADDRESS", None)
+        alone, by_cluster = (
+            subprocess.run([*command, *more], cwd=small, env=environment, capture_output=True, check=True)
+            for more in ((), ("--ray", "auto"))
+        )
+        assert by_cluster.stdout == alone.stdout
+        first, *others = by_cluster.stderr.decode().splitlines()
+        assert re.fullmatch(r"ray: up to \d+ workers? with \d+ threads? each", first)
+        assert [line for line in others if not line.startswith("score: ")] == alone.stderr.decode().splitlines()
+        for _ in range(100):
+            left = [path for path in Path("/proc").glob("[0-9]*") if belongs_to(path, place)]
+            if not left:
+                break
+            time.sleep(0.1)
+        assert left == []
+
+
+def belongs_to(process: Path, place: str) -> bool:
+    """Tell whether a process was started by a command with this place for its cluster."""
+    try:
+        return f"RAY_TMPDIR={place}\0".encode() in (process / "environ").read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,199 @@
+"""Trainings and stages on a cluster: as workers of this machine do them, whatever dies."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from features.progress import note
+from moses_io.errors import InputError
+from moses_io.streams import open_output
+from rerank.experiment.workers import do_all, workers
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+pytestmark = pytest.mark.slow
+
+
+def meet(mine: Path, other: Path) -> None:
+    """End only when another process is at work at the same time."""
+    mine.write_text(os.environ["OMP_NUM_THREADS"])
+    for _ in range(600):
+        if other.exists():
+            note("met")
+            return
+        time.sleep(0.1)
+    raise InputError("nobody came")
+
+
+def fail(reason: str) -> None:
+    if not reason:
+        raise ValueError("a fault of ours")
+    raise InputError(reason)
+
+
+def fill() -> None:
+    raise OSError(28, "No space left on device", "/dev/full")
+
+
+def die(deaths: Path) -> None:
+    """Be killed, each time that this is tried."""
+    with deaths.open("a") as stream:
+        stream.write("x")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def linger(folder: Path) -> None:
+    with open_output(str(folder / "whole")):
+        (folder / "begun").write_text(str(os.getpid()))
+        for _ in range(600):
+            time.sleep(0.1)
+
+
+@pytest.mark.usefixtures("progress")
+def test_two_at_a_time(
+    tmp_path: Path, cluster: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    one, two = tmp_path / "one", tmp_path / "two"
+    actions = {"first": partial(meet, one, two), "second": partial(meet, two, one), "third": partial(meet, one, two)}
+    do_all(actions, 3, cluster)
+    assert sorted(capfd.readouterr().err.splitlines()) == ["first: met", "second: met", "third: met"]
+    assert one.read_text() == "1"
+
+
+def test_faults_come_with_the_name_of_the_work(tmp_path: Path, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with workers(9, cluster) as pool:
+        assert (pool.jobs, pool.free) == (2, True)
+        pool.start("bad", partial(fail, "no such thing"))
+        with pytest.raises(InputError, match=r"^bad: no such thing$"):
+            pool.wait()
+        pool.start("full", fill)
+        with pytest.raises(InputError, match=r"^full: /dev/full: No space left on device$"):
+            pool.wait()
+        pool.start("broken", partial(fail, ""))
+        with pytest.raises(InputError, match=r"^broken: ended with ValueError$"):
+            pool.wait()
+        pool.start("deadly", partial(die, tmp_path / "deaths"))
+        with pytest.raises(InputError, match=r"^deadly: its worker died 4 times"):
+            pool.wait()
+    assert (tmp_path / "deaths").read_text() == "xxxx"
+    assert "a fault of ours" in capfd.readouterr().err
+
+
+def test_what_is_at_work_when_the_block_ends_is_stopped(tmp_path: Path, cluster: str) -> None:
+    with workers(2, cluster) as pool, pytest.raises(InputError, match=r"^bad: no such thing$"):
+        pool.start("long", partial(linger, tmp_path))
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.05)
+        pool.start("bad", partial(fail, "no such thing"))
+        pool.wait()
+    assert [path.name for path in tmp_path.iterdir()] == ["begun"]
+
+
+def kill_when(ready: Callable[[], bool], killed: list[int]) -> threading.Thread:
+    """Kill one of the workers as soon as there is reason."""
+
+    def look() -> None:
+        for _ in range(2400):
+            working = [path for path in Path("/proc").glob("[0-9]*") if is_working(path)]
+            if working and ready():
+                killed.append(int(working[0].name))
+                os.kill(killed[0], signal.SIGKILL)
+                return
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    return thread
+
+
+def is_working(process: Path) -> bool:
+    try:
+        return (process / "cmdline").read_bytes().startswith(b"ray::_perform")
+    except OSError:
+        return False
+
+
+TINY = "embedding = 16, hidden = 16, attention = 16, epochs = 6, batch = 16, rate = 0.01"
+EXPERIMENT = f"""\
+output = "work"
+start = "moses.ini"
+train = {{ source = "train.de", target = "train.en" }}
+dev = {{ source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }}
+test = {{ source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }}
+
+[models]
+forward = {{ preset = "cohn-align", {TINY} }}
+backward = {{ preset = "rnnsearch", backward = true, {TINY} }}
+
+[features]
+NMT = "neural:forward"
+Back = "neural:backward"
+
+[tuning]
+tuner = "kbmira"
+iterations = 5
+"""
+
+
+@pytest.fixture
+def corpus(small: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a small corpus and an experiment."""
+    monkeypatch.chdir(small)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for side in ("de", "en"):
+        lines = (sample / f"train.{side}").read_bytes().split(b"\n")
+        Path(f"train.{side}").write_bytes(b"\n".join(lines[:300]) + b"\n")
+        Path(f"dev.{side}").write_bytes(b"\n".join((sample / f"test.{side}").read_bytes().split(b"\n")[:40]) + b"\n")
+    Path("nbest").rename("dev.nbest")
+    Path("moses.ini").write_bytes((sample / "moses.ini").read_bytes())
+    Path("experiment.toml").write_text(EXPERIMENT)
+    return small
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """Files without times in them."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".jsonl", ".lock")]
+    names = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return {name: content for name, content in names.items() if not name.endswith(("stages.json", "reranker.json"))}
+
+
+def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Command, corpus: Path, cluster: str) -> None:
+    """Both trainings are under way, and one has an epoch behind it."""
+    assert command("run", "experiment.toml", "--jobs", 1, "--device", "cpu")[0] == 0
+    Path("work").rename("alone")
+    killed: list[int] = []
+
+    def both_train() -> bool:
+        return len(list(corpus.glob("work/models/.*/*/training.safetensors"))) == 2
+
+    killer = kill_when(both_train, killed)
+    status, _, err = command("run", "experiment.toml", "--ray", cluster, "--device", "cpu")
+    killer.join()
+    assert (status, len(killed)) == (0, 1), err
+    assert results(Path("work")) == results(Path("alone"))
+    assert "train forward: epoch 6" in err and "train backward: epoch 6" in err
+
+
+def test_train_with_a_worker_killed_gives_the_bytes_of_one_process(
+    command: Command, corpus: Path, cluster: str
+) -> None:
+    sizes = TINY.replace(" ", "").split(",")
+    files = ("--source", "train.de", "--target", "train.en", "--dev-source", "dev.de", "--dev-target", "dev.en")
+    train = ("train", "--preset", "rnnsearch", "--seeds", 2, *files, "--device", "cpu", "--set", *sizes)
+    assert command(*train, "--jobs", 1, "--output", "alone")[0] == 0
+    killed: list[int] = []
+    killer = kill_when(lambda: len(list(corpus.glob("many/*/training.safetensors"))) == 2, killed)
+    status, _, err = command(*train, "--ray", cluster, "--output", "many")
+    killer.join()
+    assert (status, len(killed)) == (0, 1), err
+    assert results(Path("many")) == results(Path("alone"))
+    status, _, err = command(*train, "--ray", cluster, "--output", "many")
+    assert status == 2
+    assert "the folder is not empty" in err.splitlines()[-1]
