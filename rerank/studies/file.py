@@ -10,6 +10,7 @@ from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest
 from moses_io.errors import InputError, counted, nearest, shown
 from moses_io.text import parallel_lines
+from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.groups import check_name
 from rerank.experiment.toml import as_table, at, check_keys, read_toml
@@ -78,6 +79,7 @@ def read_study(path: str, allow_code: bool = False) -> Study:
 
 
 def _study(values: dict[str, Any], folder: Path) -> Study:
+    check_keys(values, (*EXPERIMENT_KEYS, "study"))
     if "study" not in values:
         raise InputError("expected a table [study], with sizes and seeds; `run` does a single experiment")
     table = as_table(values["study"], "study")
