@@ -124,13 +124,20 @@ def _run(study: Study, cell: Cell, resources: Resources) -> Stage:
     experiment = cell.experiment
     shared = cell.replicate.experiment.result("cache") if len(study.systems) > 1 else ""
     own = replace(resources, cache=resources.cache or shared)
-    models = [experiment.model(name) for name in experiment.models]
-    parts = [part for each in experiment.features.values() if each.row.takes != "models" for part in each.parts]
-    read = (str(cell.path), *experiment.files, *models, *(part for part in parts if Path(part).exists()))
+    read = (str(cell.path), *experiment.files, *(path for name in experiment.sets for path in _parts(experiment, name)))
     inputs = tuple(map(os.path.normpath, read))  # as the stages that make some of them name them
     action = partial(_run_cell, cell, own)
     stage = Stage(f"run {cell.name}", inputs, resources.precision, _results(cell, experiment), action, apart=True)
     return _going_on(stage)
+
+
+def _parts(experiment: Experiment, name: str) -> list[str]:
+    """Return the models that an experiment needs, and the folders and files that its features read of a set."""
+    requests = experiment.features.values()
+    parts = [part for each in requests for part in each.parts if part.partition("/")[0] not in experiment.models]
+    code = [path for each in requests for path in each.code]
+    models = [experiment.model(model) for model in experiment.models]
+    return [*models, *(part.replace("{set}", name) for part in parts), *code]
 
 
 def _run_cell(cell: Cell, resources: Resources) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 from rerank.experiment.file import read_experiment
@@ -35,6 +36,14 @@ def test_a_cell_is_an_experiment_of_its_own(study: Path) -> None:
     assert Path(experiment.dev.nbest).resolve() == folder / "dev.nbest"
     assert Path(experiment.start).resolve() == folder / "moses.ini"
     assert experiment.tuning.tuning.settings.seed == 2
+
+
+def test_a_cell_cannot_run_before_its_models(study: Path, command: Callable[..., tuple[int, bytes, str]]) -> None:
+    path = written(study)["120/seed-1/alone"]
+    status, out, err = command("run", path, "--device", "cpu")
+    assert (status, out) == (2, b"")
+    assert err.endswith("/models/forward: no such folder, expected the trained model 'forward'\n")
+    assert len(err.splitlines()) == 1
 
 
 def test_the_whole_corpus_is_read_where_it_is(study: Path) -> None:

@@ -80,21 +80,21 @@ def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> N
 def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) -> None:
     """It is tried again by the next study."""
     text = study.read_text()
-    broken = text.replace(
-        "[features]",
-        'bad = { preset = "rnnsearch", hidden = 8, epochs = 1, bpe = 5000 }\n[features]\nBad = "neural:bad"',
-    )
-    study.write_text(
-        broken.replace('alone = ["NMT"]', 'alone = ["Bad"]').replace('sizes = [60, "all"]\nseeds = 2', "seeds = 1")
-    )
+    (study.parent / "odd").mkdir()
+    (study.parent / "dev.odd").write_text("x\n")
+    (study.parent / "test.odd").write_text("x\n")
+    bad = f'bad = {{ {SMALL}, start-from = "odd" }}\n[features]\nBad = "neural:bad"\nOdd = "scores:{{set}}.odd"'
+    broken = text.replace("[features]", bad).replace('alone = ["NMT"]', 'alone = ["Bad"]\nodd = ["Odd"]')
+    study.write_text(broken.replace('sizes = [60, "all"]\nseeds = 2', "seeds = 1"))
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
     last = err.splitlines()[-1]
     assert (status, last) == (
         2,
-        "moses-rerank study: train 120/seed-1/bad and 2 more of 8 parts failed, as told above; "
+        "moses-rerank study: train 120/seed-1/bad and 3 more of 10 parts failed, as told above; "
         "the same command tries them again",
     )
-    assert re.search(r"^warning: train 120/seed-1/bad failed: .*bpe", err, re.M)
+    assert re.search(r"^warning: train 120/seed-1/bad failed: \S+/odd: not a model folder", err, re.M)
+    assert re.search(r"^warning: run 120/seed-1/odd failed: \S+/dev.odd", err, re.M)
     assert re.search(r"^ +120  alone +- +- +- +-", out.decode(), re.M)
     study.write_text(text.replace('sizes = [60, "all"]\nseeds = 2', "seeds = 1"))
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
