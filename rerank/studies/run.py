@@ -14,6 +14,7 @@ from moses_io.text import encode
 from rerank.experiment.chain import check_inputs
 from rerank.experiment.stages import run_stages
 from rerank.studies.file import Study
+from rerank.studies.grid import cells, replicates
 from rerank.studies.results import Results, gather
 from rerank.studies.stages import Plan, plan
 from rerank.studies.tables import as_csv, as_json, notes, tables
@@ -43,12 +44,14 @@ def run_study(study: Study, resources: Resources, jobs: int = 1) -> Outcome:
     _check(study)
     _make(study.output)
     with locked(study.output):
-        steps = plan(study, resources)
-        for cell in steps.cells:
+        grid = replicates(study)
+        experiments = [cell for replicate in grid for cell in cells(study, replicate)]
+        for replicate in grid:
+            _make(Path(replicate.experiment.result("models")))
+        for cell in experiments:
             _make(cell.path.parent)
             _write(cell.path, [cell.text.removesuffix("\n")])
-        for replicate in steps.replicates:
-            _make(Path(replicate.experiment.result("models")))
+        steps = plan(study, grid, experiments, resources)
         run_stages(steps.stages, study.output / "stages.json", jobs)
         failed = [stage.name for stage in steps.stages if not all(Path(path).exists() for path in stage.outputs)]
         return _tell(study, steps, gather(study, steps), failed)

@@ -17,7 +17,7 @@ from rerank.experiment.stages import Stage
 from rerank.studies.comparison import compare
 from rerank.studies.corpora import cut
 from rerank.studies.file import Study
-from rerank.studies.grid import Cell, Replicate, cells, corpus_of, replicates
+from rerank.studies.grid import Cell, Replicate, corpus_of
 from rerank.studies.perplexity import measure
 from rerank.tuning.gain import GAIN
 
@@ -51,10 +51,8 @@ class Plan:
     stages: list[Stage]
 
 
-def plan(study: Study, resources: Resources) -> Plan:
-    """Put the stages in the order in which they are done: what can wait for nothing comes first."""
-    grid = replicates(study)
-    experiments = [cell for replicate in grid for cell in cells(study, replicate)]
+def plan(study: Study, grid: list[Replicate], experiments: list[Cell], resources: Resources) -> Plan:
+    """Put the stages of replicates and cells, whose folders are there, in the order in which they are done."""
     corpora = [_cut(study, size) for size in study.sizes if size != study.pairs]
     trained = [stage for replicate in grid for stage in _trainings(replicate, resources.device)]
     measured = [
