@@ -18,6 +18,7 @@ from rerank import __version__
 COMMANDS = {
     "init": "chain.init",
     "run": "chain.run",
+    "study": "chain.study",
     "demo": "chain.demo",
     "apply": "chain.apply",
     "train": "steps.train",

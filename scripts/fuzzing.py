@@ -29,6 +29,7 @@ from rerank.experiment.stages import run_stages
 from rerank.recognition.kinds import kind_of
 from rerank.report.attention import open_attention, read_attention
 from rerank.reranker.folder import read_candidates, read_features, read_manifest
+from rerank.studies.file import read_study
 from rerank.tuning.ablation import read_worth
 from rerank.tuning.exchange import import_weights
 from rerank.tuning.gain import read_gain
@@ -119,6 +120,7 @@ READERS: dict[str, tuple[str, Read]] = {
     "scores": ("scores", lambda path: read_scores(str(path))),
     "stages": ("stages.json", lambda path: run_stages([], path)),
     "statistics": ("scores.dat", lambda path: list(read_blocks(str(path), "SCORES"))),
+    "study": ("study.toml", lambda path: read_study(str(path))),
     "text": ("text", lambda path: read_lines(str(path))),
     "tensors": ("model.safetensors", read_model),
     "vocabulary": ("source.vocabulary", lambda path: load_vocabulary(path.parent, "source", pieces=False)),

@@ -66,6 +66,9 @@ def check_inputs(experiment: Experiment) -> None:
     """
     for path in experiment.files:
         check_plain(path)
+    for name in experiment.models if experiment.trained else ():
+        if not Path(experiment.model(name)).is_dir():
+            raise InputError(f"{experiment.model(name)}: no such folder, expected the trained model {name!r}")
     read_weights(experiment.start)
     for files in experiment.sets.values():
         read_references([files.source, *files.reference])
@@ -90,14 +93,14 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
     if models.is_symlink():
         raise InputError(f"{models}: a symbolic link, expected a folder; remove it")
     try:
-        models.mkdir(parents=True, exist_ok=True)
+        (experiment.output if experiment.trained else models).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{experiment.output}: {error.strerror}") from None
 
 
 def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
     device = resources.device
-    models = [_train(experiment, name, entry, device) for name, entry in experiment.models.items()]
+    models = [] if experiment.trained else trainings(experiment, device)
     to_widen = experiment.sets if experiment.candidates else {}
     widened = [_widen(experiment, name, files, resources) for name, files in to_widen.items()]
     scores = [stage for name, files in experiment.sets.items() for stage in _score(experiment, name, files, resources)]
@@ -120,10 +123,15 @@ def _write(text: str, path: str) -> None:
         stream.write(encode(text))
 
 
+def trainings(experiment: Experiment, device: str) -> list[Stage]:
+    """Return a stage for each model; of two that train together, one."""
+    return [_train(experiment, name, entry, device) for name, entry in experiment.models.items()]
+
+
 def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
     dev = experiment.dev.texts
     files = TrainingFiles(corpus=entry.request.reads(experiment.train), dev=dev)
-    folder, start = experiment.result(f"models/{name}"), experiment.model(entry.start) if entry.start else ""
+    folder, start = experiment.model(name), experiment.model(entry.start) if entry.start else ""
     settings = {
         "preset": entry.request.preset,
         "backward": entry.request.backward,

@@ -12,7 +12,7 @@ from features.request import FeatureRequest, labelled_requests, split_values
 from moses_io.errors import InputError
 from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
-from rerank.experiment.models import ModelEntry, read_corpus, read_model, translating
+from rerank.experiment.models import ModelEntry, find_start, known_folder, read_corpus, read_model, translating
 from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
@@ -25,7 +25,7 @@ from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import FOLDS, Caution
 
-KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning")
+KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning", "trained")
 """Keys of an experiment file."""
 
 HEAD = ("Written anew by each run of an experiment that names no models and features: copy it to change it.",)
@@ -57,7 +57,8 @@ class Experiment:
     decoded with; on `choose`, if there is such a set, a way to tune is chosen; `tests`, by their names, are reranked
     and, where they have references, evaluated. Of the features, by
     their labels, `neural:NAME` uses the model of that name, `neural:NAME/forward` one of a pair. All results go to the
-    folder `output`. Where the file names neither models nor features, `text` is a file in that folder which names all.
+    folder `output`; models that were trained already are in the folder `trained`, unless that is empty. Where the file
+    names neither models nor features, `text` is a file in the folder of results which names all.
     """
 
     train: ParallelFiles
@@ -70,6 +71,7 @@ class Experiment:
     features: dict[str, FeatureRequest]
     tuning: TuningEntry
     text: str = ""
+    trained: str = ""
 
     @property
     def sets(self) -> dict[str, NbestFiles]:
@@ -88,7 +90,9 @@ class Experiment:
 
     def model(self, name: str) -> str:
         """Return the folder of a model of the experiment, or of one of a pair; another folder as it is."""
-        return self.result(f"models/{name}") if name.partition("/")[0] in self.models else name
+        if name.partition("/")[0] not in self.models:
+            return name
+        return str(Path(self.trained or self.result("models")) / name)
 
     @property
     def candidates(self) -> tuple[CandidateRequest, ...]:
@@ -96,7 +100,7 @@ class Experiment:
         return tuple(
             CandidateRequest(
                 list_name(name),
-                tuple(self.result(f"models/{each}/{self.models[each].request.forward}") for each in models),
+                tuple(self.model(f"{each}/{self.models[each].request.forward}") for each in models),
                 self.models[models[0]].candidates,
             )
             for name, models in translating(self.models).items()
@@ -141,11 +145,20 @@ def parse_experiment(content: bytes, path: str) -> Experiment:
 
 def _checked(values: dict[str, Any], path: str) -> Experiment:
     with at(f"{path}: "):
-        return build_experiment(values, Path(path).resolve().parent)
+        return experiment_of(values, Path(path).resolve().parent)
 
 
-def build_experiment(values: dict[str, Any], folder: Path) -> Experiment:
-    """Return the experiment of what a file in a folder says; errors are those of `read_experiment`, less the file."""
+def experiment_of(values: dict[str, Any], folder: Path, modules: str = "") -> Experiment:
+    """Check the tables of an experiment file.
+
+    Args:
+        values: the tables.
+        folder: to which their paths are relative.
+        modules: folder of the user's modules, if it is another one.
+
+    Raises:
+        InputError: as of `read_experiment`, but for what is code.
+    """
     check_keys(values, KEYS)
     if "models" not in values and "features" not in values:
         return _with_recipe(values, folder)
@@ -154,10 +167,10 @@ def build_experiment(values: dict[str, Any], folder: Path) -> Experiment:
     of_group = {name: group for group, names in groups.items() for name in names}
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
     models = {name: dataclasses.replace(entry, group=of_group.get(name, "")) for name, entry in models.items()}
-    features = _features(feature_texts(values), groups, models, folder)
+    features = _features(feature_texts(values), groups, models, folder, modules or str(folder))
     texts = {label: request.text for label, request in features.items()}
     check_names(list(translating(models)), texts)
-    starts = {name: _start(name, models, folder) for name, entry in models.items() if entry.start}
+    starts = {name: find_start(name, models, folder) for name, entry in models.items() if entry.start}
     models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(
         train=train,
@@ -169,6 +182,7 @@ def build_experiment(values: dict[str, Any], folder: Path) -> Experiment:
         models=models,
         features=features,
         tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features), CHOOSE in values),
+        trained=str(folder / path_of(values, "trained")) if "trained" in values else "",
     )
 
 
@@ -179,7 +193,7 @@ def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
         read_set(values.get("dev", {}), "dev", folder),
     )
     recipe = find_recipe(look_at(train, dev.texts))
-    experiment = build_experiment({**values, "models": recipe.models, "features": recipe.features}, folder)
+    experiment = experiment_of({**values, "models": recipe.models, "features": recipe.features}, folder)
     tables = {"models": recipe.models, "features": recipe.features}
     tables |= {"tuning": values["tuning"]} if "tuning" in values else {}
     files = moved(values, folder, experiment.output)
@@ -204,11 +218,11 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
 
 
 def _features(
-    texts: dict[str, str], groups: Groups, models: dict[str, ModelEntry], folder: Path
+    texts: dict[str, str], groups: Groups, models: dict[str, ModelEntry], folder: Path, modules: str
 ) -> dict[str, FeatureRequest]:
-    """Read features, one of a group once for each of its models; users' modules are beside the experiment file."""
+    """Read features, one of a group once for each of its models; users' modules are in the folder `modules`."""
     features: dict[str, FeatureRequest] = {}
-    requests = labelled_requests(texts, str(folder))
+    requests = labelled_requests(texts, modules)
     for request in (member for each in requests for member in expand_feature(each, groups)):
         with at(f"features.{request.label}: "):
             if request.label in features:
@@ -225,7 +239,7 @@ def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
     """Return the name of a model, or of one of a pair, as it is, or the path of a folder that is there."""
     entry, _, part = name.partition("/")
     if entry not in models:
-        return _known_folder(name, models, folder)
+        return known_folder(name, models, folder)
     if part not in models[entry].request.folders:
         names = " and ".join(f"{entry}/{member}".rstrip("/") for member in models[entry].request.folders)
         raise InputError(f"no model {name!r} here; there is {names}")
@@ -246,23 +260,3 @@ def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> Non
                 raise InputError(f"expected a {direction} model, {part!r} is not one")
             with at(f"{part!r}: "):
                 check_rows(architecture, training, entry.request.right_to_left)
-
-
-def _start(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
-    """Return what a model starts from, checked as far as it can be before anything is trained."""
-    start = models[name].start
-    with at(f"models.{name}.start-from: "):
-        if start not in models:
-            start = _known_folder(start, models, folder)
-        elif start in list(models)[list(models).index(name) :]:
-            raise InputError(f"put {start!r} before {name!r}")
-        else:
-            models[name].request.check_start(models[start].request)
-    return start
-
-
-def _known_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
-    if not os.path.isdir(folder / name):
-        known = f"; models: {', '.join(models)}" if models else ""
-        raise InputError(f"no model and no folder {name!r}{known}")
-    return str(folder / name)

@@ -1,5 +1,6 @@
 """The models of an experiment file, and the corpus that they are trained on."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,3 +83,24 @@ def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
     check_keys(table, ("source", "target", "alignment"), "train.")
     keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
     return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))
+
+
+def find_start(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
+    """Return what a model starts from, checked as far as it can be before anything is trained."""
+    start = models[name].start
+    with at(f"models.{name}.start-from: "):
+        if start not in models:
+            start = known_folder(start, models, folder)
+        elif start in list(models)[list(models).index(name) :]:
+            raise InputError(f"put {start!r} before {name!r}")
+        else:
+            models[name].request.check_start(models[start].request)
+    return start
+
+
+def known_folder(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
+    """Return the path of a folder that is there; an `InputError` names the models that could be meant."""
+    if not os.path.isdir(folder / name):
+        known = f"; models: {', '.join(models)}" if models else ""
+        raise InputError(f"no model and no folder {name!r}{known}")
+    return str(folder / name)

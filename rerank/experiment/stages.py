@@ -121,7 +121,7 @@ class _Record:
         before = _fingerprint(stage.inputs, stage.settings)
         made = {"outputs": _digests(stage.outputs)}
         known = {key: value for key, value in self.stages.get(stage.name, {}).items() if key != SECONDS}
-        if known == {**before, **made}:
+        if known == {**before, **made} and None not in made["outputs"]:
             stage.clear()
             return False
         self._begun[stage.name] = before

@@ -14,7 +14,7 @@ from moses_io.locks import locked
 from moses_io.streams import check_plain
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment
-from rerank.experiment.file import Experiment, build_experiment
+from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.stages import Stage, run_stages
 from rerank.experiment.toml import at, read_toml
 from rerank.experiment.trust import check_code, feature_texts
@@ -111,7 +111,7 @@ def _experiment(retuning: Retuning) -> Experiment:
                 raise InputError(f"{key}: the arguments say this; leave it out")
         if not retuning.allow_code:
             check_code(feature_texts(own), path)
-        return build_experiment(own | values, Path(path).resolve().parent)
+        return experiment_of(own | values, Path(path).resolve().parent)
 
 
 def _values(retuning: Retuning) -> dict[str, Any]:

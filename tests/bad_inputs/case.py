@@ -18,7 +18,7 @@ LIMIT = 8 * 2**30
 
 REFUSED, EITHER = frozenset({2}), frozenset({0, 2})
 
-TALKING = ("validate", "explain", "evaluate", "features", "presets", "run")
+TALKING = ("validate", "explain", "evaluate", "features", "presets", "run", "study")
 """Commands whose stdout is for people."""
 
 OWN = re.compile(r"(work|cache|model|\..+\.scored)(/|$)")

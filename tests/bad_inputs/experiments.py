@@ -80,6 +80,9 @@ def experiment_cases(valid: Path) -> Iterator[Case]:
             yield _case(
                 f"experiment {kind} {line[:70]}", {"experiment.toml": _experiment(valid, **{kind: line})}, statuses
             )
+    for line, statuses in read_lines("study"):
+        study = _experiment(valid, features='F = "length"') + f"[study]\n{line}\n".encode()
+        yield Case(f"study {line[:70]}", ("study", "study.toml"), {"study.toml": study}, statuses=statuses)
     for name, content in WHOLE.items():
         yield _case(f"experiment {name}", {"experiment.toml": content})
     good = _experiment(valid, features='F = "length"').decode()

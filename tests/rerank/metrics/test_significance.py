@@ -1,6 +1,6 @@
 """The randomization test against all swaps one by one, and against what p-values have to be."""
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy.stats import kstest
 from features.arrays import Array
 from rerank.metrics import significance
 from rerank.metrics.metric import METRICS, Metric
-from rerank.metrics.significance import TRIALS, p_value
+from rerank.metrics.significance import TRIALS, p_value, replicates_p_value
 
 METRIC_NAMES = ["bleu", "chrf", "ter", "bleu+ter:0.7,0.3"]
 BLEU = Metric("bleu").formula
@@ -84,3 +84,34 @@ def test_systems_of_one_distribution_have_uniform_p_values(monkeypatch: pytest.M
     known, rng = counted("bleu", 9, 300), np.random.default_rng(1)
     draws = [rng.choice(known, (2, 60)) for _ in range(200)]  # each (2, 60, size)
     assert kstest([p_value(BLEU.score, *draw) for draw in draws], "uniform").pvalue > 0.01
+
+
+def by_all_deals(one: Array, other: Array) -> float:
+    """p by all ways to deal the outputs of each sentence, of (replicates, n, size) statistics."""
+    pool = np.concatenate([one, other])  # (R, n, size)
+    orders = list(permutations(range(len(pool))))
+    differences = []
+    for deal in product(orders, repeat=pool.shape[1]):
+        sums = sum(pool[list(order), sentence] for sentence, order in enumerate(deal))  # (R, size)
+        scores = BLEU.score(np.array(sums))  # (R,)
+        differences.append(abs(scores[: len(one)].mean() - scores[len(one) :].mean()))
+    return float(np.mean(np.array(differences) >= differences[0] - 1e-9))
+
+
+@pytest.mark.parametrize(("replicates", "others", "sentences"), [(1, 1, 6), (2, 1, 4), (2, 2, 3)])
+def test_replicates_are_dealt_in_all_ways(replicates: int, others: int, sentences: int) -> None:
+    """The share of the trials is that of all ways, as near as so many trials come: 5 standard errors."""
+    for seed in range(3):
+        one, other = (
+            np.array([counted("bleu", 100 * seed + first + number, sentences) for number in range(count)])
+            for first, count in ((1, replicates), (51, others))
+        )
+        expected = by_all_deals(one, other)
+        margin = 5 * (expected * (1 - expected) / TRIALS) ** 0.5 + 1 / TRIALS
+        assert replicates_p_value(BLEU.score, one, other) == pytest.approx(expected, abs=margin)
+
+
+def test_equal_replicates_do_not_differ() -> None:
+    own = np.array([counted("bleu", seed, 20) for seed in range(3)])
+    assert replicates_p_value(BLEU.score, own, own) == 1
+    assert replicates_p_value(BLEU.score, own[:1], own[:1]) == 1

@@ -1,0 +1,169 @@
+"""A study: an experiment file with a table `[study]`."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from features.models.training.request import ParallelFiles
+from features.request import FeatureRequest
+from moses_io.errors import InputError, counted, nearest, shown
+from moses_io.text import parallel_lines
+from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
+from rerank.experiment.file import Experiment, experiment_of
+from rerank.experiment.groups import check_name
+from rerank.experiment.toml import as_table, at, check_keys, read_toml
+from rerank.experiment.trust import check_code, feature_texts
+
+KEYS = ("sizes", "seeds", "systems")
+"""Keys of the table."""
+
+ALL = "all"
+"""In the place of a size, the whole corpus; the system with all features, where none is named."""
+
+TAKEN = ("models", "moses")
+"""Names that no system can have: of the folder beside those of systems, and of Moses in tables."""
+
+MOST_SEEDS = 1000
+
+
+@dataclass(frozen=True)
+class Study:
+    """All of a study file.
+
+    Attributes:
+        experiment: what the file says without its table, with all models and features.
+        tuning: its table `[tuning]`.
+        modules: folder of the file, in which modules of the user are.
+        sizes: numbers of sentence pairs, the first ones of the corpus.
+        pairs: of the whole corpus.
+        seeds: one for each replicate of a cell.
+        systems: features by their labels, by the name of the system; none where models alone are compared.
+    """
+
+    experiment: Experiment
+    tuning: dict[str, Any]
+    modules: str
+    sizes: tuple[int, ...]
+    pairs: int
+    seeds: tuple[int, ...]
+    systems: dict[str, dict[str, FeatureRequest]]
+
+    @property
+    def output(self) -> Path:
+        """The folder of results."""
+        return self.experiment.output
+
+    @property
+    def texts(self) -> dict[str, ParallelFiles]:
+        """Dev and the test sets that have references, by name, with the first of these."""
+        return {name: files.texts for name, files in self.experiment.sets.items() if files.reference}
+
+
+def read_study(path: str, allow_code: bool = False) -> Study:
+    """Read and check a study file.
+
+    Args:
+        path: of the file.
+        allow_code: whether features that are code of users may run though the file is not the user's own.
+
+    Raises:
+        InputError: as of `read_experiment`, and a size, seed or system that cannot be.
+    """
+    values = read_toml(path)
+    with at(f"{path}: "):
+        if not allow_code:
+            check_code(feature_texts(values), path)
+        return _study(values, Path(path).resolve().parent)
+
+
+def _study(values: dict[str, Any], folder: Path) -> Study:
+    check_keys(values, (*EXPERIMENT_KEYS, "study"))
+    if "study" not in values:
+        raise InputError("expected a table [study], with sizes and seeds; `run` does a single experiment")
+    table = as_table(values["study"], "study")
+    check_keys(table, KEYS, "study.")
+    tables = {key: value for key, value in values.items() if key != "study"}
+    if "trained" in tables:
+        raise InputError("trained: a study trains its own models")
+    if "models" not in tables and "features" not in tables:
+        raise InputError("expected [models], [features] or both: a study compares what is named")
+    texts = feature_texts(tables)
+    experiment = experiment_of(tables if texts else _without_lists(tables), folder)
+    named = _systems(table.get("systems"), texts)
+    systems = {
+        name: experiment_of(tables | {"features": {label: texts[label] for label in labels}}, folder).features
+        for name, labels in named.items()
+    }
+    train = experiment.train
+    pairs = sum(1 for _ in parallel_lines(train.source, train.target))
+    return Study(
+        experiment=replace(experiment, output=Path(os.path.normpath(experiment.output))),
+        tuning=as_table(tables.get("tuning", {}), "tuning"),
+        modules=str(folder),
+        sizes=_sizes(table.get("sizes", [ALL]), pairs, train.source),
+        pairs=pairs,
+        seeds=_seeds(table.get("seeds", 1)),
+        systems=systems,
+    )
+
+
+def _without_lists(tables: dict[str, Any]) -> dict[str, Any]:
+    """Put empty paths where a study of models alone needs no files: of Moses' weights and of lists."""
+    tests = tables.get("test", [])
+    listed = [_without_list(each) for each in tests] if isinstance(tests, list) else _without_list(tests)
+    return {"start": "", **tables, "dev": _without_list(tables.get("dev", {})), "test": listed}
+
+
+def _without_list(table: Any) -> Any:
+    return {"nbest": "", **table} if isinstance(table, dict) else table
+
+
+def _sizes(value: Any, pairs: int, path: str) -> tuple[int, ...]:
+    if not isinstance(value, list) or not value:
+        raise InputError(f'study.sizes: expected a list of numbers of pairs, or "{ALL}", found {shown(value)}')
+    sizes = []
+    for each in value:
+        size = pairs if each == ALL else each
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InputError(f'study.sizes: expected whole numbers from 1, or "{ALL}", found {shown(each)}')
+        if size > pairs:
+            raise InputError(f"study.sizes: {size:,} pairs, but {path} has {pairs:,}")
+        if size in sizes:
+            raise InputError(f"study.sizes: {size:,} pairs twice")
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _seeds(value: Any) -> tuple[int, ...]:
+    listed = isinstance(value, list)
+    seeds: Sequence[Any] = value if listed else [value]
+    for seed in seeds:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 1 <= seed <= MOST_SEEDS:
+            expected = f"a number of seeds, or a list of seeds, from 1 to {MOST_SEEDS}"
+            raise InputError(f"study.seeds: expected {expected}, found {shown(value)}")
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"study.seeds: expected seeds that differ, found {shown(value)}")
+    return tuple(seeds) if listed else tuple(range(1, value + 1))
+
+
+def _systems(value: Any, texts: dict[str, str]) -> dict[str, list[str]]:
+    """Return labels of features by the name of their system: all of them, where no systems are named."""
+    if value is None:
+        return {ALL: list(texts)} if texts else {}
+    systems = as_table(value, "study.systems")
+    if not systems or not texts:
+        needs = "at least one system" if texts else "[features], of which systems are made"
+        raise InputError(f"study.systems: expected {needs}")
+    for name, labels in systems.items():
+        check_name(name, "study.systems")
+        if name in TAKEN:
+            raise InputError(f"study.systems.{name}: no system can have this name; choose another one")
+        if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
+            expected = f"a list of {counted(len(texts), 'label')} of [features] or fewer"
+            raise InputError(f"study.systems.{name}: expected {expected}, found {shown(labels)}")
+        for label in labels:
+            if label not in texts:
+                raise InputError(f"study.systems.{name}: no feature {shown(label)}{nearest(label, list(texts))}")
+    return systems

@@ -1,0 +1,38 @@
+"""What the models of a study have learned: perplexities on dev and on test sets."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from features.models.training.request import ParallelFiles
+from moses_io.streams import open_output
+from moses_io.text import encode, read_parallel, tokens
+
+
+def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: str, output: str) -> None:
+    """Write, as JSON, the number of weights of each model, and its perplexities by the names of texts.
+
+    Args:
+        folders: of models; of two that were trained together, both.
+        texts: what they predict.
+        device: `auto`, `cpu` or `cuda`.
+        output: file to write.
+
+    Raises:
+        InputError: a folder that is no model, or texts that do not fit each other.
+    """
+    from features.models.device import find_device
+    from features.models.folder import load_model
+    from features.models.scoring.perplexity import parameters_of, perplexity_of
+
+    pairs = {
+        name: [(tuple(tokens(one)), tuple(tokens(other))) for one, other in read_parallel(files.source, files.target)]
+        for name, files in texts.items()
+    }
+    measured = []
+    for folder in folders:
+        model = load_model(Path(folder), find_device(device))
+        perplexities = {name: perplexity_of(model, each) for name, each in pairs.items()}
+        measured.append({"parameters": parameters_of(model), "perplexity": perplexities})
+    with open_output(output) as stream:
+        stream.write(encode(json.dumps(measured, indent=1) + "\n"))

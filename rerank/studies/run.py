@@ -1,0 +1,98 @@
+"""A study as a whole: what is not done yet is done, then its tables and curves are written."""
+
+import importlib.util
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from features.feature import Resources
+from features.progress import note
+from moses_io.errors import InputError, printable
+from moses_io.locks import locked
+from moses_io.streams import check_plain, open_output
+from moses_io.text import encode
+from rerank.experiment.chain import check_inputs
+from rerank.experiment.stages import run_stages
+from rerank.studies.file import Study
+from rerank.studies.grid import cells, replicates
+from rerank.studies.results import Results, gather
+from rerank.studies.stages import Plan, plan
+from rerank.studies.tables import as_csv, as_json, notes, tables
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a study has shown: the lines of its tables, the stages that failed, and of how many."""
+
+    lines: list[str]
+    failed: list[str]
+    parts: int
+
+
+def run_study(study: Study, resources: Resources, jobs: int = 1) -> Outcome:
+    """Do what is not done yet, `jobs` trainings and cells at a time, and write what came out.
+
+    The folder of results has, for each size and seed, `SIZE/seed-N/models` and for each system
+    `SIZE/seed-N/SYSTEM/experiment.toml` with the results of that experiment; above them `study.txt`, `study.md`,
+    `study.json` and `study.csv`, and where matplotlib is installed curves. What fails for its input is told, and left
+    out of the tables.
+
+    Raises:
+        InputError: a file that is read is missing or not as it should be, the folder is not of an earlier study or
+            another process is at work in it, or a training or a cell was killed.
+    """
+    _check(study)
+    _make(study.output)
+    with locked(study.output):
+        grid = replicates(study)
+        experiments = [cell for replicate in grid for cell in cells(study, replicate)]
+        for replicate in grid:
+            _make(Path(replicate.experiment.result("models")))
+        for cell in experiments:
+            _make(cell.path.parent)
+            _write(cell.path, [cell.text.removesuffix("\n")])
+        steps = plan(study, grid, experiments, resources)
+        run_stages(steps.stages, study.output / "stages.json", jobs)
+        failed = [stage.name for stage in steps.stages if not all(Path(path).exists() for path in stage.outputs)]
+        return _tell(study, steps, gather(study, steps), failed)
+
+
+def _check(study: Study) -> None:
+    """Refuse what can be seen before anything is trained."""
+    if study.systems:
+        check_inputs(study.experiment)
+    for files in (study.experiment.train, *study.texts.values()):
+        for path in files.files:
+            check_plain(path)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None
+
+
+def _tell(study: Study, steps: Plan, results: Results, failed: list[str]) -> Outcome:
+    """Write tables and curves."""
+    shown = tables(study, results)
+    plain = [line for table in shown for line in (*table.plain(), "")]
+    lines = list(map(printable, [*plain, *notes(study)]))
+    marked = [line for table in shown for line in (*table.markdown(), "")]
+    _write(study.output / "study.txt", lines)
+    _write(study.output / "study.md", map(printable, [*marked, *notes(study)]))
+    _write(study.output / "study.json", [as_json(study, results, failed)])
+    _write(study.output / "study.csv", [as_csv(results).removesuffix("\n")])
+    if importlib.util.find_spec("matplotlib") is None:
+        note("no curves, only tables: pictures need matplotlib (pip install moses-rerank[plot])")
+    else:
+        from rerank.studies.pictures import draw
+
+        for path in draw(study, steps, results):
+            note(f"drawn: {path}")
+    return Outcome(lines, failed, len(steps.stages))
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with open_output(str(path)) as stream:
+        stream.writelines(encode(f"{line}\n") for line in lines)

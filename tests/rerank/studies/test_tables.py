@@ -1,0 +1,33 @@
+import statistics
+
+import pytest
+
+from rerank.studies.results import Replicated, TestResult
+from rerank.studies.tables import Table, in_short
+
+
+def test_mean_and_standard_deviation() -> None:
+    replicated = Replicated({1: 1.0, 2: 2.0, 5: 6.0})
+    assert replicated.mean == pytest.approx(3)
+    assert replicated.deviation == pytest.approx((14 / 2) ** 0.5) == pytest.approx(statistics.stdev([1, 2, 6]))
+    assert in_short(replicated) == "3.00 ± 2.65"
+    assert in_short(Replicated({1: 1.5}), "+") == "+1.50"
+    assert in_short(Replicated({})) == "-"
+
+
+def test_the_gain_is_that_of_each_seed() -> None:
+    own, moses = Replicated({1: 31.0, 3: 32.5}), Replicated({1: 30.0, 3: 30.0})
+    assert TestResult({"BLEU": own}, {"BLEU": moses}, {}).gain.values == {1: 1.0, 3: 2.5}
+
+
+def test_a_table_in_both_forms() -> None:
+    table = Table("T", ("pairs", "system", "BLEU"), [("1,500", "a|b", "3.00"), ("", "moses", "-")])
+    assert table.plain() == ["T", "pairs  system  BLEU", "1,500  a|b     3.00", "       moses      -"]
+    assert table.markdown() == [
+        "**T**",
+        "",
+        "| pairs | system | BLEU |",
+        "| ---: | --- | ---: |",
+        "| 1,500 | a\\|b | 3.00 |",
+        "|  | moses | - |",
+    ]
