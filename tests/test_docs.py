@@ -1,10 +1,10 @@
 """What the documentation shows is what comes out.
 
-Run as they stand, in a folder of examples that is cut from the sample: the notebook of docs/python.md, modules of features and
-terms, and, slow, the commands of the README and of docs/tuning.md that go on from there, by bash, with small settings in
-trainings and a stub in place of Moses. Read by what reads such files: all TOML; the README's experiment is also run, with small models.
-Only parsed, by the real parser: all other commands, those with an ellipsis (`…`) once what is required is there, and the
-examples of `--help`. Of commands that are scripts only the names are looked at.
+Run as they stand, in a folder of examples cut from the sample: the notebook of docs/python.md, modules of features and
+terms, and, slow, the commands of the README and of docs/tuning.md that go on from there, by bash, with small settings
+in trainings and a stub in place of Moses. Read by what reads such files: all TOML; the README's experiment is also run,
+with small models. Only parsed, by the real parser: all other commands, those with an ellipsis (`…`) once what is
+required is there, and the examples of `--help`. Of commands that are scripts only the names are looked at.
 """
 
 import ast
@@ -98,7 +98,7 @@ RUN = ("README.md", "docs/tuning.md")
 
 @pytest.fixture
 def examples(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files that the pages name, with 20 sentences of 10 candidates and 200 sentence pairs, in the working folder."""
+    """The files that the pages name, in the working folder: lists of 20 sentences by 10 candidates, 200 pairs."""
     for name in ("train", "dev", "test"):
         for side in ("de", "en"):
             lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")[: 200 if name == "train" else 20]
@@ -228,6 +228,11 @@ def test_all_python_of_the_pages_is_run_here() -> None:
     assert {block.page for block in others} == {"docs/python.md", "docs/models.md"}
 
 
+def test_commands_and_their_arguments_are_in_the_docs() -> None:
+    page = subprocess.run([sys.executable, ROOT / "scripts" / "commands"], check=True, capture_output=True, text=True)
+    assert page.stdout == (DOCS / "commands.md").read_text(encoding="utf-8"), "scripts/commands > docs/commands.md"
+
+
 @pytest.mark.slow
 def test_the_experiment_of_the_readme_runs(examples: Path) -> None:
     (block,) = [block for block in TOML if block.page == "README.md"]
@@ -248,7 +253,8 @@ from rerank.cli import main
 from rerank.experiment import recipe
 recipe.FEWEST_UPDATES, recipe.SMALL = 20, {SMALL | {"batch": 16}}
 settings = {[f"{key}={value}" for key, value in SMALL.items()]} if sys.argv[1] == "train" else []
-sys.exit(main(sys.argv[1:] + ["--set", *settings] if settings else sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] + ["--set", *settings] if settings else sys.argv[1:]))
 """
 MOSES = "#!/bin/sh\nexec gzip -dc news.nbest.gz\n"
 
