@@ -27,6 +27,7 @@ from markdown_it import MarkdownIt
 from features.foreign import ENTRY_POINTS
 from features.models import tables
 from features.models.network import terms
+from features.models.settings import CHOICES
 from moses_io.nbest import read_nbest
 from rerank.cli import COMMANDS, main, make_parser
 from rerank.experiment.file import KEYS, parse_experiment
@@ -217,6 +218,7 @@ def test_the_term_of_the_page_trains(examples: Path, monkeypatch: pytest.MonkeyP
     (block,) = [block for block in BLOCKS if block.page == "docs/models.md" and block.language == "python"]
     exec(compile(block.text, str(block), "exec"), terms.__dict__)
     monkeypatch.setitem(tables.TABLES["terms"], "before-last", "features.models.network.terms:BeforeLast")
+    monkeypatch.setitem(CHOICES, "terms", tuple(tables.TABLES["terms"]))
     settings = [f"{key}={value}" for key, value in SMALL.items()]
     corpus = ["--source", "train.de", "--target", "train.en", "--dev-source", "dev.de", "--dev-target", "dev.en"]
     words = ["train", "--preset", "rnnsearch", *corpus, "--set", "terms=before-last", *settings, "--output", "model"]
