@@ -242,7 +242,7 @@ def test_the_experiment_of_the_readme_runs(examples: Path) -> None:
     for settings in values["models"].values():
         settings.update(SMALL)
     (examples / "experiment.toml").write_text(write_experiment(values, {}))
-    assert main(["run", "experiment.toml"]) == 0
+    assert main(["run", "experiment.toml", "--jobs", "1"]) == 0
     assert {"report.txt", "report.html", "weights.ini", "test.reranked", "reranker"} <= {
         path.name for path in (examples / "work").iterdir()
     }
