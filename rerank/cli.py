@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _keep_closed_streams()
     if sys.stdout:
         cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
-    parsed, unknown = _parser().parse_known_args(arguments)
+    parsed, unknown = make_parser().parse_known_args(arguments)
     try:
         if unknown:
             raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}; see --help")
@@ -139,7 +139,8 @@ def _close_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line; each command's has `run`, which main calls."""
     parser = Parser(
         prog="moses-rerank",
         description="Rerank Moses n-best lists with attentional neural models and other features.",

@@ -1,13 +1,124 @@
-"""What the documentation shows is what comes out."""
+"""What the documentation shows is what comes out.
 
+Run as they stand, in a folder of examples cut from the sample: the notebook of docs/python.md, modules of features and
+terms, and, slow, the commands of the README and of docs/tuning.md that go on from there, by bash, with small settings
+in trainings and a stub in place of Moses. Read by what reads such files: all TOML; the README's experiment is also run,
+with small models. Only parsed, by the real parser: all other commands, those with an ellipsis (`…`) once what is
+required is there, and the examples of `--help`. Of commands that are scripts only the names are looked at.
+"""
+
+import ast
+import gzip
+import importlib
+import itertools
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
-DOCS = Path(__file__).parent.parent / "docs"
+from features.foreign import ENTRY_POINTS
+from features.models import tables
+from features.models.network import terms
+from features.models.settings import CHOICES
+from moses_io.nbest import read_nbest
+from rerank.cli import COMMANDS, main, make_parser
+from rerank.experiment.file import KEYS, parse_experiment
+from rerank.experiment.toml import parse_toml
+from rerank.experiment.writing import write_experiment
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 PAGE = DOCS / "python.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+SMALL = {"embedding": 16, "hidden": 16, "attention": 16, "updates": 20}
+"""Settings of a training of a second."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its page below the root, line, language (empty for shell and output) and text."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """Simple commands that call `moses-rerank` or a script, as words without redirections."""
+        if self.language or not re.search(r"^(.* )?(moses-rerank|scripts/\w+) ", self.text, re.MULTILINE):
+            return []
+        calls = simple_commands(self.text)
+        return [words for words in calls if words[0] == "moses-rerank" or words[0].startswith("scripts/")]
+
+
+def simple_commands(text: str) -> list[list[str]]:
+    commands: list[list[str]] = []
+    for line in text.replace("\\\n", " ").split("\n"):
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>;&")
+        lexer.whitespace_split = True
+        redirected = False
+        commands.append([])
+        for word in lexer:
+            if set(word) <= set("|;&") or word == "do":
+                commands.append([])
+            elif not redirected and not set(word) <= set("<>"):
+                commands[-1].append(word)
+            redirected = set(word) <= set("<>")
+    return [words for words in commands if words]
+
+
+def read_blocks() -> list[Block]:
+    blocks = []
+    for path in (ROOT / "README.md", *sorted(DOCS.glob("*.md"))):
+        for token in MarkdownIt().parse(path.read_text(encoding="utf-8")):
+            if token.type == "fence" and token.map:
+                name = path.relative_to(ROOT).as_posix()
+                blocks.append(Block(name, token.map[0] + 1, token.info.strip(), token.content))
+    return blocks
+
+
+BLOCKS = read_blocks()
+SHELL = [block for block in BLOCKS if block.commands]
+TOML = [block for block in BLOCKS if block.language == "toml"]
+MODULES = [block for block in BLOCKS if block.language == "python" and re.match(r"# \w+\.py\n", block.text)]
+RUN = ("README.md", "docs/tuning.md")
+"""Pages whose complete commands are run, block after block."""
+
+
+@pytest.fixture
+def examples(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the pages name, in the working folder: lists of 20 sentences by 10 candidates, 200 pairs."""
+    for name in ("train", "dev", "test"):
+        for side in ("de", "en"):
+            lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")[: 200 if name == "train" else 20]
+            (tmp_path / f"{name}.{side}").write_bytes(b"\n".join(lines) + b"\n")
+    for name in ("dev", "test"):
+        sentences = itertools.islice(read_nbest(str(sample / f"{name}.nbest.gz")), 20)
+        lines = [hypothesis.line for each in sentences for hypothesis in each.hypotheses[:10]]
+        (tmp_path / f"{name}.nbest.gz").write_bytes(gzip.compress(b"".join(lines)))
+        (tmp_path / f"{name}.comet").write_text("".join(f"{place % 7}\n" for place in range(len(lines))))
+    shutil.copy(sample / "moses.ini", tmp_path)
+    (tmp_path / "data").mkdir()
+    for path in [path for path in tmp_path.iterdir() if path.is_file() and path.suffix != ".comet"]:
+        shutil.copy(path, tmp_path / "data")
+    for model in ("lm.5gram.arpa.gz", "lm.arpa.gz"):
+        shutil.copy(sample / "lm.5gram.arpa.gz", tmp_path / model)
+    for suffix in ("de", "nbest.gz"):
+        shutil.copy(tmp_path / f"test.{suffix}", tmp_path / f"news.{suffix}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def test_the_notebook_prints_what_it_shows(
@@ -32,3 +143,139 @@ def test_pictures_are_those_of_the_commands_above_them() -> None:
     assert shown == re.findall(r"^(?!!).*--output docs/(\S+)", page, re.MULTILINE)
     assert {DOCS / name for name in shown} == set((DOCS / "plots").iterdir())
     assert all(path.stat().st_size < 150_000 for path in (DOCS / "plots").iterdir())
+
+
+def filled(words: list[str]) -> list[str]:
+    """Leave ellipses out, but as values of options, and put in what the command then lacks."""
+    if "…" not in words:
+        return words
+    commands = make_parser()._subparsers
+    assert commands
+    actions = commands._group_actions[0].choices[words[1]]._actions  # type: ignore[call-overload, index]
+    with_value = {flag for action in actions if action.nargs is None for flag in action.option_strings}
+    lacking = [action.option_strings[0] for action in actions if action.required and action.option_strings]
+    kept = [word for before, word in itertools.pairwise(words) if word != "…" or before in with_value]
+    return [words[0], *kept, *(part for flag in lacking if flag not in words for part in (flag, "x"))]
+
+
+def parse(words: list[str]) -> None:
+    arguments = [re.sub(r"\$\w+", "1", word) for word in filled(words)[1:]]
+    try:
+        make_parser().parse_args(arguments)
+    except SystemExit:
+        pytest.fail(f"not a command: {shlex.join(words)}")
+
+
+@pytest.mark.parametrize("block", SHELL, ids=str)
+def test_commands_are_those_that_there_are(block: Block) -> None:
+    for words in block.commands:
+        if words[0] == "moses-rerank":
+            parse(words)
+        else:
+            assert (ROOT / words[0]).is_file()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_of_help_are_commands(name: str) -> None:
+    examples = importlib.import_module(f"rerank.commands.{COMMANDS[name]}").EXAMPLES
+    block = Block(name, 0, "", "".join(re.findall(r"^  .*\n|^  .*$", examples, re.MULTILINE)))
+    for words in block.commands:
+        parse(words)
+
+
+def experiment_of(block: Block) -> dict[str, Any]:
+    """Put the files of the examples into a block that has only some tables."""
+    texts = {"source": "dev.de", "reference": "dev.en", "nbest": "dev.nbest.gz"}
+    train = {"source": "train.de", "target": "train.en"}
+    base = {"output": "work", "start": "moses.ini", "train": train, "dev": texts}
+    return base | parse_toml(block.text.encode(), str(block))
+
+
+@pytest.mark.parametrize("block", TOML, ids=str)
+def test_toml_is_what_its_reader_reads(block: Block, tmp_path: Path) -> None:
+    values = parse_toml(block.text.encode(), str(block))
+    if set(values) <= set(KEYS):
+        parse_experiment(write_experiment(experiment_of(block), {}).encode(), str(tmp_path / "experiment.toml"))
+    else:  # of a pyproject.toml
+        assert list(values["project"].pop("entry-points")) == [ENTRY_POINTS]
+        assert values == {"project": {}}
+
+
+@pytest.mark.parametrize("block", MODULES, ids=str)
+def test_features_of_the_pages_run(block: Block, examples: Path, models: dict[str, Path]) -> None:
+    name = block.text.split()[1]
+    (examples / name).write_text(block.text)
+    classes = [node for node in ast.parse(block.text).body if isinstance(node, ast.ClassDef)]
+    for node in classes:
+        argument = f":{models['forward']}" if node.bases else ""
+        feature = f"Mine={name.removesuffix('.py')}:{node.name}{argument}"
+        words = ["score", "dev.nbest.gz", "--source", "dev.de", "--feature", feature, "--output", "dev.scored"]
+        assert main(words) == 0
+        assert (examples / "dev.scored").read_bytes().count(b" Mine= ") == 200
+
+
+def test_the_term_of_the_page_trains(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = [block for block in BLOCKS if block.page == "docs/models.md" and block.language == "python"]
+    exec(compile(block.text, str(block), "exec"), terms.__dict__)
+    monkeypatch.setitem(tables.TABLES["terms"], "before-last", "features.models.network.terms:BeforeLast")
+    monkeypatch.setitem(CHOICES, "terms", tuple(tables.TABLES["terms"]))
+    settings = [f"{key}={value}" for key, value in SMALL.items()]
+    corpus = ["--source", "train.de", "--target", "train.en", "--dev-source", "dev.de", "--dev-target", "dev.en"]
+    words = ["train", "--preset", "rnnsearch", *corpus, "--set", "terms=before-last", *settings, "--output", "model"]
+    assert main(words) == 0
+
+
+def test_all_python_of_the_pages_is_run_here() -> None:
+    others = [block for block in BLOCKS if block.language == "python" and block not in MODULES]
+    assert {block.page for block in others} == {"docs/python.md", "docs/models.md"}
+
+
+def test_commands_and_their_arguments_are_in_the_docs() -> None:
+    page = subprocess.run([sys.executable, ROOT / "scripts" / "commands"], check=True, capture_output=True, text=True)
+    assert page.stdout == (DOCS / "commands.md").read_text(encoding="utf-8"), "scripts/commands > docs/commands.md"
+
+
+@pytest.mark.slow
+def test_the_experiment_of_the_readme_runs(examples: Path) -> None:
+    (block,) = [block for block in TOML if block.page == "README.md"]
+    values = experiment_of(block)
+    for settings in values["models"].values():
+        settings.update(SMALL)
+    (examples / "experiment.toml").write_text(write_experiment(values, {}))
+    assert main(["run", "experiment.toml", "--jobs", "1"]) == 0
+    assert {"report.txt", "report.html", "weights.ini", "test.reranked", "reranker"} <= {
+        path.name for path in (examples / "work").iterdir()
+    }
+
+
+SMALL_RERANK = f"""\
+#!{sys.executable}
+import sys
+from rerank.cli import main
+from rerank.experiment import recipe
+recipe.FEWEST_UPDATES, recipe.SMALL = 20, {SMALL | {"batch": 16}}
+settings = {[f"{key}={value}" for key, value in SMALL.items()]} if sys.argv[1] == "train" else []
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] + ["--set", *settings] if settings else sys.argv[1:]))
+"""
+MOSES = "#!/bin/sh\nexec gzip -dc news.nbest.gz\n"
+
+
+@pytest.mark.slow
+def test_commands_of_readme_and_tuning_run_one_after_another(examples: Path) -> None:
+    """A shell reads them; `reranker` is the folder that was moved out of `work`."""
+    bin_folder = examples / "bin"
+    bin_folder.mkdir()
+    for name, script in (("moses-rerank", SMALL_RERANK), ("moses", MOSES)):
+        (bin_folder / name).write_text(script)
+        (bin_folder / name).chmod(0o755)
+    (examples / "reranker").symlink_to("work/reranker")
+    for block in MODULES:
+        (examples / block.text.split()[1]).write_text(block.text)
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    complete = [block for page in RUN for block in SHELL if block.page == page and "moses-rerank" in block.text]
+    for block in [block for block in complete if "…" not in re.sub("#.*", "", block.text)]:
+        shell = ["bash", "-euo", "pipefail", "-c", block.text]
+        outcome = subprocess.run(shell, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert outcome.returncode == 0, f"{block}: {outcome.stderr}"
+    assert (examples / "news.out").read_bytes().count(b"\n") == 20

@@ -19,7 +19,7 @@ def require_kenlm() -> ModuleType:
     try:
         return importlib.import_module("kenlm")
     except ImportError:
-        hint = "its release 0.3.0 builds up to Python 3.12: pip install kenlm"
+        hint = "pip install kenlm, or without a compiler, and from Python 3.13 on: pip install kenlm-ex"
         raise InputError(f"feature 'kenlm' needs the package kenlm, which is not installed ({hint})") from None
 
 

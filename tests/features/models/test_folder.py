@@ -89,6 +89,7 @@ def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int)
     ("part", "values", "message"),
     [
         ("", {"format": 1}, "format 1, this version reads format 2"),
+        ("", {"format": 3}, "format 3, this version reads format 2"),
         ("", {"colour": 2}, "unknown key 'colour'"),
         ("", {"preset": "a\nb"}, "'preset': found 'a.nb', expected a name"),
         ("", {"direction": "sideways"}, "'direction': found 'sideways', expected forward or backward"),

@@ -190,6 +190,7 @@ def steps(values: list[Any]) -> dict[str, Any]:
     ("changes", "message"),
     [
         ({"format": 1}, "format 1, this version reads format 2; make it anew by `moses-rerank run`"),
+        ({"format": 3}, "format 3, this version reads format 2; make it anew by `moses-rerank run`"),
         ({"spread": 0}, "expected a number above 0, found 0"),
         ({"spread": 1e999}, "expected a number up to 3.4e+38, found inf"),
         ({"deviations": [1, 1]}, "2 deviations of 3 values"),

@@ -49,6 +49,15 @@ def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
     assert done([stages[0], copy("two", b, c, "other")], record) == ["two"]
 
 
+def test_another_version_does_all_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, record = (tmp_path / name for name in ("a", "b", "record"))
+    a.write_text("1")
+    assert done([copy("one", a, b)], record) == ["one"]
+    monkeypatch.setattr("rerank.experiment.stages.__version__", "99.0")
+    assert done([copy("one", a, b)], record) == ["one"]
+    assert done([copy("one", a, b)], record) == []
+
+
 def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
     a, b, record = tmp_path / "a", tmp_path / "b", tmp_path / "record"
     a.write_text("1")

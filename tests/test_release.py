@@ -1,0 +1,77 @@
+"""`scripts/release` on a small repository: what it refuses, and that a failure leaves the files as they were."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("packaging")
+
+ROOT = Path(__file__).parent.parent
+FILES = {
+    "pyproject.toml": '[project]\nname = "x"\nversion = "0.2.0.dev0"\n',
+    "CITATION.cff": "title: x\nversion: 0.1.0\nlicense: MIT\n",
+    "CHANGELOG.md": "# Changelog\n\n## 0.2.0 (unreleased)\n\n* New.\n\n## 0.1.0 (2025-01-01)\n\n* First.\n",
+    "build.py": "raise SystemExit('no build')\n",
+}
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = {f"GIT_{who}_{what}": "x@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment = {**os.environ, **identity, "GIT_CONFIG_GLOBAL": os.devnull}
+    return subprocess.run(
+        ["git", *words], cwd=folder, env=environment, check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "release", tmp_path / "scripts")
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "x")
+    return tmp_path
+
+
+def release(folder: Path, version: str) -> tuple[int, str]:
+    words = [sys.executable, "scripts/release", version, "--without-ci"]
+    outcome = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    return outcome.returncode, outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("new", "'new' is no version after PEP 440"),
+        ("0.2.0.0rc", "write the version as 0.2.0.0rc0"),
+        ("0.2.0.dev1", "0.2.0.dev1 is a version of development"),
+        ("0.1.9", "0.1.9 is not above 0.2.0.dev0, which pyproject.toml has"),
+        ("0.3.0", "CHANGELOG.md has no part '## 0.3.0 (unreleased)' that says something"),
+    ],
+)
+def test_versions_that_are_none_to_release(checkout: Path, version: str, message: str) -> None:
+    assert release(checkout, version) == (1, f"release: {message}\n")
+
+
+def test_a_tree_or_a_branch_that_is_none_to_release(checkout: Path) -> None:
+    (checkout / "new").touch()
+    assert release(checkout, "0.2.0") == (1, "release: the tree is not clean; commit first\n")
+    (checkout / "new").unlink()
+    git(checkout, "switch", "--quiet", "--create", "other")
+    assert release(checkout, "0.2.0") == (1, "release: on the branch other; releases are made on main\n")
+    git(checkout, "switch", "--quiet", "main")
+    git(checkout, "tag", "v0.2.0")
+    assert release(checkout, "0.2.0") == (1, "release: there is a tag v0.2.0 already\n")
+
+
+def test_what_fails_leaves_the_files_as_they_were(checkout: Path) -> None:
+    """`build.py` of the checkout stands for a build that fails."""
+    assert release(checkout, "0.2.0")[0] == 1
+    assert {name: (checkout / name).read_text() for name in FILES} == FILES
+    assert (git(checkout, "status", "--porcelain"), git(checkout, "tag", "--list")) == ("", "")
