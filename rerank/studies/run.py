@@ -29,8 +29,10 @@ class Outcome:
     parts: int
 
 
-def run_study(study: Study, resources: Resources, jobs: int = 1) -> Outcome:
+def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = "") -> Outcome:
     """Do what is not done yet, `jobs` trainings and cells at a time, and write what came out.
+
+    These are done by the Ray cluster of an address, if there is one.
 
     The folder of results has, for each size and seed, `SIZE/seed-N/models` and for each system
     `SIZE/seed-N/SYSTEM/experiment.toml` with the results of that experiment; above them `study.txt`, `study.md`,
@@ -51,8 +53,8 @@ def run_study(study: Study, resources: Resources, jobs: int = 1) -> Outcome:
         for cell in experiments:
             _make(cell.path.parent)
             _write(cell.path, [cell.text.removesuffix("\n")])
-        steps = plan(study, grid, experiments, resources)
-        run_stages(steps.stages, study.output / "stages.json", jobs)
+        steps = plan(study, grid, experiments, resources, sharing=not address)
+        run_stages(steps.stages, study.output / "stages.json", jobs, address)
         failed = [stage.name for stage in steps.stages if not all(Path(path).exists() for path in stage.outputs)]
         return _tell(study, steps, gather(study, steps), failed)
 

@@ -51,14 +51,18 @@ class Plan:
     stages: list[Stage]
 
 
-def plan(study: Study, grid: list[Replicate], experiments: list[Cell], resources: Resources) -> Plan:
-    """Put the stages of replicates and cells, whose folders are there, in the order in which they are done."""
+def plan(study: Study, grid: list[Replicate], experiments: list[Cell], resources: Resources, sharing: bool) -> Plan:
+    """Put the stages of replicates and cells, whose folders are there, in the order in which they are done.
+
+    If `sharing`, systems share scores of their models, in a cache that is for the processes of one machine.
+    """
     corpora = [_cut(study, size) for size in study.sizes if size != study.pairs]
     trained = [stage for replicate in grid for stage in _trainings(replicate, resources.device)]
     measured = [
         _measure(study, replicate, name, resources.device) for replicate in grid for name in study.experiment.models
     ]
-    ran = [_run(study, cell, resources) for cell in experiments]
+    shared = sharing and len(study.systems) > 1
+    ran = [_run(cell, resources, cell.replicate.experiment.result("cache") if shared else "") for cell in experiments]
     compared = [
         _compare(study, size, system, test)
         for size in study.sizes
@@ -117,11 +121,9 @@ def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Sta
     return _going_on(Stage(f"measure {replicate.name}/{model}", inputs, list(texts), (output,), action, apart=True))
 
 
-def _run(study: Study, cell: Cell, resources: Resources) -> Stage:
-    """Do the experiment of a cell, whose own record says what of it is done; systems share scores of their models."""
-    experiment = cell.experiment
-    shared = cell.replicate.experiment.result("cache") if len(study.systems) > 1 else ""
-    own = replace(resources, cache=resources.cache or shared)
+def _run(cell: Cell, resources: Resources, cache: str) -> Stage:
+    """Do the experiment of a cell, whose own record says what of it is done, with this cache unless one is named."""
+    experiment, own = cell.experiment, replace(resources, cache=resources.cache or cache)
     read = (str(cell.path), *experiment.files, *(path for name in experiment.sets for path in _parts(experiment, name)))
     inputs = tuple(map(os.path.normpath, read))  # as the stages that make some of them name them
     action = partial(_run_cell, cell, own)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_resources
+from rerank.commands.arguments import add_jobs, add_ray, add_resources
 
 HELP = "run an experiment over sizes of the corpus, seeds and systems, with tables and curves"
 EXAMPLES = """\
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("study", metavar="STUDY", help="TOML file")
     add_jobs(parser, "trainings and experiments")
+    add_ray(parser, "train and run experiments")
     parser.add_argument(
         "--allow-code",
         action="store_true",
@@ -49,7 +50,8 @@ def run(arguments: argparse.Namespace) -> None:
     resources = Resources(arguments.device, arguments.precision, arguments.cache)
     study = read_study(arguments.study, allow_code=arguments.allow_code)
     trainings = len(study.experiment.models) * len(study.sizes) * len(study.seeds)
-    outcome = run_study(study, resources, arguments.jobs or jobs_for(trainings, arguments.device))
+    jobs = arguments.jobs or jobs_for(trainings, arguments.device, arguments.ray)
+    outcome = run_study(study, resources, jobs, arguments.ray)
     show(outcome.lines)
     if outcome.failed:
         others = f" and {len(outcome.failed) - 1} more of {counted(outcome.parts, 'part')}"

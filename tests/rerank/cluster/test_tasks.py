@@ -197,3 +197,26 @@ def test_train_with_a_worker_killed_gives_the_bytes_of_one_process(
     status, _, err = command(*train, "--ray", cluster, "--output", "many")
     assert status == 2
     assert "the folder is not empty" in err.splitlines()[-1]
+
+
+def test_study_with_a_worker_killed_gives_the_bytes_of_one_process(
+    command: Command, corpus: Path, cluster: str
+) -> None:
+    study = (
+        EXPERIMENT.partition("backward =")[0] + '\n[features]\nNMT = "neural:forward"\n\n[tuning]\ntuner = "kbmira"\n'
+    )
+    Path("study.toml").write_text(f"{study}iterations = 5\n\n[study]\nseeds = 2\n")
+    assert command("study", "study.toml", "--jobs", 1, "--device", "cpu")[0] == 0
+    Path("work").rename("alone")
+    killed: list[int] = []
+    killer = kill_when(lambda: len(list(corpus.glob("work/*/seed-*/models/.*/*/training.safetensors"))) == 2, killed)
+    status, _, err = command("study", "study.toml", "--ray", cluster, "--device", "cpu")
+    killer.join()
+    assert (status, len(killed)) == (0, 1), err
+    curves = (".png", ".svg")  # over minutes, too
+    made, expected = (
+        {name: content for name, content in results(Path(folder)).items() if not name.endswith(curves)}
+        for folder in ("work", "alone")
+    )
+    assert made == expected
+    assert any(name.endswith("report.json") for name in made) and "study.json" in made
