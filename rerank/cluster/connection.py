@@ -128,8 +128,8 @@ def _connect(address: str) -> str:
             return ""
         context = ray.init("local", object_store_memory=STORE, include_dashboard=False, **quiet)
         return str(context.address_info["session_dir"])
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise InputError(f"--ray {shown(address)}: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # Ray raises plain ones, too
+        raise InputError(f"--ray {shown(address)}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
 
 
 def _running() -> str:
