@@ -1,7 +1,8 @@
 """What the documentation shows is what comes out.
 
 Run as they stand, in a folder of examples cut from the sample: the notebook of docs/python.md, modules of features and
-terms. Read by what reads such files: all TOML. Only parsed, by the real parser: all commands, those with an ellipsis
+terms. Read by what reads such files: all TOML; slow,
+the README's experiment is also run, with small models. Only parsed, by the real parser: all commands, those with an ellipsis
 (`…`) once what is required is there, and the examples of `--help`. Of commands that are scripts only the names are
 looked at.
 """
@@ -229,3 +230,16 @@ def test_all_python_of_the_pages_is_run_here() -> None:
 def test_commands_and_their_arguments_are_in_the_docs() -> None:
     page = subprocess.run([sys.executable, ROOT / "scripts" / "commands"], check=True, capture_output=True, text=True)
     assert page.stdout == (DOCS / "commands.md").read_text(encoding="utf-8"), "scripts/commands > docs/commands.md"
+
+
+@pytest.mark.slow
+def test_the_experiment_of_the_readme_runs(examples: Path) -> None:
+    (block,) = [block for block in TOML if block.page == "README.md"]
+    values = experiment_of(block)
+    for settings in values["models"].values():
+        settings.update(SMALL)
+    (examples / "experiment.toml").write_text(write_experiment(values, {}))
+    assert main(["run", "experiment.toml", "--jobs", "1"]) == 0
+    assert {"report.txt", "report.html", "weights.ini", "test.reranked", "reranker"} <= {
+        path.name for path in (examples / "work").iterdir()
+    }
