@@ -1,10 +1,9 @@
 """What the documentation shows is what comes out.
 
 Run as they stand, in a folder of examples cut from the sample: the notebook of docs/python.md, modules of features and
-terms. Read by what reads such files: all TOML; slow,
-the README's experiment is also run, with small models. Only parsed, by the real parser: all commands, those with an ellipsis
-(`…`) once what is required is there, and the examples of `--help`. Of commands that are scripts only the names are
-looked at.
+terms. Read by what reads such files: all TOML; slow, the README's experiment is also run, with small models. Only
+parsed, by the real parser: all commands, those with an ellipsis (`…`) once what is required is there, and the examples
+of `--help`. Of commands that are scripts only the names are looked at.
 """
 
 import ast
