@@ -4,20 +4,33 @@ A token is cut by itself, so that pieces map back to tokens. Text is taken as it
 """
 
 import io
+import random
 import re
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 
 import sentencepiece
 
 from features.progress import note
 from moses_io.errors import InputError
 
-Result = TypeVar("Result")
-
 _START = "▁"
 """Sentencepiece's mark of where a token begins."""
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Merges that are left out by chance.
+
+    Attributes:
+        share: how likely each of them is left out, 0 … 1.
+        rng: what decides.
+    """
+
+    share: float
+    rng: random.Random
 
 
 class Subwords:
@@ -38,14 +51,26 @@ class Subwords:
             self._known[token] = self._processor.encode(_text(token), out_type=str) or [token]
         return self._known[token]
 
-    def cut_at_random(self, token: str, dropout: float) -> list[str]:
-        """Return pieces of a token, at least one, of which each merge was left out with probability `dropout`.
+    def cut_at_random(self, token: str, dropout: Dropout) -> list[str]:
+        """Return pieces of a token, at least one: at each step each merge is left out by chance, the first one is done.
 
-        BPE-dropout (Provilkov et al. 2020); see `seeded`.
+        BPE-dropout (Provilkov et al. 2020, algorithm 1); with a share of 0 the pieces of `cut`. Sentencepiece's own
+        cuts by chance differ from process to process (0.2.3), whatever the seed.
         """
-        return self._processor.encode(
-            _text(token), out_type=str, enable_sampling=True, alpha=dropout, nbest_size=-1
-        ) or [token]
+        text = _text(token).rstrip(_START)
+        if not text:
+            return self.cut(token)
+        ranks, share, chance = self._ranks, dropout.share, dropout.rng.random
+        parts = [_START, *text]
+        while True:
+            best, at = len(ranks), -1
+            for place in range(len(parts) - 1):
+                rank = ranks.get(parts[place] + parts[place + 1], best)
+                if rank < best and chance() >= share:
+                    best, at = rank, place
+            if at < 0:
+                return list(self._runs(parts))
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
 
     @property
     def pieces(self) -> list[str]:
@@ -55,6 +80,17 @@ class Subwords:
     def gives(self, piece: str) -> bool:
         """Tell whether cutting may give this piece: one that was learned, or a run of letters that were not."""
         return self._learned(piece) or not any(map(self._learned, piece.replace(_START, "")))
+
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        """When each piece was learned, the first one first."""
+        return {piece: number for number, piece in enumerate(self.pieces)}
+
+    def _runs(self, parts: Sequence[str]) -> Iterator[str]:
+        """Join letters beside each other that were not learned, as sentencepiece does."""
+        for learned, run in groupby(parts, self._ranks.__contains__):
+            letters = list(run)
+            yield from letters if learned else ["".join(letters)]
 
     def _learned(self, piece: str) -> bool:
         return self._processor.piece_to_id(_text(piece)) != self._processor.unk_id()
@@ -86,17 +122,6 @@ def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
         note(f"bpe: the text has {most[1]} pieces, not {pieces}")
         return learn(sentences, int(most[1]))
     return Subwords(model.getvalue())
-
-
-def seeded(function: Callable[[], Result], seed: int) -> Result:
-    """Call a function whose random cuts follow from `seed` (31 bits) alone.
-
-    Sentencepiece has one generator a thread, and up to version 0.2.1 reads the seed only when a thread first draws: so
-    the function has a thread of its own.
-    """
-    sentencepiece.set_random_generator_seed(seed)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function).result()
 
 
 def _text(token: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from features.models.settings import Training
-from features.models.subwords import Subwords, joined, learn
+from features.models.subwords import Dropout, Subwords, joined, learn
 from moses_io.errors import InputError
 from moses_io.streams import check_plain, numbered_lines, open_output
 from moses_io.text import decode, encode
@@ -31,14 +31,14 @@ class Vocabulary:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and (self.words, self._model) == (other.words, other._model)
 
-    def encode(self, tokens: Iterable[str], dropout: float = 0.0) -> list[int]:
+    def encode(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[int]:
         """Return the numbers of the tokens or of their pieces, `UNKNOWN` for those that are not known.
 
-        Pieces are cut at random with `dropout`, see `Subwords.cut_at_random`.
+        With `dropout` pieces are cut by chance, see `Subwords.cut_at_random`.
         """
         return flat(self.cut(tokens, dropout))
 
-    def cut(self, tokens: Iterable[str], dropout: float = 0.0) -> list[list[int]]:
+    def cut(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
         """Return what `encode` does, a list for each token."""
         units = (_pieces(token, self._subwords, dropout) for token in tokens)
         return [[self._numbers.get(unit, UNKNOWN) for unit in each] for each in units]
@@ -120,7 +120,7 @@ def flat(parts: Iterable[Sequence[Unit]]) -> list[Unit]:
     return list(chain.from_iterable(parts))
 
 
-def _pieces(token: str, subwords: Subwords | None, dropout: float = 0.0) -> list[str]:
+def _pieces(token: str, subwords: Subwords | None, dropout: Dropout | None = None) -> list[str]:
     if subwords is None:
         return [token]
     return subwords.cut_at_random(token, dropout) if dropout else subwords.cut(token)

@@ -12,6 +12,7 @@ import torch
 from features.models.batches import CELLS, EncodedPair, bucketed, pad
 from features.models.config import METRICS, ModelConfig
 from features.models.network.model import EncoderDecoder, Objective
+from features.models.subwords import Dropout
 from features.models.training.links import spread
 from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import Vocabulary, flat
@@ -63,12 +64,15 @@ class EncodedCorpus:
 
 
 def encode(
-    pairs: Sequence[TokenPair], learners: Sequence[Learner], links: Sequence[Alignment] = (), dropout: float = 0.0
+    pairs: Sequence[TokenPair],
+    learners: Sequence[Learner],
+    links: Sequence[Alignment] = (),
+    dropout: Dropout | None = None,
 ) -> list[EncodedCorpus]:
     """Turn token pairs, and the links of each if they are known, into numbers for each learner.
 
     The second learner reads the same the other way round. A right-to-left model has its targets reversed. Words are cut
-    at random with `dropout`, see `Vocabulary.encode`.
+    by chance with `dropout`, see `Vocabulary.encode`.
     """
     first = learners[0]
     cut = [(first.source.cut(left, dropout), first.target.cut(right, dropout)) for left, right in pairs]

@@ -2,9 +2,9 @@
 
 import contextlib
 import math
+import random
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,7 +16,7 @@ from features.models.device import products_in_bfloat16, within_memory
 from features.models.folder import held, remove_leftovers, save_weights
 from features.models.network.model import Objective
 from features.models.network.objectives import guidance, trace
-from features.models.subwords import seeded
+from features.models.subwords import Dropout
 from features.models.training.checkpoint import Run, random_state, save, weights_of
 from features.models.training.learner import encode, loss_of, perplexity
 from features.models.training.links import row_links
@@ -106,8 +106,8 @@ def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     settings, progress, started = run.settings, run.progress, time.monotonic()
     progress.epoch += 1
     if settings.bpe_dropout:
-        cut = partial(encode, run.pairs, run.learners, run.links, settings.bpe_dropout)
-        run.corpus = run.ranks.from_first(partial(seeded, cut, run.rng.getrandbits(31)))
+        dropout = Dropout(settings.bpe_dropout, random.Random(run.rng.getrandbits(31)))
+        run.corpus = encode(run.pairs, run.learners, run.links, dropout)
     batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
     loss, tokens, length, rate = 0.0, 0, 0, settings.rate
     for first in range(0, len(batches), settings.accumulate):

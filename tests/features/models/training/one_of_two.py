@@ -1,29 +1,14 @@
 """What a process does that torchrun starts for test_ranks.py: train models of a file, or `train` with little memory."""
 
-import hashlib
 import json
 import resource
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch.distributed as dist
 
-from features.models.training import loop
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from rerank.cli import main
-
-
-def with_what_was_cut(folder: Path, bucketed: Callable[..., list[list[int]]]) -> Callable[..., list[list[int]]]:
-    """Return `bucketed` that notes the pairs of each epoch with BPE dropout in a file of this process."""
-
-    def note_and_cut(pairs: Sequence[Any], *rest: Any) -> list[list[int]]:
-        with (folder / f"pieces.{dist.get_rank()}").open("a") as stream:
-            stream.write(hashlib.sha256(repr(pairs).encode()).hexdigest() + "\n")
-        return bucketed(pairs, *rest)
-
-    return note_and_cut
 
 
 def train_all(folder: Path) -> None:
@@ -34,8 +19,6 @@ def train_all(folder: Path) -> None:
             corpus=ParallelFiles(str(folder / "source"), str(folder / "target"), alignment=alignment),
             dev=ParallelFiles(str(folder / "dev.source"), str(folder / "dev.target")),
         )
-        if "bpe_dropout" in settings:
-            loop.bucketed = with_what_was_cut(folder, loop.bucketed)
         train_model(TrainingRequest(preset, settings=settings), files, str(folder / name), "cpu", together=True)
     dist.destroy_process_group()
 

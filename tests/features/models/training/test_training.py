@@ -15,7 +15,7 @@ from features.models.folder import load_model
 from features.models.network.objectives import guidance
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
-from features.models.subwords import seeded
+from features.models.subwords import Dropout, learn
 from features.models.tables import TABLES, find
 from features.models.training import learner, loop, preparation
 from features.models.training.checkpoint import Run
@@ -444,12 +444,13 @@ PIECES = ["low", "lower", "lowest", "new", "newer", "newest"]
 
 def test_pieces_by_chance() -> None:
     built = build_vocabulary([PIECES] * 5, Training(bpe=30, bpe_dropout=0.5))
-    cuts = [seeded(lambda: [tuple(built.encode(PIECES, 0.5)) for _ in range(200)], seed) for seed in (1, 1, 2)]
+    chances = [Dropout(0.5, random.Random(seed)) for seed in (1, 1, 2)]
+    cuts = [[tuple(built.encode(PIECES, chance)) for _ in range(200)] for chance in chances]
     assert cuts[0] == cuts[1] != cuts[2]
     assert len(set(cuts[0])) > 100
     for cut in cuts[0]:
         assert "".join(built.words[number] for number in cut) == "▁" + "▁".join(PIECES)
-    assert built.encode(PIECES, 1e-9) == built.encode(PIECES)
+    assert built.encode(PIECES, Dropout(0.0, random.Random())) == built.encode(PIECES)
     plain = build_vocabulary([PIECES] * 5, Training(bpe=30))
     assert set(plain.words) < set(built.words)
     assert [built.words[number] for number in built.encode(PIECES)] == [
@@ -457,11 +458,21 @@ def test_pieces_by_chance() -> None:
     ]
 
 
+def test_without_dropout_pieces_are_those_of_sentencepiece(sample: Path) -> None:
+    words = sorted(set((sample / "train.de").read_text(encoding="utf-8").split()))
+    subwords = learn([[word] for word in words], 600)
+    rng = random.Random(2)
+    strange = ["".join(rng.choices("abe\u00df\u65e5\u672c\u2581-\x00", k=rng.randint(1, 8))) for _ in range(500)]
+    assert len(words) > 300
+    for word in [*words, *strange, "\u2581", "\u2581\u2581", "\udce9"]:
+        assert subwords.cut_at_random(word, Dropout(0.0, rng)) == subwords.cut(word)
+
+
 def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
     settings = Training(bpe=40, bpe_dropout=0.5)
     configs = [ModelConfig("x", side, ARCHITECTURE, settings) for side in ("forward", "backward")]
     run = begin(tmp_path / "pair", configs, [(PIECES, PIECES[::-1])] * 9)
-    there, back = encode(run.pairs, run.learners, dropout=0.5)
+    there, back = encode(run.pairs, run.learners, dropout=Dropout(0.5, random.Random(1)))
     assert there.pairs == [pair[::-1] for pair in back.pairs]
     assert len({len(source) for source, _ in there.pairs}) > 1
 
