@@ -130,7 +130,7 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
     assert done(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
 
 
-@pytest.mark.parametrize("seeds", ["", "seeds = 2, "])
+@pytest.mark.parametrize("seeds", ["", pytest.param("seeds = 2, ", marks=pytest.mark.slow)])
 def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, experiment: Path, seeds: str) -> None:
     """Several models of one name translate together."""
     experiment.write_text(EXPERIMENT.replace("epochs = 2", f"candidates = 3, {seeds}epochs = 1"))

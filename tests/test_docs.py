@@ -31,6 +31,8 @@ from rerank.cli import COMMANDS, main, make_parser
 from rerank.experiment.file import KEYS, parse_experiment
 from rerank.experiment.toml import parse_toml
 from rerank.experiment.writing import write_experiment
+from rerank.sample import FOLDER as SAMPLE
+from rerank.studies.file import read_study
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -192,6 +194,12 @@ def test_toml_is_what_its_reader_reads(block: Block, tmp_path: Path) -> None:
     values = parse_toml(block.text.encode(), str(block))
     if set(values) <= set(KEYS):
         parse_experiment(write_experiment(experiment_of(block), {}).encode(), str(tmp_path / "experiment.toml"))
+    elif "study" in values:
+        names = {"output": "work", "start": "moses.ini", "train.source": "train.de", "train.target": "train.en"}
+        names |= {"dev.source": "dev.de", "dev.reference": "dev.en", "dev.nbest": "dev.nbest.gz"}
+        lines = [f'{key} = "{SAMPLE / name}"\n' for key, name in names.items()]
+        (tmp_path / "study.toml").write_text("".join(lines) + block.text)
+        assert list(read_study(str(tmp_path / "study.toml")).systems) == list(values["study"]["systems"])
     else:  # of a pyproject.toml
         assert list(values["project"].pop("entry-points")) == [ENTRY_POINTS]
         assert values == {"project": {}}
