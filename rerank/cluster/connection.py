@@ -1,5 +1,7 @@
 """A Ray cluster as a command sees it: one that runs, or one of this machine that ends with the command."""
 
+import contextlib
+import io
 import logging
 import os
 import shutil
@@ -75,8 +77,9 @@ class Connection:
         return ended
 
     def close(self) -> None:
-        """End all that was started for this process."""
-        ray.shutdown()
+        """End all that was started for this process; what Ray has still to say of dead workers, it says nowhere."""
+        with contextlib.redirect_stdout(io.StringIO()):
+            ray.shutdown()
         sys.stdout = self._stdout
         if self._session:
             shutil.rmtree(self._session, ignore_errors=True)
