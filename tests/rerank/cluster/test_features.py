@@ -41,11 +41,10 @@ class Deadly:
 
 @pytest.fixture
 def score(
-    command: Command, small: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    command: Command, small: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, one_thread: None
 ) -> Callable[..., tuple[int, bytes, str]]:
     """Score the small list with models and others, ten sentences at a time, with so many deaths in the middle of it."""
     monkeypatch.chdir(small)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(scoring, "BATCH", 900)
     Path("deadly.py").write_text(DEADLY)
     lines = Path("nbest").read_text().count("\n")

@@ -143,10 +143,9 @@ iterations = 5
 
 
 @pytest.fixture
-def corpus(small: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def corpus(small: Path, sample: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None) -> Path:
     """A working folder with a small corpus and an experiment."""
     monkeypatch.chdir(small)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for side in ("de", "en"):
         lines = (sample / f"train.{side}").read_bytes().split(b"\n")
         Path(f"train.{side}").write_bytes(b"\n".join(lines[:300]) + b"\n")
