@@ -22,8 +22,8 @@ KEYS = ("sizes", "seeds", "systems")
 ALL = "all"
 """In the place of a size, the whole corpus; the system with all features, where none is named."""
 
-TAKEN = ("models", "moses")
-"""Names that no system can have: of the folder beside those of systems, and of Moses in tables."""
+TAKEN = ("models", "cache", "moses")
+"""Names that no system can have: of the folders beside those of systems, and of Moses in tables."""
 
 MOST_SEEDS = 1000
 
