@@ -31,6 +31,7 @@ from rerank.cli import COMMANDS, main, make_parser
 from rerank.experiment.file import KEYS, parse_experiment
 from rerank.experiment.toml import parse_toml
 from rerank.experiment.writing import write_experiment
+from rerank.studies.file import read_study
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -192,6 +193,11 @@ def test_toml_is_what_its_reader_reads(block: Block, tmp_path: Path) -> None:
     values = parse_toml(block.text.encode(), str(block))
     if set(values) <= set(KEYS):
         parse_experiment(write_experiment(experiment_of(block), {}).encode(), str(tmp_path / "experiment.toml"))
+    elif "study" in values:
+        for side in ("de", "en"):
+            (tmp_path / f"train.{side}").write_text("a\n" * max(values["study"]["sizes"]))
+        (tmp_path / "study.toml").write_text(write_experiment(experiment_of(block), {}))
+        assert read_study(str(tmp_path / "study.toml")).sizes == tuple(values["study"]["sizes"])
     else:  # of a pyproject.toml
         assert list(values["project"].pop("entry-points")) == [ENTRY_POINTS]
         assert values == {"project": {}}
