@@ -38,7 +38,7 @@ class Study:
         modules: folder of the file, in which modules of the user are.
         sizes: numbers of sentence pairs, the first ones of the corpus.
         pairs: of the whole corpus.
-        seeds: one for each replicate of a cell.
+        seeds: one for each replicate of a size.
         systems: features by their labels, by the name of the system; none where models alone are compared.
     """
 

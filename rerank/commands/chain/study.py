@@ -12,7 +12,7 @@ A study file is an experiment file (see run --help) with a table more:
 
   [study]
   sizes = [1500, 3000, "all"]     # first sentence pairs of the training corpus; all of it unless given
-  seeds = 3                       # replicates of each cell, or a list of seeds; 1 unless given
+  seeds = 3                       # replicates of each size, or a list of seeds; 1 unless given
 
   [study.systems]                 # labels of [features]; one system with all of them unless given
   forward = ["NMT"]
