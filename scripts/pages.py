@@ -5,11 +5,27 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md"}
 """Pages of the root, and where they are on the site."""
 
 _LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)#]+)([^)]*)\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Have headings named as GitHub names them, so that anchors lead there on both."""
+    config.mdx_configs["toc"] = {**config.mdx_configs.get("toc", {}), "slugify": _anchor}
+    return config
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Have links to pages of the root lead to where they are on the site."""
+    return markdown.replace("](../", "](") if page.file.src_uri not in PAGES.values() else markdown
+
+
+def _anchor(heading: str, separator: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", separator)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

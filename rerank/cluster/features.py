@@ -14,7 +14,7 @@ from features.feature_set import Column, FeatureSet, Scored, follows_list, in_or
 from features.groups import Group, groups
 from features.progress import note
 from features.request import FeatureRequest
-from moses_io.errors import InputError, counted
+from moses_io.errors import counted
 from rerank.cluster.actors import Actors, Call
 from rerank.cluster.connection import Connection
 from rerank.cluster.workplace import Workplace
@@ -51,12 +51,10 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
     What follows the list is reckoned here. Journals are those of one process: either goes on with that of the other.
 
     Raises:
-        InputError: no such cluster, a cache, or a feature that cannot be made of its argument.
+        InputError: no such cluster, or a feature that cannot be made of its argument.
     """
 
     def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str, address: str) -> None:
-        if resources.cache:
-            raise InputError("--cache cannot go with --ray: its file is for the processes of one machine")
         following = [request for request in requests if follows_list(request)]
         self._local = FeatureSet(following, resources)
         self._cluster = Connection(address)

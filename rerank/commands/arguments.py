@@ -3,10 +3,13 @@
 import argparse
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moses_io.errors import QUOTED, InputError, shown
 from moses_io.text import number, whole
+
+if TYPE_CHECKING:
+    from features.feature import Resources
 
 
 def whole_number(text: str) -> int:
@@ -109,6 +112,19 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_precision(parser)
     parser.add_argument("--cache", default="", metavar="DIR", help="keep scores of models there, and look them up")
+
+
+def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
+    """Return what features may use, of a command with or without `--ray`.
+
+    Raises:
+        InputError: a cache, whose file is for the processes of one machine, and a cluster.
+    """
+    from features.feature import Resources
+
+    if arguments.cache and ray:
+        raise InputError("--cache cannot go with --ray: its file is for the processes of one machine")
+    return Resources(arguments.device, arguments.precision, arguments.cache)
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:

@@ -22,8 +22,8 @@ KEYS = ("sizes", "seeds", "systems")
 ALL = "all"
 """In the place of a size, the whole corpus; the system with all features, where none is named."""
 
-TAKEN = ("models", "moses")
-"""Names that no system can have: of the folder beside those of systems, and of Moses in tables."""
+TAKEN = ("models", "cache", "moses")
+"""Names that no system can have: of the folders beside those of systems, and of Moses in tables."""
 
 MOST_SEEDS = 1000
 
@@ -38,7 +38,7 @@ class Study:
         modules: folder of the file, in which modules of the user are.
         sizes: numbers of sentence pairs, the first ones of the corpus.
         pairs: of the whole corpus.
-        seeds: one for each replicate of a cell.
+        seeds: one for each replicate of a size.
         systems: features by their labels, by the name of the system; none where models alone are compared.
     """
 

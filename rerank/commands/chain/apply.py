@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import add_choices, add_resources, positive_number, read_outputs
+from rerank.commands.arguments import add_choices, add_resources, positive_number, read_outputs, read_resources
 
 HELP = "rerank new lists with a trained reranker"
 EXAMPLES = """\
@@ -51,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Apply."""
-    from features.feature import Resources
     from rerank.reranker.apply import Application, apply
 
     features = {}
@@ -64,5 +63,5 @@ def run(arguments: argparse.Namespace) -> None:
         features, arguments.allow_code, arguments.batch, arguments.on_missing, keep_unless=arguments.keep_unless
     )
     outputs = read_outputs(arguments)
-    resources = Resources(arguments.device, arguments.precision, arguments.cache)
+    resources = read_resources(arguments)
     apply(arguments.reranker, arguments.list, arguments.source, outputs, resources, how)

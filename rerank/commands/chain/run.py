@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_ray, add_resources
+from rerank.commands.arguments import add_jobs, add_ray, add_resources, read_resources
 
 HELP = "do the whole chain that an experiment file describes"
 EXAMPLES = """\
@@ -56,13 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the chain and print its reports."""
-    from features.feature import Resources
     from features.progress import show
     from rerank.experiment.chain import run_experiment
     from rerank.experiment.file import read_experiment
     from rerank.experiment.workers import jobs_for
 
-    resources = Resources(arguments.device, arguments.precision, arguments.cache)
+    resources = read_resources(arguments, arguments.ray)
     experiment = read_experiment(arguments.experiment, allow_code=arguments.allow_code)
     jobs = arguments.jobs or jobs_for(len(experiment.models), arguments.device, arguments.ray)
     show(run_experiment(experiment, resources, jobs, arguments.link, arguments.ray))

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_ray, add_resources
+from rerank.commands.arguments import add_jobs, add_ray, add_resources, read_resources
 
 HELP = "run an experiment over sizes of the corpus, seeds and systems, with tables and curves"
 EXAMPLES = """\
@@ -12,7 +12,7 @@ A study file is an experiment file (see run --help) with a table more:
 
   [study]
   sizes = [1500, 3000, "all"]     # first sentence pairs of the training corpus; all of it unless given
-  seeds = 3                       # replicates of each cell, or a list of seeds; 1 unless given
+  seeds = 3                       # replicates of each size, or a list of seeds; 1 unless given
 
   [study.systems]                 # labels of [features]; one system with all of them unless given
   forward = ["NMT"]
@@ -40,14 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the study and print its tables; what failed is told in the end."""
-    from features.feature import Resources
     from features.progress import show
     from moses_io.errors import InputError, counted
     from rerank.experiment.workers import jobs_for
     from rerank.studies.file import read_study
     from rerank.studies.run import run_study
 
-    resources = Resources(arguments.device, arguments.precision, arguments.cache)
+    resources = read_resources(arguments, arguments.ray)
     study = read_study(arguments.study, allow_code=arguments.allow_code)
     trainings = len(study.experiment.models) * len(study.sizes) * len(study.seeds)
     jobs = arguments.jobs or jobs_for(trainings, arguments.device, arguments.ray)

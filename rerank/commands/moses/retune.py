@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_resources, positive_number
+from rerank.commands.arguments import add_jobs, add_resources, positive_number, read_resources
 
 HELP = "make a reranker after mert-moses.pl, with its arguments"
 EXAMPLES = """\
@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Retune and print the reports."""
-    from features.feature import Resources
     from features.models.training.request import ParallelFiles
     from features.progress import show
     from rerank.moses.decoder import Decoder
@@ -64,5 +63,5 @@ def run(arguments: argparse.Namespace) -> None:
         experiment=arguments.experiment,
         allow_code=arguments.allow_code,
     )
-    resources = Resources(arguments.device, arguments.precision, arguments.cache)
+    resources = read_resources(arguments)
     show(retune(retuning, resources, arguments.jobs))

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_ray, add_resources, whole_number
+from rerank.commands.arguments import add_ray, add_resources, read_resources, whole_number
 
 HELP = "append features to every line of an n-best list"
 EXAMPLES = """\
@@ -27,12 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Score."""
-    from features.feature import Resources
     from features.request import parse_requests
     from rerank.append import add_features
 
     requests = parse_requests(arguments.feature)
-    resources = Resources(arguments.device, arguments.precision, arguments.cache)
+    resources = read_resources(arguments, arguments.ray)
     add_features(
         arguments.nbest, arguments.source, requests, arguments.output, resources, arguments.verify, arguments.ray
     )

@@ -27,9 +27,8 @@ def test_where_no_cluster_answers(command: Command, small: Path, address: str) -
     assert command(*score) == (2, b"", f"moses-rerank score: {expected}\n")
 
 
-def test_a_cache_is_for_one_machine(command: Command, small: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ray")
-    score = ("score", small / "nbest", "--source", small / "source", "--feature", "length", "--ray", "auto")
-    status, out, err = command(*score, "--cache", tmp_path / "cache")
-    assert (status, out) == (2, b"")
-    assert err == ("moses-rerank score: --cache cannot go with --ray: its file is for the processes of one machine\n")
+@pytest.mark.parametrize("line", ["score nbest --source source --feature length", "run e.toml", "study s.toml"])
+def test_a_cache_is_for_one_machine(command: Command, line: str) -> None:
+    name, *arguments = line.split(" ")
+    refused = f"moses-rerank {name}: --cache cannot go with --ray: its file is for the processes of one machine\n"
+    assert command(name, *arguments, "--ray", "auto", "--cache", "cache") == (2, b"", refused)

@@ -40,6 +40,7 @@ def test_without_its_keys_it_is_one_replicate_of_all_features(study: Path) -> No
         ('alone = ["NMT"]', 'alone = ["NTM"]', "study.systems.alone: no feature 'NTM'; did you mean 'NMT'"),
         ('alone = ["NMT"]', 'alone = "NMT"', "study.systems.alone: expected a list of 2 labels"),
         ("alone =", "moses =", "study.systems.moses: no system can have this name"),
+        ("alone =", "cache =", "study.systems.cache: no system can have this name"),
         ("alone =", '"../x" =', "study.systems: expected names of letters"),
         ("output =", 'trained = "x"\noutput =', "trained: a study trains its own models"),
     ],
