@@ -1,15 +1,17 @@
 """What the documentation shows is what comes out.
 
 Run as they stand, in a folder of examples cut from the sample: the notebook of docs/python.md, modules of features and
-terms. Read by what reads such files: all TOML; slow, the README's experiment is also run, with small models. Only
-parsed, by the real parser: all commands, those with an ellipsis (`…`) once what is required is there, and the examples
-of `--help`. Of commands that are scripts only the names are looked at.
+terms, and, slow, the commands of the README, by bash, with small settings in trainings and a stub in place of Moses.
+Read by what reads such files: all TOML; the README's experiment is also run, with small models. Only parsed, by the
+real parser: all other commands, those with an ellipsis (`…`) once what is required is there, and the examples of
+`--help`. Of commands that are scripts only the names are looked at.
 """
 
 import ast
 import gzip
 import importlib
 import itertools
+import os
 import re
 import shlex
 import shutil
@@ -250,3 +252,36 @@ def test_the_experiment_of_the_readme_runs(examples: Path) -> None:
     assert {"report.txt", "report.html", "weights.ini", "test.reranked", "reranker"} <= {
         path.name for path in (examples / "work").iterdir()
     }
+
+
+SMALL_RERANK = f"""\
+#!{sys.executable}
+import sys
+from rerank.cli import main
+from rerank.experiment import recipe
+recipe.FEWEST_UPDATES, recipe.SMALL = 20, {SMALL | {"batch": 16}}
+settings = {[f"{key}={value}" for key, value in SMALL.items()]} if sys.argv[1] == "train" else []
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] + ["--set", *settings] if settings else sys.argv[1:]))
+"""
+MOSES = "#!/bin/sh\nexec gzip -dc news.nbest.gz\n"
+
+
+@pytest.mark.slow
+def test_commands_of_the_readme_run_one_after_another(examples: Path) -> None:
+    """A shell reads them; `reranker` is the folder that was moved out of `work`."""
+    bin_folder = examples / "bin"
+    bin_folder.mkdir()
+    for name, script in (("moses-rerank", SMALL_RERANK), ("moses", MOSES)):
+        (bin_folder / name).write_text(script)
+        (bin_folder / name).chmod(0o755)
+    (examples / "reranker").symlink_to("work/reranker")
+    for block in MODULES:
+        (examples / block.text.split()[1]).write_text(block.text)
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    complete = [block for block in SHELL if block.page == "README.md" and "moses-rerank" in block.text]
+    for block in [block for block in complete if "…" not in re.sub("#.*", "", block.text)]:
+        shell = ["bash", "-euo", "pipefail", "-c", block.text]
+        outcome = subprocess.run(shell, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert outcome.returncode == 0, f"{block}: {outcome.stderr}"
+    assert (examples / "news.out").read_bytes().count(b"\n") == 20
