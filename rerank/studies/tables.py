@@ -133,7 +133,7 @@ def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
         )
         for each in models
     ]
-    return Table("Perplexity a word, </s> counted", header, rows)
+    return Table("Perplexity a word, ends of sentences counted", header, rows)
 
 
 def _systems(study: Study, results: Results, test: str) -> Table:
