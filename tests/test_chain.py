@@ -134,7 +134,7 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
 def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, experiment: Path, seeds: str) -> None:
     """Several models of one name translate together."""
     experiment.write_text(EXPERIMENT.replace("epochs = 2", f"candidates = 3, {seeds}epochs = 1"))
-    status, out, err = command("run", experiment, "--device", "cpu")
+    status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
     assert status == 0 and {"translate dev", "translate test"} <= set(done(err))
     work = experiment.parent / "work"
     assert re.search(rb"\nchosen: \d+ of Moses alone, \d+ of forward alone, \d+ of both\n", out)
