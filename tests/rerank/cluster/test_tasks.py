@@ -165,15 +165,15 @@ def results(folder: Path) -> dict[str, bytes]:
 
 
 def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Command, corpus: Path, cluster: str) -> None:
-    """Both trainings are under way, and one has an epoch behind it."""
+    """A training is under way."""
     assert command("run", "experiment.toml", "--jobs", 1, "--device", "cpu")[0] == 0
     Path("work").rename("alone")
     killed: list[int] = []
 
-    def both_train() -> bool:
-        return len(list(corpus.glob("work/models/.*/*/training.safetensors"))) == 2
+    def one_trains() -> bool:
+        return any(corpus.glob("work/models/.*/*/training.safetensors"))
 
-    killer = kill_when(both_train, killed)
+    killer = kill_when(one_trains, killed)
     status, _, err = command("run", "experiment.toml", "--ray", cluster, "--device", "cpu")
     killer.join()
     assert (status, len(killed)) == (0, 1), err
@@ -189,7 +189,7 @@ def test_train_with_a_worker_killed_gives_the_bytes_of_one_process(
     train = ("train", "--preset", "rnnsearch", "--seeds", 2, *files, "--device", "cpu", "--set", *sizes)
     assert command(*train, "--jobs", 1, "--output", "alone")[0] == 0
     killed: list[int] = []
-    killer = kill_when(lambda: len(list(corpus.glob("many/*/training.safetensors"))) == 2, killed)
+    killer = kill_when(lambda: any(corpus.glob("many/*/training.safetensors")), killed)
     status, _, err = command(*train, "--ray", cluster, "--output", "many")
     killer.join()
     assert (status, len(killed)) == (0, 1), err
@@ -209,7 +209,7 @@ def test_study_with_a_worker_killed_gives_the_bytes_of_one_process(
     assert command("study", "study.toml", "--jobs", 1, "--device", "cpu")[0] == 0
     Path("work").rename("alone")
     killed: list[int] = []
-    killer = kill_when(lambda: len(list(corpus.glob("work/*/seed-*/models/.*/*/training.safetensors"))) == 2, killed)
+    killer = kill_when(lambda: any(corpus.glob("work/*/seed-*/models/.*/*/training.safetensors")), killed)
     status, _, err = command("study", "study.toml", "--ray", cluster, "--device", "cpu")
     killer.join()
     assert (status, len(killed)) == (0, 1), err
