@@ -1,6 +1,8 @@
+import gzip
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import groupby, islice
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,26 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
         path = tmp_path / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
+
+    return make
+
+
+@pytest.fixture
+def small(tmp_path: Path, sample: Path) -> Callable[..., Path]:
+    """Write the first pairs and lists of the sample, as `train.de`, `dev.nbest` …, beside its `moses.ini`."""
+
+    def make(pairs: int = 300, sentences: int = 40, candidates: int = 20) -> Path:
+        for name, count in {"train": pairs, "dev": sentences, "test": sentences}.items():
+            for side in ("de", "en"):
+                lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")[:count]
+                (tmp_path / f"{name}.{side}").write_bytes(b"\n".join(lines) + b"\n")
+        for name in ("dev", "test"):
+            with gzip.open(sample / f"{name}.nbest.gz") as stream:
+                lists = islice(groupby(stream, lambda line: line.split(b" ", 1)[0]), sentences)
+                lines = [line for _, nbest in lists for line in islice(nbest, candidates)]
+            (tmp_path / f"{name}.nbest").write_bytes(b"".join(lines))
+        shutil.copy(sample / "moses.ini", tmp_path)
+        return tmp_path
 
     return make
 

@@ -39,6 +39,7 @@ Len = "length"
 [tuning]
 tuner = "kbmira"
 iterations = 10
+runs = 2
 """
 
 
@@ -56,19 +57,11 @@ class Mine:
 
 
 @pytest.fixture
-def experiment(tmp_path: Path, sample: Path) -> Path:
+def experiment(small: Callable[..., Path]) -> Path:
     """A small part of the sample, with an experiment file."""
-    for name in ("train", "dev", "test"):
-        for side in ("de", "en"):
-            lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")
-            (tmp_path / f"{name}.{side}").write_bytes(b"\n".join(lines[: 600 if name == "train" else 60]) + b"\n")
-    for name in ("dev", "test"):
-        with gzip.open(sample / f"{name}.nbest.gz") as stream:
-            lines = [line for line in stream if int(line.split(b" ", 1)[0]) < 60]
-        (tmp_path / f"{name}.nbest").write_bytes(b"".join(lines))
-    shutil.copy(sample / "moses.ini", tmp_path / "moses.ini")
-    (tmp_path / "experiment.toml").write_text(EXPERIMENT)
-    return tmp_path / "experiment.toml"
+    path = small() / "experiment.toml"
+    path.write_text(EXPERIMENT)
+    return path
 
 
 def done(err: str) -> list[str]:
@@ -93,9 +86,9 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     assert (moses["system"], reranked["system"]) == ("moses", "reranked")
     assert "p_value" in reranked["BLEU"]
     assert report["best_candidates"]["BLEU"]["score"] > moses["BLEU"]["score"]
-    assert len((work / "test.reranked").read_text().split("\n")) == 61
+    assert len((work / "test.reranked").read_text().split("\n")) == 41
     attentions = read_attention(str(work / "test.attention.npz"))
-    assert list(attentions) == [(number, system) for number in range(60) for system in ("moses", "reranked")]
+    assert list(attentions) == [(number, system) for number in range(40) for system in ("moses", "reranked")]
     assert {each.model for every in attentions.values() for each in every} == {"forward"}
 
     status, again, err = command("run", experiment)
@@ -158,7 +151,9 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
 def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that a run writes of them is the same experiment."""
     monkeypatch.setattr("rerank.experiment.recipe.BUDGET", 1000)
-    experiment.write_text(EXPERIMENT.partition("test =")[0])
+    monkeypatch.setattr("rerank.experiment.recipe.SMALL", {"batch": 16, "embedding": 16, "hidden": 16, "attention": 16})
+    files, _, tuning = EXPERIMENT.partition("[tuning]")
+    experiment.write_text(f"{files.partition('test =')[0]}\n[tuning]{tuning}")
     for side in ("de", "en"):
         train = experiment.parent / f"train.{side}"
         train.write_bytes(b"".join(train.read_bytes().splitlines(keepends=True)[:40]))
@@ -252,7 +247,7 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
     [
         ('Len = "length"', 'LM0 = "length"', "dev.nbest:1: the list already has a feature 'LM0'"),
         ('nbest = "test.nbest"', 'nbest = "nowhere"', "nowhere: No such file or directory"),
-        ('reference = "dev.en"', 'reference = "train.en"', "train.en has 600 lines"),
+        ('reference = "dev.en"', 'reference = "train.en"', "train.en has 300 lines"),
         ('start = "moses.ini"', 'start = "dev.en"', "expected 'Name= value …'"),
         ('start = "moses.ini"', 'start = "work/weights.ini"', "the experiment reads this file and would write over it"),
         (
@@ -340,8 +335,9 @@ def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: P
     assert 0 < systems[1]["BLEU"]["p_value"] < 0.05
 
 
-def test_the_same_seed_gives_the_same_weights_to_the_byte(command: Command, sample: Path) -> None:
-    tune = ["tune", sample / "dev.nbest.gz", "--reference", sample / "dev.en", "--start", sample / "moses.ini"]
+def test_the_same_seed_gives_the_same_weights_to_the_byte(command: Command, small: Callable[..., Path]) -> None:
+    folder = small()
+    tune = ["tune", folder / "dev.nbest", "--reference", folder / "dev.en", "--start", folder / "moses.ini"]
     assert command(*tune)[1] == command(*tune)[1]
 
 

@@ -17,6 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from features.foreign import ENTRY_POINTS
 from features.models import tables
 from features.models.network import terms
 from features.models.settings import CHOICES
-from moses_io.nbest import read_nbest
 from rerank.cli import COMMANDS, main, make_parser
 from rerank.experiment.file import KEYS, parse_experiment
 from rerank.experiment.toml import parse_toml
@@ -98,27 +98,23 @@ MODULES = [block for block in BLOCKS if block.language == "python" and re.match(
 
 
 @pytest.fixture
-def examples(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files that the pages name, in the working folder: lists of 20 sentences by 10 candidates, 200 pairs."""
-    for name in ("train", "dev", "test"):
-        for side in ("de", "en"):
-            lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")[: 200 if name == "train" else 20]
-            (tmp_path / f"{name}.{side}").write_bytes(b"\n".join(lines) + b"\n")
+def examples(small: Callable[..., Path], sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the pages name, in the working folder."""
+    folder = small(pairs=200, sentences=20, candidates=10)
     for name in ("dev", "test"):
-        sentences = itertools.islice(read_nbest(str(sample / f"{name}.nbest.gz")), 20)
-        lines = [hypothesis.line for each in sentences for hypothesis in each.hypotheses[:10]]
-        (tmp_path / f"{name}.nbest.gz").write_bytes(gzip.compress(b"".join(lines)))
-        (tmp_path / f"{name}.comet").write_text("".join(f"{place % 7}\n" for place in range(len(lines))))
-    shutil.copy(sample / "moses.ini", tmp_path)
-    (tmp_path / "data").mkdir()
-    for path in [path for path in tmp_path.iterdir() if path.is_file() and path.suffix != ".comet"]:
-        shutil.copy(path, tmp_path / "data")
+        lines = (folder / f"{name}.nbest").read_bytes().splitlines(keepends=True)
+        (folder / f"{name}.nbest.gz").write_bytes(gzip.compress(b"".join(lines)))
+        (folder / f"{name}.comet").write_text("".join(f"{place % 7}\n" for place in range(len(lines))))
+        (folder / f"{name}.nbest").unlink()
+    (folder / "data").mkdir()
+    for path in [path for path in folder.iterdir() if path.is_file() and path.suffix != ".comet"]:
+        shutil.copy(path, folder / "data")
     for model in ("lm.5gram.arpa.gz", "lm.arpa.gz"):
-        shutil.copy(sample / "lm.5gram.arpa.gz", tmp_path / model)
+        shutil.copy(sample / "lm.5gram.arpa.gz", folder / model)
     for suffix in ("de", "nbest.gz"):
-        shutil.copy(tmp_path / f"test.{suffix}", tmp_path / f"news.{suffix}")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        shutil.copy(folder / f"test.{suffix}", folder / f"news.{suffix}")
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def test_the_notebook_prints_what_it_shows(

@@ -1,6 +1,5 @@
-import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,10 +31,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def small(tmp_path: Path, sample: Path) -> Path:
-    """A folder with forty sentences of the sample's list, `nbest`, and their `source`."""
-    with gzip.open(sample / "test.nbest.gz") as stream:
-        lines = [line for line in stream if int(line.split(b" ", 1)[0]) < 40]
-    (tmp_path / "nbest").write_bytes(b"".join(lines))
-    (tmp_path / "source").write_bytes(b"\n".join((sample / "test.de").read_bytes().split(b"\n")[:40]) + b"\n")
-    return tmp_path
+def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder: texts and lists of forty sentences."""
+    monkeypatch.chdir(small())
+    return Path.cwd()

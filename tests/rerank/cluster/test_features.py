@@ -41,13 +41,12 @@ class Deadly:
 
 @pytest.fixture
 def score(
-    command: Command, small: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, one_thread: None
+    command: Command, folder: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, one_thread: None
 ) -> Callable[..., tuple[int, bytes, str]]:
     """Score the small list with models and others, ten sentences at a time, with so many deaths in the middle of it."""
-    monkeypatch.chdir(small)
-    monkeypatch.setattr(scoring, "BATCH", 900)
+    monkeypatch.setattr(scoring, "BATCH", 200)
     Path("deadly.py").write_text(DEADLY)
-    lines = Path("nbest").read_text().count("\n")
+    lines = Path("dev.nbest").read_text().count("\n")
     Path("numbers").write_text("".join(f"{line}\n" for line in range(lines)))
     requests = [
         f"Own=neural:{models['forward']}[logprob,coverage]",
@@ -61,7 +60,7 @@ def score(
 
     def run(*options: object, deaths: int = 0) -> tuple[int, bytes, str]:
         Path("deaths").write_text(str(deaths))
-        return command("score", "nbest", "--source", "source", *features, "--device", "cpu", *options)
+        return command("score", "dev.nbest", "--source", "dev.de", *features, "--device", "cpu", *options)
 
     return run
 
@@ -97,12 +96,9 @@ def test_what_kills_every_worker_ends_in_one_line_and_keeps_what_was_scored(
     assert rescored < len(groups) - rescored
 
 
-def test_faults_of_workers_are_those_of_one_process(
-    command: Command, small: Path, cluster: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(small)
+def test_faults_of_workers_are_those_of_one_process(command: Command, folder: Path, cluster: str) -> None:
     for request in ("neural:nowhere", "command:exit 3"):
-        arguments = ("score", "nbest", "--source", "source", "--feature", request, "--output", "out")
+        arguments = ("score", "dev.nbest", "--source", "dev.de", "--feature", request, "--output", "out")
         alone, by_cluster = command(*arguments), command(*arguments, "--ray", cluster)
         assert alone[0] == by_cluster[0] == 2
         assert by_cluster[2].splitlines()[-1] == alone[2].splitlines()[-1]
@@ -110,23 +106,23 @@ def test_faults_of_workers_are_those_of_one_process(
 
 
 def test_candidates_are_verified_by_workers(
-    command: Command, small: Path, cluster: str, models: dict[str, Path]
+    command: Command, folder: Path, cluster: str, models: dict[str, Path]
 ) -> None:
-    arguments = ("score", small / "nbest", "--source", small / "source", "--device", "cpu", "--verify", "5")
+    arguments = ("score", "dev.nbest", "--source", "dev.de", "--device", "cpu", "--verify", "5")
     status, _, err = command(*arguments, "--feature", f"A=neural:{models['forward']}", "--ray", cluster)
     assert status == 0
     assert err.splitlines()[-1].startswith("A: 5 candidates scored one by one differ by at most ")
 
 
-def test_auto_starts_a_cluster_that_ends_with_the_command(small: Path) -> None:
+def test_auto_starts_a_cluster_that_ends_with_the_command(folder: Path) -> None:
     """Nothing of Ray's is on stdout, nothing of it stays."""
-    arguments = ("score", "nbest", "--source", "source", "--feature", "length")
+    arguments = ("score", "dev.nbest", "--source", "dev.de", "--feature", "length")
     command = (sys.executable, "-m", "rerank.cli", *arguments)
     with tempfile.TemporaryDirectory(prefix="r") as place:  # a short name, for names of sockets
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "RAY_TMPDIR": place}
         environment.pop("RAY_ADDRESS", None)
         alone, by_cluster = (
-            subprocess.run([*command, *more], cwd=small, env=environment, capture_output=True, check=True)
+            subprocess.run([*command, *more], env=environment, capture_output=True, check=True)
             for more in ((), ("--ray", "auto"))
         )
         assert by_cluster.stdout == alone.stdout

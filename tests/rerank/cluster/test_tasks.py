@@ -139,21 +139,8 @@ Back = "neural:backward"
 [tuning]
 tuner = "kbmira"
 iterations = 5
+runs = 2
 """
-
-
-@pytest.fixture
-def corpus(small: Path, sample: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None) -> Path:
-    """A working folder with a small corpus and an experiment."""
-    monkeypatch.chdir(small)
-    for side in ("de", "en"):
-        lines = (sample / f"train.{side}").read_bytes().split(b"\n")
-        Path(f"train.{side}").write_bytes(b"\n".join(lines[:300]) + b"\n")
-        Path(f"dev.{side}").write_bytes(b"\n".join((sample / f"test.{side}").read_bytes().split(b"\n")[:40]) + b"\n")
-    Path("nbest").rename("dev.nbest")
-    Path("moses.ini").write_bytes((sample / "moses.ini").read_bytes())
-    Path("experiment.toml").write_text(EXPERIMENT)
-    return small
 
 
 def results(folder: Path) -> dict[str, bytes]:
@@ -164,14 +151,16 @@ def results(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in names.items() if not name.endswith(timed)}
 
 
-def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Command, corpus: Path, cluster: str) -> None:
+@pytest.mark.usefixtures("one_thread")
+def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Command, folder: Path, cluster: str) -> None:
     """A training is under way."""
+    Path("experiment.toml").write_text(EXPERIMENT)
     assert command("run", "experiment.toml", "--jobs", 1, "--device", "cpu")[0] == 0
     Path("work").rename("alone")
     killed: list[int] = []
 
     def one_trains() -> bool:
-        return any(corpus.glob("work/models/.*/*/training.safetensors"))
+        return any(folder.glob("work/models/.*/*/training.safetensors"))
 
     killer = kill_when(one_trains, killed)
     status, _, err = command("run", "experiment.toml", "--ray", cluster, "--device", "cpu")
@@ -181,15 +170,16 @@ def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Comman
     assert "train forward: epoch 6" in err and "train backward: epoch 6" in err
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_train_with_a_worker_killed_gives_the_bytes_of_one_process(
-    command: Command, corpus: Path, cluster: str
+    command: Command, folder: Path, cluster: str
 ) -> None:
     sizes = TINY.replace(" ", "").split(",")
     files = ("--source", "train.de", "--target", "train.en", "--dev-source", "dev.de", "--dev-target", "dev.en")
     train = ("train", "--preset", "rnnsearch", "--seeds", 2, *files, "--device", "cpu", "--set", *sizes)
     assert command(*train, "--jobs", 1, "--output", "alone")[0] == 0
     killed: list[int] = []
-    killer = kill_when(lambda: any(corpus.glob("many/*/training.safetensors")), killed)
+    killer = kill_when(lambda: any(folder.glob("many/*/training.safetensors")), killed)
     status, _, err = command(*train, "--ray", cluster, "--output", "many")
     killer.join()
     assert (status, len(killed)) == (0, 1), err
@@ -199,17 +189,18 @@ def test_train_with_a_worker_killed_gives_the_bytes_of_one_process(
     assert "the folder is not empty" in err.splitlines()[-1]
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_study_with_a_worker_killed_gives_the_bytes_of_one_process(
-    command: Command, corpus: Path, cluster: str
+    command: Command, folder: Path, cluster: str
 ) -> None:
     study = (
         EXPERIMENT.partition("backward =")[0] + '\n[features]\nNMT = "neural:forward"\n\n[tuning]\ntuner = "kbmira"\n'
     )
-    Path("study.toml").write_text(f"{study}iterations = 5\n\n[study]\nseeds = 2\n")
+    Path("study.toml").write_text(f"{study}iterations = 5\nruns = 2\n\n[study]\nseeds = 2\n")
     assert command("study", "study.toml", "--jobs", 1, "--device", "cpu")[0] == 0
     Path("work").rename("alone")
     killed: list[int] = []
-    killer = kill_when(lambda: any(corpus.glob("work/*/seed-*/models/.*/*/training.safetensors")), killed)
+    killer = kill_when(lambda: any(folder.glob("work/*/seed-*/models/.*/*/training.safetensors")), killed)
     status, _, err = command("study", "study.toml", "--ray", cluster, "--device", "cpu")
     killer.join()
     assert (status, len(killed)) == (0, 1), err

@@ -1,7 +1,5 @@
 """A small part of the sample, and a decoder that answers with its lists."""
 
-import gzip
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -55,24 +53,18 @@ Len = "length"
 [tuning]
 tuner = "kbmira"
 iterations = 10
+runs = 2
 fallback = false
 """
 
 
 @pytest.fixture
-def folder(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Texts, lists and the ini, in the working folder."""
-    for name, count in (("train", 300), ("dev", 40), ("test", 40)):
-        for side in ("de", "en"):
-            lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")
-            (tmp_path / f"{name}.{side}").write_bytes(b"\n".join(lines[:count]) + b"\n")
-    for name in ("dev", "test"):
-        with gzip.open(sample / f"{name}.nbest.gz") as stream:
-            (tmp_path / f"{name}.nbest").write_bytes(b"".join(line for line in stream if int(line.split()[0]) < 40))
-    shutil.copy(sample / "moses.ini", tmp_path / "moses.ini")
-    (tmp_path / "models.toml").write_text(MODELS)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    path = small()
+    (path / "models.toml").write_text(MODELS)
+    monkeypatch.chdir(path)
+    return path
 
 
 @pytest.fixture

@@ -1,10 +1,7 @@
-import gzip
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-SENTENCES, CANDIDATES, PAIRS = 16, 6, 120
 
 STUDY = """\
 output = "work"
@@ -37,17 +34,8 @@ folds = 2
 
 
 @pytest.fixture
-def study(tmp_path: Path, sample: Path) -> Path:
+def study(small: Callable[..., Path]) -> Path:
     """A study of a few sentences of the sample."""
-    for name, count in {"train": PAIRS, "dev": SENTENCES, "test": SENTENCES}.items():
-        for side in ("de", "en"):
-            lines = (sample / f"{name}.{side}").read_bytes().split(b"\n")
-            (tmp_path / f"{name}.{side}").write_bytes(b"\n".join(lines[:count]) + b"\n")
-    for name in ("dev", "test"):
-        with gzip.open(sample / f"{name}.nbest.gz") as stream:
-            first = [line for line in stream if int(line.split(b" ", 1)[0]) < SENTENCES]
-        groups = [[line for line in first if line.startswith(b"%d " % sentence)] for sentence in range(SENTENCES)]
-        (tmp_path / f"{name}.nbest").write_bytes(b"".join(line for group in groups for line in group[:CANDIDATES]))
-    shutil.copy(sample / "moses.ini", tmp_path / "moses.ini")
-    (tmp_path / "study.toml").write_text(STUDY)
-    return tmp_path / "study.toml"
+    path = small(pairs=120, sentences=16, candidates=6) / "study.toml"
+    path.write_text(STUDY)
+    return path
