@@ -256,9 +256,8 @@ import sys
 from rerank.cli import main
 from rerank.experiment import recipe
 recipe.FEWEST_UPDATES, recipe.SMALL = 20, {SMALL | {"batch": 16}}
-settings = {[f"{key}={value}" for key, value in SMALL.items()]} if sys.argv[1] == "train" else []
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] + ["--set", *settings] if settings else sys.argv[1:]))
+more = {{"train": {["--set", *(f"{key}={value}" for key, value in SMALL.items())]}, "run": ["--jobs", "1"]}}
+sys.exit(main(sys.argv[1:] + more.get(sys.argv[1], [])))
 """
 MOSES = "#!/bin/sh\nexec gzip -dc news.nbest.gz\n"
 

@@ -61,7 +61,7 @@ fallback = false
 @pytest.fixture
 def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Texts, lists and the ini, in the working folder."""
-    path = small()
+    path = small(candidates=100)
     (path / "models.toml").write_text(MODELS)
     monkeypatch.chdir(path)
     return path
