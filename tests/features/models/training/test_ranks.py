@@ -93,6 +93,7 @@ def faults(err: str) -> list[str]:
     return [line for line in err.splitlines() if line.startswith("moses-rerank")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAME)
 def test_two_processes_train_what_one_does(folder: Path, tmp_path: Path, name: str) -> None:
     preset, settings, links = SAME[name]
