@@ -36,6 +36,8 @@ class Replacement:
         self.signature = how
         if how in (KEEP, COPY):
             return
+        if not how:
+            raise InputError("unknown words: expected copy, keep or a file")
         if "e2f" in Path(how).name:
             raise InputError(f"{how}: predicts source words; expected lex.f2e, which predicts their translations")
         check_plain(how)

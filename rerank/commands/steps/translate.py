@@ -23,7 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--beam", type=positive_number, default=12, metavar="N", help="translations to keep open; 1 is greedy")
     add("--nbest", dest="best", type=positive_number, metavar="N", help="write a list of the N best of each sentence")
     add("--label", metavar="NAME", help="of the feature of that list (default: NMT)")
-    add("--normalize", action="store_true", help="compare translations by log p / tokens")
+    add(
+        "--normalize",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="compare translations by log p / tokens, or by log p (default: by log p / tokens)",
+    )
     add(
         "--unknown",
         default="copy",

@@ -24,7 +24,7 @@ def test_a_list_is_scored_as_score_does(
     models: dict[str, Path], source: Path, tmp_path: Path, command: Command
 ) -> None:
     made, scored, text = (str(tmp_path / name) for name in ("made.gz", "scored", "text"))
-    translate = ("translate", models["forward"], "--source", source, "--beam", 6, "--normalize", "--output")
+    translate = ("translate", models["forward"], "--source", source, "--beam", 6, "--output")
     status, _, err = command(*translate, made, "--nbest", 4)
     assert status == 0 and "NMT = preset:cohn-align|" in err and "|beam:6|normalize:yes|unknown:copy|version:" in err
     feature = f"Same=neural:{models['forward']}"
@@ -47,6 +47,7 @@ def test_a_list_is_scored_as_score_does(
         (["--nbest", "13"], "--nbest 13: expected at most the 12 of --beam"),
         (["--label", "X"], "--label names the feature of a list: it needs --nbest"),
         (["--nbest", "2", "--label", "a_b"], "label 'a_b': expected a letter, then letters and digits, 100 at most"),
+        (["--unknown", ""], "unknown words: expected copy, keep or a file"),
         (["--unknown", "nowhere"], "nowhere: No such file or directory"),
     ],
 )
