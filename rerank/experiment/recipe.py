@@ -23,7 +23,7 @@ LARGE = {"tie": True, "bfloat16": True}
 """Settings of any other."""
 
 CANDIDATES = 10
-"""Translations of each model that join the lists, but where a small corpus lacks many words of dev."""
+"""Translations of each model that join the lists, where it knows the words."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
@@ -49,8 +49,7 @@ def find_recipe(corpus: Corpus) -> Recipe:
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)
     settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs, "lexicon": "bias"}
-    small = epochs * corpus.pairs < FEWEST_UPDATES * batch
-    if small:
+    if epochs * corpus.pairs < FEWEST_UPDATES * batch:
         needed = math.ceil(FEWEST_UPDATES * SMALL["batch"] / corpus.pairs)
         settings |= {**SMALL, "epochs": min(most, max(epochs, needed))}
     else:
@@ -60,13 +59,12 @@ def find_recipe(corpus: Corpus) -> Recipe:
     known = all(side.unknown <= MOST_UNKNOWN for side in sides)
     if not known or any(side.vocabulary > MOST_WORDS for side in sides):
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
-    joins = known or not small
-    if joins:
+    if known:
         settings["candidates"] = CANDIDATES
     return Recipe(
         models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
         features={"NMTltr": "neural:left-to-right", "NMTrtl": "neural:right-to-left"},
-        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if joins else ())),
+        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if known else ())),
     )
 
 
