@@ -1,6 +1,7 @@
 """Work in processes of a Ray cluster, several at a time: trainings and scorings that do not need each other."""
 
 import math
+import signal
 import traceback
 from collections.abc import Callable
 from types import TracebackType
@@ -90,5 +91,6 @@ def _fault(result: Any) -> str:
 
 
 def _perform(workplace: Workplace, name: str, action: Callable[[], object]) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as which Ray stops work; shells let their jobs ignore it
     with workplace.entered(name):
         action()

@@ -1,4 +1,5 @@
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,12 +9,17 @@ import torch
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[str]:
-    """The address of a Ray cluster with two cores, whose processes are none of the command's."""
+    """The address of a Ray cluster with two cores, whose processes are none of the command's.
+
+    They ignore SIGINT, as those that a script starts beside itself.
+    """
     before = dict(os.environ)
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(Path(__file__).parents[3])}
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     machine = {"num_cpus": 2, "object_store_memory": 100 * 2**20, "include_dashboard": False}
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     machines = cluster_utils.Cluster(initialize_head=True, head_node_args=machine)
+    signal.signal(signal.SIGINT, interrupt)
     yield machines.address
     machines.shutdown()
     os.environ.clear()

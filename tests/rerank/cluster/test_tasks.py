@@ -13,7 +13,7 @@ import pytest
 from features.progress import note
 from moses_io.errors import InputError
 from moses_io.streams import open_output
-from rerank.experiment.workers import do_all, workers
+from rerank.experiment.workers import PATIENCE, do_all, workers
 
 Command = Callable[..., tuple[int, bytes, str]]
 
@@ -87,12 +87,15 @@ def test_faults_come_with_the_name_of_the_work(tmp_path: Path, cluster: str, cap
 
 
 def test_what_is_at_work_when_the_block_ends_is_stopped(tmp_path: Path, cluster: str) -> None:
+    """By itself, and at once."""
     with workers(2, cluster) as pool, pytest.raises(InputError, match=r"^bad: no such thing$"):
         pool.start("long", partial(linger, tmp_path))
         while not (tmp_path / "begun").exists():
             time.sleep(0.05)
         pool.start("bad", partial(fail, "no such thing"))
+        begun = time.monotonic()
         pool.wait()
+    assert time.monotonic() - begun < PATIENCE
     names = {path.name for path in tmp_path.iterdir()}
     assert {name for name in names if not name.endswith(".half")} == {"begun"}  # the next writing removes halves
 
