@@ -4,7 +4,7 @@ import ast
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -97,16 +97,26 @@ def test_help_does_not_import_torch(arguments: list[str]) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_tuning_selecting_and_evaluating_do_not_import_torch(sample: Path, tmp_path: Path) -> None:
+def test_tuning_selecting_and_evaluating_do_not_import_torch(small: Callable[..., Path]) -> None:
+    folder = small(sentences=10, candidates=5)
+    code = """
+import sys
+from rerank.cli import main
+assert main("tune dev.nbest --reference dev.en --start moses.ini --output weights.ini".split()) == 0
+assert main("rerank dev.nbest --weights weights.ini --output out".split()) == 0
+assert main("evaluate --reference dev.en out".split()) == 0
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+
+
+def test_scoring_does_not_import_the_compiler_of_torch(small: Callable[..., Path], models: dict[str, Path]) -> None:
+    """It takes as long as all of torch beside it."""
+    folder = small(sentences=3, candidates=2)
     code = f"""
 import sys
 from rerank.cli import main
-nbest, reference = {str(sample / "dev.nbest.gz")!r}, {str(sample / "dev.en")!r}
-start = {str(sample / "moses.ini")!r}
-weights, out = {str(tmp_path / "w.ini")!r}, {str(tmp_path / "out")!r}
-assert main(["tune", nbest, "--reference", reference, "--start", start, "--output", weights]) == 0
-assert main(["rerank", nbest, "--weights", weights, "--output", out]) == 0
-assert main(["evaluate", "--reference", reference, out]) == 0
-assert "torch" not in sys.modules
+assert main("score dev.nbest --source dev.de --feature neural:{models["forward"]} --output out".split()) == 0
+assert "torch" in sys.modules and "torch._dynamo" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=folder)

@@ -1,11 +1,13 @@
 """Weights in a file, held against the network that they are for before anything is allocated."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture
@@ -15,9 +17,18 @@ _TYPES = {torch.float32: "F32", torch.int32: "I32"}
 """Types of tensors as safetensors names them: weights, and tables of words."""
 
 
+class _Unfilled(TorchFunctionMode):
+    """Gives tensors no first values: for those without memory torch does it in Python, and loads its compiler."""
+
+    def __torch_function__(self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__module__", "") == "torch.nn.init":
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
+
+
 def outline(architecture: Architecture, source_size: int, target_size: int) -> dict[str, Tensor]:
     """Return the weights of a network by name, with shapes and nothing in them, which takes no memory."""
-    with torch.device("meta"):
+    with torch.device("meta"), _Unfilled():
         return EncoderDecoder(architecture, source_size, target_size).state_dict()
 
 

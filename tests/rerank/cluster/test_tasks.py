@@ -20,6 +20,13 @@ Command = Callable[..., tuple[int, bytes, str]]
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture
+def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder: what trains and tunes in a second or two."""
+    monkeypatch.chdir(small(pairs=150, sentences=20, candidates=10))
+    return Path.cwd()
+
+
 def meet(mine: Path, other: Path) -> None:
     """End only when another process is at work at the same time."""
     mine.write_text(os.environ["OMP_NUM_THREADS"])
@@ -141,8 +148,7 @@ Back = "neural:backward"
 
 [tuning]
 tuner = "kbmira"
-iterations = 5
-runs = 2
+iterations = 2
 """
 
 
@@ -199,7 +205,7 @@ def test_study_with_a_worker_killed_gives_the_bytes_of_one_process(
     study = (
         EXPERIMENT.partition("backward =")[0] + '\n[features]\nNMT = "neural:forward"\n\n[tuning]\ntuner = "kbmira"\n'
     )
-    Path("study.toml").write_text(f"{study}iterations = 5\nruns = 2\n\n[study]\nseeds = 2\n")
+    Path("study.toml").write_text(f"{study}iterations = 2\n\n[study]\nseeds = 2\n")
     assert command("study", "study.toml", "--jobs", 1, "--device", "cpu")[0] == 0
     Path("work").rename("alone")
     killed: list[int] = []
