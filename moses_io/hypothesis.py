@@ -6,17 +6,14 @@ tools; values before any name are the features of an unlabelled list.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from moses_io.errors import Fault, shown
 from moses_io.text import decode, no_number, number, tokens, without_line_end
 
 UNLABELLED = "Unlabelled"
 """Name under which the weights of features without a name are kept."""
-
-Value = TypeVar("Value")
 
 _BARS = b"|||"
 _OLD_LABEL = re.compile("[A-Za-z]+:")
@@ -72,14 +69,15 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
     dense: list[tuple[str, tuple[float, ...]]] = []
     sparse: dict[str, float] = {}
     names: set[str] = set()
-    for name, values in _features(decode(without_line_end(fields[2])), _value):
+    for name, texts in _features(fields[2]):
         if name in names:
             raise Fault(f"feature {shown(name)} stands there twice")
         names.add(name)
+        values = _values(name, texts)
         if is_sparse(name, len(values)):
             sparse[name] = values[0]
         else:
-            dense.append((name, tuple(values)))
+            dense.append((name, values))
     return Hypothesis(int(identifier), number, fields, tuple(dense), sparse)
 
 
@@ -90,31 +88,33 @@ def is_sparse(name: str, values: int) -> bool:
 
 def feature_texts(hypothesis: Hypothesis) -> dict[str, str]:
     """Return the values of each feature, dense or sparse, as they stand in the line, one space between them."""
-    field = decode(without_line_end(hypothesis.fields[2]))
-    return {name: " ".join(texts) for name, texts in _features(field, lambda token, _: token)}
+    return {name: " ".join(texts) for name, texts in _features(hypothesis.fields[2])}
 
 
-def _features(field: str, value: Callable[[str, str], Value]) -> list[tuple[str, list[Value]]]:
-    """Return each feature with what `value` makes of its tokens and its name."""
-    features: list[tuple[str, list[Value]]] = []
-    for token in tokens(field):
-        if token.endswith("=") or _OLD_LABEL.fullmatch(token):
+def _features(field: bytes) -> list[tuple[str, list[str]]]:
+    """Return each feature with the tokens that follow its name."""
+    features: list[tuple[str, list[str]]] = []
+    for token in tokens(decode(without_line_end(field))):
+        if token[-1] == "=" or (token[-1] == ":" and _OLD_LABEL.fullmatch(token)):
             features.append((token[:-1], []))
             continue
         if not features:
             features.append((UNLABELLED, []))
-        features[-1][1].append(value(token, features[-1][0]))
-    for name, values in features:
-        if not values:
+        features[-1][1].append(token)
+    for name, texts in features:
+        if not texts:
             raise Fault(f"feature {shown(name)} has no value")
     return features
 
 
-def _value(token: str, name: str) -> float:
-    value = number(token)
-    if value is None:
-        raise Fault(f"feature {shown(name)}: {no_number(token)}")
-    return value
+def _values(name: str, texts: list[str]) -> tuple[float, ...]:
+    values = []
+    for token in texts:
+        value = number(token)
+        if value is None:
+            raise Fault(f"feature {shown(name)}: {no_number(token)}")
+        values.append(value)
+    return tuple(values)
 
 
 def with_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> bytes:
