@@ -200,7 +200,14 @@ fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair", SMALL }
     status, _, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert done(err)[:3] == ["train pair", "train fertile", "score dev Both"]
-    assert {path.name for path in (experiment.parent / "work" / "models" / "pair").iterdir()} == {"forward", "backward"}
+    work = experiment.parent / "work"
+    assert {path.name for path in (work / "models" / "pair").iterdir()} == {"forward", "backward"}
+    rows = re.findall(r"^\| (model .*), perplexity .*$", (work / "reranker" / "README.md").read_text(), re.MULTILINE)
+    assert rows == [
+        "model pair-forward | cohn-align-sym, forward",
+        "model fertile-forward | cohn-align-sym-glofer-pre, forward",
+        "model fertile-backward | cohn-align-sym-glofer-pre, backward",
+    ]
     assert "up to date" in command("run", experiment)[2]
     assert done(command("run", experiment)[2]) == []
 

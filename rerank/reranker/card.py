@@ -64,18 +64,22 @@ class CardFacts:
 def card(facts: CardFacts) -> str:
     """Return the card as Markdown."""
     rows = [
-        f"| {label} | `{text}` | {' '.join(f'{weight:.4g}' for weight in facts.weights.get(label, ()))} |"
+        _row(label, f"`{text}`", " ".join(f"{weight:.4g}" for weight in facts.weights.get(label, ())))
         for label, text in facts.features.items()
     ]
     return TEMPLATE.format(
         languages=f"{facts.source} → {facts.target}",
         version=facts.version,
         source=facts.source,
-        facts="\n".join(f"| {name} | {value} |" for name, value in facts.facts),
+        facts="\n".join(_row(*fact) for fact in facts.facts),
         features="\n".join(rows),
         tuned=facts.tuned,
         gains="\n".join(["```", *facts.gains, "```"]) if facts.gains else "Not measured: no references.",
     )
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def language(path: str) -> str:

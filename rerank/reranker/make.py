@@ -7,13 +7,13 @@ from pathlib import Path
 
 from features.models.config import read_config
 from features.models.training.request import ParallelFiles, best_perplexity
-from features.request import FeatureRequest
+from features.request import FeatureRequest, labelled_requests
 from moses_io.streams import open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import read_weights
 from rerank import __version__
 from rerank.reranker.card import CardFacts, card, language
-from rerank.reranker.folder import CARD, Contents, write_folder
+from rerank.reranker.folder import CARD, Contents, Manifest, write_folder
 from rerank.systems.request import CandidateRequest, indicators
 from rerank.weights import UNTUNEABLE
 
@@ -54,11 +54,12 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
     weights = read_weights(ingredients.weights)
     own = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
     of_list = [name for name in weights if name not in own and not name.startswith(UNTUNEABLE)]
+    made_with = _facts(ingredients, manifest, Path(folder))
     facts = CardFacts(
         version=__version__,
         source=language(ingredients.corpus.source),
         target=language(ingredients.corpus.target),
-        facts=[("a list must have", ", ".join(of_list)), *_facts(ingredients), ("signature", manifest.signature)],
+        facts=[("a list must have", ", ".join(of_list)), *made_with, ("signature", manifest.signature)],
         features=manifest.features,
         weights=weights,
         tuned=tuned,
@@ -81,16 +82,23 @@ def _remarks(weights: str) -> list[str]:
     return [line[2:] for line in read_lines(weights) if line.startswith("# ")]
 
 
-def _facts(ingredients: Ingredients) -> list[tuple[str, str]]:
-    readers = [parts for request in ingredients.requests for parts in request.readers]
-    readers += [each.folders for each in ingredients.candidates]
-    folders = dict.fromkeys(part for parts in readers for part in parts)
+def _facts(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[tuple[str, str]]:
+    models = _models(ingredients, manifest)
     facts = [("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}")]
-    if folders:
+    if models:
         pairs = f"{len(read_lines(ingredients.corpus.source))} sentence pairs"
         facts.append(("models trained on", f"{pairs} of {Path(ingredients.corpus.source).name}"))
     facts += [(f"candidates of {each.name}", f"{each.size} for each sentence") for each in ingredients.candidates]
-    return facts + [(f"model {Path(folder).name}", _model(Path(folder))) for folder in folders]
+    return facts + [(f"model {Path(place).name}", _model(folder / place)) for place in models]
+
+
+def _models(ingredients: Ingredients, manifest: Manifest) -> list[str]:
+    """Return the places of its models in the folder, in the order of the features and of those that add candidates."""
+    labels = [request.label for request in ingredients.requests if request.row.takes == "models"]
+    requests = labelled_requests({label: manifest.features[label] for label in labels})
+    places = [place for request in requests for place in request.parts]
+    places += [place for text in manifest.candidates.values() for place in text.partition(":")[2].split(",")]
+    return list(dict.fromkeys(places))
 
 
 def _model(folder: Path) -> str:
