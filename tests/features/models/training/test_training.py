@@ -40,10 +40,12 @@ def corpus(pairs: int) -> list[tuple[list[str], list[str]]]:
     return [(source, [word.upper() for word in source]) for source in (words(rng) for _ in range(pairs))]
 
 
-def fit(folder: Path, resume: bool = False, tie: bool = False, **settings: Any) -> list[dict[str, Any]]:
+def fit(
+    folder: Path, resume: bool = False, tie: bool = False, pairs: int = 400, **settings: Any
+) -> list[dict[str, Any]]:
     training = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)
     config = ModelConfig("rnnsearch", "forward", replace(ARCHITECTURE, tie=tie), training)
-    train(Task([config], corpus(400), corpus(40), folder, CPU), resume=resume)
+    train(Task([config], corpus(pairs), corpus(40), folder, CPU), resume=resume)
     return metrics(folder)
 
 
@@ -129,7 +131,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
 
 
 def test_a_killed_training_of_the_low_resource_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"tie": True, "word_dropout": 0.2, "warmup": 30, "bpe": 30, "bpe_dropout": 0.3, "rdrop": 1.0}
+    settings = {"tie": True, "word_dropout": 0.2, "warmup": 9, "bpe": 30, "bpe_dropout": 0.3, "rdrop": 1.0}
     check_that_it_goes_on(tmp_path, monkeypatch, {**settings, "average": 2, "epochs": 2}, loop, "save", 3)
 
 
@@ -137,7 +139,7 @@ def check_that_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
 ) -> None:
     """It dies at the beginning of call `last` of a function."""
-    whole = fit(tmp_path / "whole", **settings)
+    whole = fit(tmp_path / "whole", pairs=100, **settings)
     function, calls = getattr(place, name), iter(range(1, 99))
 
     def die(*arguments: Any) -> Any:
@@ -147,8 +149,8 @@ def check_that_it_goes_on(
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(place, name, die)
-        fit(tmp_path / "killed", **settings)
-    parts = fit(tmp_path / "killed", resume=True, **settings)
+        fit(tmp_path / "killed", pairs=100, **settings)
+    parts = fit(tmp_path / "killed", resume=True, pairs=100, **settings)
     names = [sorted(path.name for path in (tmp_path / run).iterdir()) for run in ("killed", "whole")]
     assert names[0] == names[1]
     for path in ("model.safetensors", "config.json", "source.vocabulary"):
