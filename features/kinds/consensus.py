@@ -1,15 +1,15 @@
 """What the candidates of a sentence say together: each weighs exp(scale · Moses' total), normalized over the list."""
 
-import collections
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from features.arrays import Array
+from features.arrays import Array, Integers
 from features.feature import Resources, Sentence
 from features.formulas import bleu, chrf
-from features.ngrams import ORDER, Ngram, Ngrams, by_length, count_ngrams
+from features.ngrams import ORDER
 from moses_io.errors import InputError, shown
 from moses_io.text import number
 
@@ -43,20 +43,16 @@ class Consensus:
 
     def _values(self, sentence: Sentence) -> list[float]:
         letters = self._metric == "chrf"
-        order = LETTERS if letters else ORDER
-        texts = [tuple("".join(hypothesis)) if letters else hypothesis for hypothesis in sentence.hypotheses]
-        counts = [count_ngrams(text, order) for text in texts]
-        weights = posterior(sentence, self._scale)
-        expected = expected_counts(counts, weights)
-        totals = by_length(expected.items(), order)
-        length = float(np.dot(weights, [len(text) for text in texts]))
-        rows = []
-        for own, text in zip(counts, texts, strict=True):
-            matches = expected_matches(own, expected, order)
-            sizes = [max(0, len(text) - place) for place in range(order)]
-            orders = zip(sizes, totals, matches, strict=True) if letters else zip(matches, sizes, strict=True)
-            rows.append([value for statistics in orders for value in statistics] + ([] if letters else [length]))
-        statistics = zip(np.array(rows), texts, strict=True)  # (candidates, 3 order) or (candidates, 2 order + 1)
+        texts = ["".join(hypothesis) if letters else hypothesis for hypothesis in sentence.hypotheses]
+        weights, lengths = posterior(sentence, self._scale), np.array([len(text) for text in texts])  # (N,), (N,)
+        columns = []  # each (N,)
+        for place, own in enumerate(counts_of_ngrams(texts, LETTERS if letters else ORDER)):
+            expected = np.bincount(own.ngrams, weights[own.candidates] * own.counts, own.size)  # (G,)
+            matches = np.bincount(own.candidates, np.minimum(own.counts, expected[own.ngrams]), len(texts))  # (N,)
+            sizes = np.maximum(0, lengths - place)  # (N,)
+            columns += [sizes, np.full(len(texts), expected.sum()), matches] if letters else [matches, sizes]
+        columns += [] if letters else [np.full(len(texts), weights @ lengths)]
+        statistics = zip(np.column_stack(columns), texts, strict=True)  # (N, 3 order) or (N, 2 order + 1)
         return [(chrf(row, BETA) if letters else bleu(row, True)) if text else 0.0 for row, text in statistics]
 
 
@@ -72,35 +68,51 @@ class Posteriors:
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 4)."""
-        return np.array([row for sentence in sentences for row in self._rows(sentence)])
+        return np.concatenate([self._rows(sentence) for sentence in sentences])  # (N, 4)
 
-    def _rows(self, sentence: Sentence) -> list[list[float]]:
-        counts = [count_ngrams(hypothesis) for hypothesis in sentence.hypotheses]
-        known = posteriors_of_ngrams(counts, posterior(sentence, self._scale))
-        return [by_length((ngram, count * known[ngram]) for ngram, count in own.items()) for own in counts]
-
-
-def expected_counts(counts: Sequence[Ngrams], shares: Sequence[float]) -> dict[Ngram, float]:
-    """Return how often each n-gram is expected by candidates that have these shares of the probability."""
-    expected: dict[Ngram, float] = collections.defaultdict(float)
-    for share, own in zip(shares, counts, strict=True):
-        for ngram, count in own.items():
-            expected[ngram] += share * count
-    return expected
+    def _rows(self, sentence: Sentence) -> Array:
+        weights, columns = posterior(sentence, self._scale), []  # (candidates,), each (candidates,)
+        for own in counts_of_ngrams(sentence.hypotheses, ORDER):
+            known = np.bincount(own.ngrams, weights[own.candidates], own.size)  # (G,)
+            columns.append(np.bincount(own.candidates, own.counts * known[own.ngrams], len(weights)))
+        return np.column_stack(columns)  # (candidates, 4)
 
 
-def expected_matches(own: Ngrams, expected: Mapping[Ngram, float], order: int = ORDER) -> list[float]:
-    """Return the n-grams of a candidate, clipped at their expected counts, by their length."""
-    return by_length(((ngram, min(count, expected[ngram])) for ngram, count in own.items()), order)
+@dataclass(frozen=True)
+class Counts:
+    """How often candidates have the n-grams of one length, which are numbered from 0.
+
+    Attributes:
+        candidates: (P,) place of a candidate in its list.
+        ngrams: (P,) an n-gram that it has.
+        counts: (P,) how often.
+        size: G, how many different ones there are.
+    """
+
+    candidates: Integers
+    ngrams: Integers
+    counts: Integers
+    size: int
 
 
-def posteriors_of_ngrams(counts: Sequence[Ngrams], shares: Sequence[float]) -> dict[Ngram, float]:
-    """Return the probability that a candidate has an n-gram at all, by the shares of the candidates."""
-    known: dict[Ngram, float] = collections.defaultdict(float)
-    for share, own in zip(shares, counts, strict=True):
-        for ngram in own:
-            known[ngram] += share
-    return known
+def counts_of_ngrams(texts: Sequence[Sequence[str]], order: int) -> Iterator[Counts]:
+    """Yield counts of the n-grams of 1 … `order` tokens, or letters where a text is a string.
+
+    An n-gram is the pair of the n-gram without its last token and this token, so that numbers stay small.
+    """
+    numbers: dict[str, int] = {}
+    tokens = np.array([numbers.setdefault(token, len(numbers)) for text in texts for token in text], np.int64)  # (T,)
+    lengths = [len(text) for text in texts]
+    owners, starts, ngrams = np.repeat(np.arange(len(texts)), lengths), np.arange(len(tokens)), tokens  # (T,) each
+    left = np.cumsum(lengths)[owners] - starts  # (T,) tokens from here to the end of the text
+    for length in range(1, order + 1):
+        whole = left[starts] >= length
+        starts, ngrams = starts[whole], ngrams[whole]
+        if length > 1:
+            ngrams = np.unique(ngrams * len(numbers) + tokens[starts + length - 1], return_inverse=True)[1]
+        size = int(ngrams.max(initial=-1)) + 1
+        pairs, counts = np.unique(owners[starts] * size + ngrams, return_counts=True)  # (P,), (P,)
+        yield Counts(pairs // max(size, 1), pairs % max(size, 1), counts, size)
 
 
 def scale_of(text: str, feature: str) -> float:
@@ -111,7 +123,7 @@ def scale_of(text: str, feature: str) -> float:
     return value
 
 
-def posterior(sentence: Sentence, scale: float) -> list[float]:
+def posterior(sentence: Sentence, scale: float) -> Array:
     """(candidates,) probability of each by its total.
 
     Raises:
@@ -124,5 +136,5 @@ def posterior(sentence: Sentence, scale: float) -> list[float]:
             raise InputError(f"{sentence.place(line)}: no total in the fourth field, which features of the list need")
         totals.append(total)
     weighed = np.exp(scale * (np.array(totals) - max(totals)))
-    shares: list[float] = (weighed / weighed.sum()).tolist()
+    shares: Array = weighed / weighed.sum()  # (candidates,)
     return shares

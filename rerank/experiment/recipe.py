@@ -25,6 +25,10 @@ LARGE = {"tie": True, "bfloat16": True}
 CANDIDATES = 10
 """Translations of each model that join the lists, where it knows the words."""
 
+VALUES = "[logprob,entropy]"
+LIKENESS = {"Consensus": "consensus:chrf"}
+"""What is read of models, and of the list itself, where Moses' candidates are alone."""
+
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
 
@@ -61,9 +65,11 @@ def find_recipe(corpus: Corpus) -> Recipe:
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
     if known:
         settings["candidates"] = CANDIDATES
+    values = "" if known else VALUES
+    features = {"NMTltr": f"neural:left-to-right{values}", "NMTrtl": f"neural:right-to-left{values}"}
     return Recipe(
         models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
-        features={"NMTltr": "neural:left-to-right", "NMTrtl": "neural:right-to-left"},
+        features=features if known else {**features, **LIKENESS},
         remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if known else ())),
     )
 

@@ -12,7 +12,18 @@ from moses_io.errors import InputError
 from rerank.experiment.chain import check_inputs
 from rerank.experiment.corpus import Corpus, Side, look_at
 from rerank.experiment.file import Experiment, read_experiment
-from rerank.experiment.recipe import BUDGET, CANDIDATES, EPOCHS, FEWEST_UPDATES, LARGE, PIECES, SMALL, find_recipe
+from rerank.experiment.recipe import (
+    BUDGET,
+    CANDIDATES,
+    EPOCHS,
+    FEWEST_UPDATES,
+    LARGE,
+    LIKENESS,
+    PIECES,
+    SMALL,
+    VALUES,
+    find_recipe,
+)
 
 FILES = """\
 output = "work/results"
@@ -73,9 +84,14 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
 
 
 def test_models_that_lack_many_words_of_dev_add_no_translations() -> None:
+    """Where Moses' candidates are alone there are features more."""
     for unknown, joins in ((0.004, True), (0.044, False)):
         made = corpus(29_000, unknown=unknown)
         assert settings_of(made).get("candidates") == (CANDIDATES if joins else None)
+        features, more = find_recipe(made).features, {} if joins else LIKENESS
+        values = "" if joins else VALUES
+        models = {"NMTltr": f"neural:left-to-right{values}", "NMTrtl": f"neural:right-to-left{values}"}
+        assert features == {**models, **more}
         assert any("join the lists" in remark for remark in find_recipe(made).remarks) == joins
 
 

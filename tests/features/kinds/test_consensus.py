@@ -1,0 +1,44 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from features.feature import Resources, Sentence
+from features.feature_set import FeatureSet
+from features.kinds.consensus import counts_of_ngrams
+from features.ngrams import count_ngrams
+from features.request import FeatureRequest
+from moses_io.hypothesis import parse_line
+
+
+@given(st.lists(st.one_of(st.text("ab", max_size=7), st.lists(st.sampled_from(["the", "a", "an"]), max_size=7))))
+def test_counts_are_those_of_each_text(texts: list[str | list[str]]) -> None:
+    """Of each length, the counts of an n-gram in all texts stand under one number."""
+    alone = [count_ngrams(list(text), 3) for text in texts]
+    for length, own in enumerate(counts_of_ngrams(texts, 3), 1):
+        rows: dict[int, dict[int, int]] = {}
+        for candidate, ngram, count in zip(own.candidates, own.ngrams, own.counts, strict=True):
+            rows.setdefault(int(ngram), {})[int(candidate)] = int(count)
+        wanted: dict[tuple[str, ...], dict[int, int]] = {}
+        for candidate, counts in enumerate(alone):
+            for ngram, count in counts.items():
+                if len(ngram) == length:
+                    wanted.setdefault(ngram, {})[candidate] = count
+        assert sorted(rows) == list(range(own.size)) and own.size == len(wanted)
+        key = Counter(str(sorted(row.items())) for row in rows.values())
+        assert key == Counter(str(sorted(row.items())) for row in wanted.values())
+
+
+def test_chrf_by_hand() -> None:
+    """Of `ab` and `b` at 3 to 1 are expected 0.75 `a`, 1 `b`, 0.75 `ab`; precision and recall are means of the orders."""
+    lines = tuple(
+        parse_line(line, 1) for line in (b"0 ||| a b ||| L= 1 ||| 1.0986122886681098", b"0 ||| b ||| L= 1 ||| 0")
+    )
+    sentence = Sentence(0, (), (("a", "b"), ("b",)), lines)
+    features = FeatureSet([FeatureRequest("X", "consensus", "chrf")], Resources("cpu"))
+    both, second = features.score([sentence]).columns[0].values[:, 0]
+    precision, recall = (1.75 / 2 + 0.75 / 1) / 2, 1.0
+    assert both == pytest.approx(5 * precision * recall / (4 * precision + recall))
+    precision, recall = 1.0, 1 / 1.75
+    assert second == pytest.approx(5 * precision * recall / (4 * precision + recall))
