@@ -31,7 +31,7 @@ def test_counts_are_those_of_each_text(texts: list[str | list[str]]) -> None:
 
 
 def test_chrf_by_hand() -> None:
-    """Of `ab` and `b` at 3 to 1 are expected 0.75 `a`, 1 `b`, 0.75 `ab`; precision and recall are means of the orders."""
+    """Of `ab` and `b` at 3 to 1 are expected 0.75 `a`, 1 `b` and 0.75 `ab`; orders are averaged."""
     lines = tuple(
         parse_line(line, 1) for line in (b"0 ||| a b ||| L= 1 ||| 1.0986122886681098", b"0 ||| b ||| L= 1 ||| 0")
     )
