@@ -43,7 +43,7 @@ NO_TEST = (
 )
 MORE_FEATURES = (
     "Others that could stand here; `moses-rerank features` lists all kinds:",
-    'Consensus = "consensus:bleu"',
+    'Posteriors = "posteriors"',
     'Length = "length"',
     'COMET = "scores:{set}.comet"     # of another tool; {set} is dev, test, or the name of a test set',
 )

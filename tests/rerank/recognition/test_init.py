@@ -81,7 +81,7 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
         text = text.replace(line, line.removeprefix("# "))
     Path("more.toml").write_text(text)
     before, after = read_experiment("experiment.toml"), read_experiment("more.toml")
-    assert after.features.keys() - before.features.keys() == {"Consensus", "Length", "COMET"}
+    assert after.features.keys() - before.features.keys() == {"Posteriors", "Length", "COMET"}
     assert (before.tests, list(after.tests)) == ({}, ["test"])
 
 
