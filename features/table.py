@@ -15,6 +15,7 @@ class Kind:
         takes: what the argument names: `models` (folders of ours), a `folder`, `files`, or else `text`.
         optional: the argument may be left out.
         many: the argument names several, separated by commas.
+        total: lines of the list must have Moses' total.
     """
 
     target: str
@@ -24,6 +25,7 @@ class Kind:
     takes: str = "text"
     optional: bool = False
     many: bool = False
+    total: bool = False
 
 
 FEATURES: dict[str, Kind] = {
@@ -53,10 +55,11 @@ FEATURES: dict[str, Kind] = {
     "numbers": Kind("features.kinds.surface:Numbers", "Numbers", "numbers that source and candidate do not share"),
     "punctuation": Kind("features.kinds.surface:Punctuation", "Punctuation", "punctuation that they do not share"),
     "consensus": Kind("features.kinds.consensus:Consensus", "Consensus",
-        "likeness to the list, weighted by Moses' total", "bleu|chrf[,SCALE]"),
+        "likeness to the list, weighted by Moses' total", "bleu|chrf[,SCALE]", total=True),
     "posteriors": Kind("features.kinds.consensus:Posteriors", "Posteriors",
-        "posterior of the n-grams, a value for each order", "SCALE", optional=True),
-    "rest": Kind("features.kinds.rest:Rest", "Rest", "what is in Moses' total and not printed", "MOSES.INI", "files"),
+        "posterior of the n-grams, a value for each order", "SCALE", optional=True, total=True),
+    "rest": Kind("features.kinds.rest:Rest", "Rest",
+        "what is in Moses' total and not printed", "MOSES.INI", "files", total=True),
     "scores": Kind("features.kinds.external:Scores", "Scores",
         "output of another tool, a line a candidate", "FILE", "files"),
     "command": Kind("features.kinds.external:Command", "Command",

@@ -1,7 +1,7 @@
 """Features say what they make of a list, a few sentences at a time."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -89,6 +89,13 @@ def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
     for name, _ in sentence_list.hypotheses[0].dense:
         if name in labels:
             raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}; name another label")
+
+
+def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
+    """Refuse features that need a total where the list has none."""
+    for label, request in requests.items():
+        if request.row.total and sentence_list.hypotheses[0].total is None:
+            raise InputError(f"{sentence_list.place}: no total in the fourth field, which feature {shown(label)} needs")
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:

@@ -202,7 +202,9 @@ fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair", SMALL }
     assert done(err)[:3] == ["train pair", "train fertile", "score dev Both"]
     work = experiment.parent / "work"
     assert {path.name for path in (work / "models" / "pair").iterdir()} == {"forward", "backward"}
-    rows = re.findall(r"^\| (model .*), perplexity .*$", (work / "reranker" / "README.md").read_text(), re.MULTILINE)
+    card = (work / "reranker" / "README.md").read_text()
+    assert re.search(r"^\| signature \| reranker\\\|sha256:[0-9a-f]{12} \|$", card, re.MULTILINE)
+    rows = re.findall(r"^\| (model .*), perplexity .*$", card, re.MULTILINE)
     assert rows == [
         "model pair-forward | cohn-align-sym, forward",
         "model fertile-forward | cohn-align-sym-glofer-pre, forward",

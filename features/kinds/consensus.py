@@ -47,7 +47,7 @@ class Consensus:
         weights, lengths = posterior(sentence, self._scale), np.array([len(text) for text in texts])  # (N,), (N,)
         columns = []  # each (N,)
         for place, own in enumerate(counts_of_ngrams(texts, LETTERS if letters else ORDER)):
-            expected = np.bincount(own.ngrams, weights[own.candidates] * own.counts, own.size)  # (G,)
+            expected = np.bincount(own.ngrams, weights[own.candidates] * own.counts, own.size)  # (n-grams,)
             matches = np.bincount(own.candidates, np.minimum(own.counts, expected[own.ngrams]), len(texts))  # (N,)
             sizes = np.maximum(0, lengths - place)  # (N,)
             columns += [sizes, np.full(len(texts), expected.sum()), matches] if letters else [matches, sizes]
@@ -67,15 +67,15 @@ class Posteriors:
         self.signature = f"posteriors|scale:{self._scale:g}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 4)."""
-        return np.concatenate([self._rows(sentence) for sentence in sentences])  # (N, 4)
+        """(candidates of all sentences, 4)."""
+        return np.concatenate([self._rows(sentence) for sentence in sentences])  # (candidates of all sentences, 4)
 
     def _rows(self, sentence: Sentence) -> Array:
-        weights, columns = posterior(sentence, self._scale), []  # (candidates,), each (candidates,)
+        weights, columns = posterior(sentence, self._scale), []  # (N,), each (N,)
         for own in counts_of_ngrams(sentence.hypotheses, ORDER):
-            known = np.bincount(own.ngrams, weights[own.candidates], own.size)  # (G,)
+            known = np.bincount(own.ngrams, weights[own.candidates], own.size)  # (n-grams,)
             columns.append(np.bincount(own.candidates, own.counts * known[own.ngrams], len(weights)))
-        return np.column_stack(columns)  # (candidates, 4)
+        return np.column_stack(columns).astype(np.float64)  # (N, 4); of empty texts they are whole numbers
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class Counts:
     """How often candidates have the n-grams of one length, which are numbered from 0.
 
     Attributes:
-        candidates: (P,) place of a candidate in its list.
-        ngrams: (P,) an n-gram that it has.
-        counts: (P,) how often.
-        size: G, how many different ones there are.
+        candidates: (pairs,) place of a candidate in its list.
+        ngrams: (pairs,) an n-gram that it has.
+        counts: (pairs,) how often.
+        size: how many different n-grams there are.
     """
 
     candidates: Integers
@@ -101,17 +101,19 @@ def counts_of_ngrams(texts: Sequence[Sequence[str]], order: int) -> Iterator[Cou
     An n-gram is the pair of the n-gram without its last token and this token, so that numbers stay small.
     """
     numbers: dict[str, int] = {}
-    tokens = np.array([numbers.setdefault(token, len(numbers)) for text in texts for token in text], np.int64)  # (T,)
+    tokens = np.array(
+        [numbers.setdefault(token, len(numbers)) for text in texts for token in text], np.int64
+    )  # (tokens,)
     lengths = [len(text) for text in texts]
-    owners, starts, ngrams = np.repeat(np.arange(len(texts)), lengths), np.arange(len(tokens)), tokens  # (T,) each
-    left = np.cumsum(lengths)[owners] - starts  # (T,) tokens from here to the end of the text
+    owners, starts, ngrams = np.repeat(np.arange(len(texts)), lengths), np.arange(len(tokens)), tokens  # (tokens,) each
+    left = np.cumsum(lengths)[owners] - starts  # (tokens,) from here to the end of the text
     for length in range(1, order + 1):
         whole = left[starts] >= length
-        starts, ngrams = starts[whole], ngrams[whole]
+        starts, ngrams = starts[whole], ngrams[whole]  # (n-grams of all texts,) each
         if length > 1:
             ngrams = np.unique(ngrams * len(numbers) + tokens[starts + length - 1], return_inverse=True)[1]
         size = int(ngrams.max(initial=-1)) + 1
-        pairs, counts = np.unique(owners[starts] * size + ngrams, return_counts=True)  # (P,), (P,)
+        pairs, counts = np.unique(owners[starts] * size + ngrams, return_counts=True)  # (pairs,), (pairs,)
         yield Counts(pairs // max(size, 1), pairs % max(size, 1), counts, size)
 
 

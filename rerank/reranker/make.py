@@ -13,7 +13,7 @@ from moses_io.text import encode, read_lines
 from moses_io.weights import read_weights
 from rerank import __version__
 from rerank.reranker.card import CardFacts, card, language
-from rerank.reranker.folder import CARD, Contents, Manifest, write_folder
+from rerank.reranker.folder import CARD, Contents, Manifest, read_candidates, write_folder
 from rerank.systems.request import CandidateRequest, indicators
 from rerank.weights import UNTUNEABLE
 
@@ -83,21 +83,21 @@ def _remarks(weights: str) -> list[str]:
 
 
 def _facts(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[tuple[str, str]]:
-    models = _models(ingredients, manifest)
+    models = _models(ingredients, manifest, folder)
     facts = [("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}")]
     if models:
         pairs = f"{len(read_lines(ingredients.corpus.source))} sentence pairs"
         facts.append(("models trained on", f"{pairs} of {Path(ingredients.corpus.source).name}"))
     facts += [(f"candidates of {each.name}", f"{each.size} for each sentence") for each in ingredients.candidates]
-    return facts + [(f"model {Path(place).name}", _model(folder / place)) for place in models]
+    return facts + [(f"model {place.name}", _model(place)) for place in models]
 
 
-def _models(ingredients: Ingredients, manifest: Manifest) -> list[str]:
-    """Return the places of its models in the folder, in the order of the features and of those that add candidates."""
+def _models(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[Path]:
+    """Return the models in the folder, in the order of the features and of those that add candidates."""
     labels = [request.label for request in ingredients.requests if request.row.takes == "models"]
     requests = labelled_requests({label: manifest.features[label] for label in labels})
-    places = [place for request in requests for place in request.parts]
-    places += [place for text in manifest.candidates.values() for place in text.partition(":")[2].split(",")]
+    places = [folder / part for request in requests for part in request.parts]
+    places += [Path(part) for request in read_candidates(folder, manifest) for part in request.folders]
     return list(dict.fromkeys(places))
 
 

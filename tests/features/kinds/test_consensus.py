@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.kinds.consensus import counts_of_ngrams
-from features.ngrams import count_ngrams
+from features.ngrams import ORDER, count_ngrams
 from features.request import FeatureRequest
 from moses_io.hypothesis import parse_line
 
@@ -15,8 +15,8 @@ from moses_io.hypothesis import parse_line
 @given(st.lists(st.one_of(st.text("ab", max_size=7), st.lists(st.sampled_from(["the", "a", "an"]), max_size=7))))
 def test_counts_are_those_of_each_text(texts: list[str | list[str]]) -> None:
     """Of each length, the counts of an n-gram in all texts stand under one number."""
-    alone = [count_ngrams(list(text), 3) for text in texts]
-    for length, own in enumerate(counts_of_ngrams(texts, 3), 1):
+    alone = [count_ngrams(list(text)) for text in texts]
+    for length, own in enumerate(counts_of_ngrams(texts, ORDER), 1):
         rows: dict[int, dict[int, int]] = {}
         for candidate, ngram, count in zip(own.candidates, own.ngrams, own.counts, strict=True):
             rows.setdefault(int(ngram), {})[int(candidate)] = int(count)

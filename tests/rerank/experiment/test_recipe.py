@@ -18,10 +18,8 @@ from rerank.experiment.recipe import (
     EPOCHS,
     FEWEST_UPDATES,
     LARGE,
-    LIKENESS,
     PIECES,
     SMALL,
-    VALUES,
     find_recipe,
 )
 
@@ -84,14 +82,14 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
 
 
 def test_models_that_lack_many_words_of_dev_add_no_translations() -> None:
-    """Where Moses' candidates are alone there are features more."""
+    """Where Moses' candidates are alone, more features are read."""
     for unknown, joins in ((0.004, True), (0.044, False)):
         made = corpus(29_000, unknown=unknown)
         assert settings_of(made).get("candidates") == (CANDIDATES if joins else None)
-        features, more = find_recipe(made).features, {} if joins else LIKENESS
-        values = "" if joins else VALUES
+        more = {"Consensus": "consensus:chrf"}
+        values = "" if joins else "[logprob,entropy]"
         models = {"NMTltr": f"neural:left-to-right{values}", "NMTrtl": f"neural:right-to-left{values}"}
-        assert features == {**models, **more}
+        assert find_recipe(made).features == (models if joins else {**models, **more})
         assert any("join the lists" in remark for remark in find_recipe(made).remarks) == joins
 
 
@@ -151,3 +149,16 @@ def test_a_model_that_no_feature_uses_is_told(folder: Path) -> None:
     (folder / "e.toml").write_text((folder / "e.toml").read_text() + models)
     with pytest.warns(UserWarning, match="^no feature uses the model 'one'$"):
         check_inputs(read_experiment(str(folder / "e.toml")))
+
+
+def test_a_list_without_totals_is_refused_before_training(folder: Path, sample: Path) -> None:
+    (folder / "list").write_text("0 ||| the house ||| LM0= 1\n")
+    text = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
+    for features, refused in (('Len = "length"', False), ('Like = "consensus:chrf"', True)):
+        (folder / "e.toml").write_text(f"{text}\n[features]\n{features}\n")
+        experiment = read_experiment(str(folder / "e.toml"))
+        if refused:
+            with pytest.raises(InputError, match=r"list:1: no total in the fourth field, which feature .Like. needs$"):
+                check_inputs(experiment)
+        else:
+            check_inputs(experiment)
