@@ -120,7 +120,7 @@ def reranker_cases(valid: Path) -> Iterator[Case]:
     folder = valid / "reranker"
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     manifest = json.loads(files["reranker.json"])
-    changes: dict[str, Any] = {"format": 2, "features": {"Len": 3}, "files": {"weights.ini": "0"}, "tuned": None}
+    changes: dict[str, Any] = {"format": 99, "features": {"Len": 3}, "files": {"weights.ini": "0"}, "tuned": None}
     for text in ("evil:X", "neural:..", "kenlm:/etc/passwd", "command:id", "scores:x"):
         changes[f"features {text}"] = {"Len": text}
     altered = {name: json.dumps(manifest | {name.split(" ")[0]: value}).encode() for name, value in changes.items()}
