@@ -18,7 +18,10 @@ _TYPES = {torch.float32: "F32", torch.int32: "I32"}
 
 
 class _Unfilled(TorchFunctionMode):
-    """Gives tensors no first values: for those without memory torch does it in Python, and loads its compiler."""
+    """Gives tensors no first values: for those without memory torch does it in Python, and loads its compiler.
+
+    It is asked for attributes of tensors, too, whose slots have no `__module__`.
+    """
 
     def __torch_function__(self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(function, "__module__", "") == "torch.nn.init":
