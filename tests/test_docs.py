@@ -40,7 +40,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGE = DOCS / "python.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-SMALL = {"embedding": 16, "hidden": 16, "attention": 16, "updates": 20}
+SMALL = {"embedding": 16, "hidden": 16, "attention": 16, "updates": 5}
 """Settings of a training of a second."""
 
 

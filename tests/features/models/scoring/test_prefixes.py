@@ -4,7 +4,6 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -64,47 +63,45 @@ def sentences(seed: int) -> list[Sentence]:
 
     stems = [words(4) for _ in range(3)]
     return [
-        Sentence(number, words(6), tuple(rng.choice(stems) + words(4) for _ in range(rng.randint(1, 12))))
-        for number in range(5)
+        Sentence(number, words(6), tuple(rng.choice(stems) + words(3) for _ in range(rng.randint(1, 8))))
+        for number in range(4)
     ]
 
 
 def test_values_are_those_of_candidates_one_by_one(
     architecture: Architecture, make_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_values(partial(make_model, architecture), monkeypatch)
+    check_values([make_model(architecture, seed=seed) for seed in (1, 2)], monkeypatch)
 
 
 @pytest.mark.parametrize(
     "architecture", ["encdec", "rnnsearch", "cohn-align", "yang-window11", "gnmt", "transformer"], indirect=True
 )
-def test_so_they_are_from_right_to_left(
+def test_so_are_those_of_one_model_from_right_to_left(
     architecture: Architecture, make_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_values(partial(make_model, architecture, right_to_left=True), monkeypatch)
+    check_values([make_model(architecture, seed=1, right_to_left=True)], monkeypatch)
 
 
-def check_values(make_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch) -> None:
-    for seeds in ((1,), (1, 2)):
-        models = [make_model(seed=seed) for seed in seeds]
-        architecture = models[0].config.architecture
-        lists = sentences(3)
-        apart = [replace(each, hypotheses=(hypothesis,)) for each in lists for hypothesis in each.hypotheses]
-        names = [name for name in VALUES if name != "fertility" or "fertility" in architecture.objectives]
-        alone = np.concatenate([score_alone(models, [one], names).values for one in apart])
-        for each in models:
-            fold(each.network)
-        scores = score_tree(models, lists, names)
-        np.testing.assert_allclose(scores.values, alone, atol=1e-4)
-        assert scores.steps.taken < scores.steps.alone == sum(len(one.hypotheses[0]) + 1 for one in apart)
-        turned = [replace(each, hypotheses=each.hypotheses[::-1]) for each in lists[::-1]]
-        monkeypatch.setattr(walk, "MEMORY", {"cpu": 1})  # a node at a time
-        np.testing.assert_allclose(score_tree(models, turned, names).values[::-1], alone, atol=1e-4)
-        monkeypatch.undo()
-        for each in models:
-            lower(each.network, stepwise=True)
-        lowered = score_tree(models, lists, ["logprob"]).values
-        assert 1e-6 < np.abs(lowered - alone[:, :1]).max() < 0.5
+def check_values(models: list[Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = sentences(3)
+    apart = [replace(each, hypotheses=(hypothesis,)) for each in lists for hypothesis in each.hypotheses]
+    objectives = models[0].config.architecture.objectives
+    names = [name for name in VALUES if name != "fertility" or "fertility" in objectives]
+    alone = np.concatenate([score_alone(models, [one], names).values for one in apart])
+    for each in models:
+        fold(each.network)
+    scores = score_tree(models, lists, names)
+    np.testing.assert_allclose(scores.values, alone, atol=1e-4)
+    assert scores.steps.taken < scores.steps.alone == sum(len(one.hypotheses[0]) + 1 for one in apart)
+    turned = [replace(each, hypotheses=each.hypotheses[::-1]) for each in lists[::-1]]
+    monkeypatch.setattr(walk, "MEMORY", {"cpu": 1})  # a node at a time
+    np.testing.assert_allclose(score_tree(models, turned, names).values[::-1], alone, atol=1e-4)
+    monkeypatch.undo()
+    for each in models:
+        lower(each.network, stepwise=True)
+    lowered = score_tree(models, lists, ["logprob"]).values
+    assert 1e-6 < np.abs(lowered - alone[:, :1]).max() < 0.5
 
 
 def test_values_by_hand() -> None:

@@ -107,7 +107,19 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("settings", [{"optimizer": "adam", "average": 2}, {"optimizer": "sgd", "rate": 0.5}])
+Whole = tuple[Path, dict[str, Any]]
+
+
+@pytest.fixture(
+    scope="module", params=[{"optimizer": "adam", "average": 2}, {"optimizer": "sgd", "rate": 0.5}], ids=str
+)
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """A training that nobody killed, and its settings."""
+    folder, settings = tmp_path_factory.mktemp("whole"), request.param | {"pairs": 100, "dropout": 0.3, "epochs": 3}
+    fit(folder, **settings)
+    return folder, settings
+
+
 @pytest.mark.parametrize(
     ("place", "name", "last"),
     [
@@ -124,22 +136,23 @@ class Killed(Exception):
     ],
 )
 def test_a_killed_training_goes_on_to_the_same_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Whole, place: Any, name: str, last: int
 ) -> None:
-    settings = settings | {"dropout": 0.3, "epochs": 3}
-    check_that_it_goes_on(tmp_path, monkeypatch, settings, place, name, last)
+    check_that_it_goes_on(tmp_path / "killed", whole, monkeypatch, place, name, last)
 
 
 def test_a_killed_training_of_the_low_resource_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"tie": True, "word_dropout": 0.2, "warmup": 9, "bpe": 30, "bpe_dropout": 0.3, "rdrop": 1.0}
-    check_that_it_goes_on(tmp_path, monkeypatch, {**settings, "average": 2, "epochs": 2}, loop, "save", 3)
+    settings: dict[str, Any] = {"tie": True, "word_dropout": 0.2, "warmup": 9, "bpe": 30, "bpe_dropout": 0.3}
+    settings |= {"rdrop": 1.0, "average": 2, "epochs": 2, "pairs": 100}
+    fit(tmp_path / "whole", **settings)
+    check_that_it_goes_on(tmp_path / "killed", (tmp_path / "whole", settings), monkeypatch, loop, "save", 3)
 
 
 def check_that_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], place: Any, name: str, last: int
+    killed: Path, whole: Whole, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, last: int
 ) -> None:
     """It dies at the beginning of call `last` of a function."""
-    whole = fit(tmp_path / "whole", pairs=100, **settings)
+    expected, settings = whole
     function, calls = getattr(place, name), iter(range(1, 99))
 
     def die(*arguments: Any) -> Any:
@@ -149,15 +162,14 @@ def check_that_it_goes_on(
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(place, name, die)
-        fit(tmp_path / "killed", pairs=100, **settings)
-    parts = fit(tmp_path / "killed", resume=True, pairs=100, **settings)
-    names = [sorted(path.name for path in (tmp_path / run).iterdir()) for run in ("killed", "whole")]
-    assert names[0] == names[1]
+        fit(killed, **settings)
+    fit(killed, resume=True, **settings)
+    assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in expected.iterdir())
     for path in ("model.safetensors", "config.json", "source.vocabulary"):
-        assert (tmp_path / "killed" / path).read_bytes() == (tmp_path / "whole" / path).read_bytes()
+        assert (killed / path).read_bytes() == (expected / path).read_bytes()
     times = {"seconds", "tokens_per_second"}
-    assert [{key: row[key] for key in row.keys() - times} for row in parts] == [
-        {key: row[key] for key in row.keys() - times} for row in whole
+    assert [{key: row[key] for key in row.keys() - times} for row in metrics(killed)] == [
+        {key: row[key] for key in row.keys() - times} for row in metrics(expected)
     ]
 
 
