@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,11 +25,11 @@ class Sample:
         """Look at some sentences and, for each feature, the (N, values) of their candidates."""
         row = 0
         for sentence in sentences:
-            for hypothesis in sentence.hypotheses:
+            for number, hypothesis in enumerate(sentence.hypotheses):
                 self._seen += 1
                 place = len(self._kept) if len(self._kept) < self._size else self._rng.randrange(self._seen)
                 if place < self._size:
-                    one = Sentence(sentence.sentence, sentence.source, (hypothesis,))
+                    one = replace(sentence, hypotheses=(hypothesis,), lines=sentence.lines[number : number + 1])
                     self._kept[place : place + 1] = [(one, [values[row].copy() for values in columns])]
                 row += 1
 

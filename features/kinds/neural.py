@@ -10,6 +10,15 @@ from features.models.tables import VALUES
 from features.reader import Reader
 from features.request import split_values
 from moses_io.errors import InputError, nearest, shown
+from moses_io.hypothesis import Hypothesis
+from moses_io.merge import INDICATOR
+
+ADDED = "added"
+"""A value beside those of the table: the log-probability again, but 0 for candidates of the first of joined lists.
+
+What a model says of its own translations, which it chose by that very number, is worth something else than what it says
+of a decoder's; so it gets a weight of its own.
+"""
 
 
 class Neural(ModelFeature):
@@ -18,31 +27,30 @@ class Neural(ModelFeature):
     A forward model gives p(hypothesis|source), a backward model p(source|hypothesis).
 
     Raises:
-        InputError: an unknown value, or one that the model cannot give.
+        InputError: an unknown value, one that the model cannot give, or `added` of a list that was not joined.
     """
 
     def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
         (reader,) = readers
         (need,) = self.needs(argument)
+        _, named = split_values(argument)
+        self._names = named or need.values
         if "fertility" in need.values and "fertility" not in reader.config.architecture.objectives:
             raise InputError(f"{need.folders[0]}: a model without global fertility, which the value fertility needs")
-        self._names = need.values
-        _, named = split_values(argument)
         parts = [type(self).__name__.lower(), reader.signature, f"values:{','.join(named)}" if named else ""]
         self.signature = "|".join(part for part in (*parts, reader.precision) if part)
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
         """Return one need, of one model."""
-        folders, names = split_values(argument)
+        (folders, names), known = split_values(argument), [*VALUES, ADDED]
         for place, name in enumerate(names):
-            if name not in VALUES:
-                raise InputError(
-                    f"feature 'neural:{argument}': unknown value {shown(name)}{nearest(name, list(VALUES))}"
-                )
+            if name not in known:
+                raise InputError(f"feature 'neural:{argument}': unknown value {shown(name)}{nearest(name, known)}")
             if name in names[:place]:
                 raise InputError(f"feature 'neural:{argument}': value '{name}' stands there twice")
-        return [Need(cls._folders(folders), names or ("logprob",))]
+        read = dict.fromkeys("logprob" if name == ADDED else name for name in names or ("logprob",))
+        return [Need(cls._folders(folders), tuple(read))]
 
     @classmethod
     def _folders(cls, argument: str) -> tuple[str, ...]:
@@ -51,7 +59,10 @@ class Neural(ModelFeature):
     def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
         """(N, values)."""
         (reading,) = readings
-        return np.stack([reading.values[name] for name in self._names], axis=1)  # (N, values)
+        values = reading.values
+        if ADDED in self._names:
+            values = {**values, ADDED: np.where(_added(sentences), values["logprob"], 0.0)}  # (N,) each
+        return np.stack([values[name] for name in self._names], axis=1)  # (N, values)
 
 
 class Ensemble(Neural):
@@ -70,3 +81,19 @@ class Ensemble(Neural):
         if len(folders) < 2:
             raise InputError(f"feature 'ensemble:{argument}': expected several models, separated by commas")
         return folders
+
+
+def _added(sentences: Sequence[Sentence]) -> Array:
+    """(N,) whether the first of the lists that were joined lacks a candidate."""
+    pairs = [(each, line) for each in sentences for _, line in zip(each.hypotheses, each.lines, strict=True)]
+    return np.array([_is_added(each, line) for each, line in pairs], dtype=bool)  # (N,)
+
+
+def _is_added(sentence: Sentence, line: Hypothesis) -> bool:
+    for name, values in line.dense:
+        if name.startswith(INDICATOR) and values in ((0.0,), (1.0,)):
+            return values == (0.0,)
+    raise InputError(
+        f"{sentence.place(line)}: value '{ADDED}' of a model: no feature {INDICATOR}… of 0 or 1 here; "
+        "it is for lists that were joined"
+    )

@@ -10,6 +10,7 @@ from features.feature import Sentence
 from rerank.verification import Sample
 
 Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
 
 
 def lengths(*sentences: Sentence) -> Array:
@@ -50,3 +51,11 @@ def test_the_command_tells_the_difference(command: Command, sample: Path, models
     assert "B: not of a model, there is nothing to verify" in err
     assert float(lines["A"].split()[-1]) == pytest.approx(0, abs=1e-4)
     assert lines["A"].startswith("A: 20 candidates")
+
+
+def test_features_of_the_lines_are_verified_too(command: Command, write: Write, models: dict[str, Path]) -> None:
+    nbest = write("list", "".join(f"0 ||| {text} ||| L= 1 ||| 0 ||| 0-0\n" for text in ("a b", "a", "c a")))
+    arguments = ("score", nbest, "--source", write("source", "x\n"), "--feature", f"A=links:{models['forward']}")
+    status, _, err = command(*arguments, "--verify", 3, "--device", "cpu")
+    (line,) = [line for line in err.splitlines() if "one by one" in line]
+    assert status == 0 and float(line.split()[-1]) == pytest.approx(0, abs=1e-4)

@@ -22,6 +22,7 @@ from features.models.training.loop import train
 from features.models.training.preparation import Task
 from features.request import parse_requests
 from moses_io.errors import InputError
+from moses_io.hypothesis import parse_line
 
 CPU = torch.device("cpu")
 SOURCE = ("das", "neue", "Haus")
@@ -66,6 +67,20 @@ def test_an_ensemble_is_the_mean_of_the_distributions_word_by_word(tmp_path: Pat
         assert values[row, 0] == pytest.approx(wanted, abs=1e-5)
     twice = values_of(f"ensemble:{folders[0]},{folders[0]}")
     np.testing.assert_allclose(twice, values_of(f"neural:{folders[0]}"), atol=1e-5)
+
+
+def test_added_is_the_log_probability_of_what_the_first_list_lacks(tmp_path: Path) -> None:
+    """By the first indicator of a line, whatever the list is called."""
+    rows = (b"L= 1 FromA= 1 FromB= 1", b"L= 1 FromA= 0 FromB= 1", b"L= 1 FromA= 1 FromB= 0")
+    texts = zip(SENTENCE.hypotheses, rows, strict=True)
+    lines = [b"0 ||| %s ||| %s ||| 0\n" % (" ".join(words).encode(), row) for words, row in texts]
+    folder, parsed = make(tmp_path / "model"), tuple(map(parse_line, lines, (1, 2, 3)))
+    values = values_of(f"neural:{folder}[added,logprob]", [replace(SENTENCE, lines=parsed)])
+    assert (values[:, 0] == values[:, 1] * [0, 1, 0]).all() and values[1, 0] < 0
+    assert (values[:, 1:] == values_of(f"neural:{folder}")).all()
+    unmarked = parse_line(b"0 ||| x ||| Fromage= 0.5 ||| 0\n", 7)
+    with pytest.raises(InputError, match=r"^list:7: value 'added' of a model: no feature From… of 0 or 1 here; it is"):
+        values_of(f"neural:{folder}[added]", [replace(SENTENCE, lines=(unmarked,) * 3, path="list")])
 
 
 @pytest.mark.usefixtures("progress")
