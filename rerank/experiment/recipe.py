@@ -23,11 +23,14 @@ LARGE = {"tie": True, "bfloat16": True}
 """Settings of any other."""
 
 CANDIDATES = 10
-"""Translations of each model that join the lists, where it knows the words."""
+"""Translations of each model that join the lists."""
 
-VALUES = "[logprob,entropy]"
-LIKENESS = {"Consensus": "consensus:chrf"}
-"""What is read of models, and of the list itself, where Moses' candidates are alone."""
+FEATURES = {
+    "NMTltr": "neural:left-to-right[logprob,added]",
+    "NMTrtl": "neural:right-to-left[logprob,added]",
+    "Consensus": "consensus:chrf",
+}
+"""What is read of models, with a weight of its own for their translations, and of the list itself."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
@@ -35,7 +38,7 @@ MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 PIECES = 4_000
 """Pieces of words that models read else; at most one for two sentence pairs, and more than there are letters."""
 
-JOINED = ("Translations of the models' own join the lists; without `candidates` there are Moses' alone.",)
+JOINED = "Translations of the models' own join the lists; without `candidates` and `added` there are Moses' alone."
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def find_recipe(corpus: Corpus) -> Recipe:
     words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)
-    settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs, "lexicon": "bias"}
+    settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs, "lexicon": "bias", "candidates": CANDIDATES}
     if epochs * corpus.pairs < FEWEST_UPDATES * batch:
         needed = math.ceil(FEWEST_UPDATES * SMALL["batch"] / corpus.pairs)
         settings |= {**SMALL, "epochs": min(most, max(epochs, needed))}
@@ -63,14 +66,10 @@ def find_recipe(corpus: Corpus) -> Recipe:
     known = all(side.unknown <= MOST_UNKNOWN for side in sides)
     if not known or any(side.vocabulary > MOST_WORDS for side in sides):
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
-    if known:
-        settings["candidates"] = CANDIDATES
-    values = "" if known else VALUES
-    features = {"NMTltr": f"neural:left-to-right{values}", "NMTrtl": f"neural:right-to-left{values}"}
     return Recipe(
         models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
-        features=features if known else {**features, **LIKENESS},
-        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if known else ())),
+        features=FEATURES,
+        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), JOINED),
     )
 
 

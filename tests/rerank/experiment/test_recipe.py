@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from features.models.training.request import ParallelFiles
+from features.request import parse_requests
 from moses_io.errors import InputError
 from rerank.experiment.chain import check_inputs
 from rerank.experiment.corpus import Corpus, Side, look_at
@@ -81,16 +82,14 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
     assert any("19.4 % in the source" in remark for remark in find_recipe(corpus(9_000, unknown=0.194)).remarks)
 
 
-def test_models_that_lack_many_words_of_dev_add_no_translations() -> None:
-    """Where Moses' candidates are alone, more features are read."""
-    for unknown, joins in ((0.004, True), (0.044, False)):
-        made = corpus(29_000, unknown=unknown)
-        assert settings_of(made).get("candidates") == (CANDIDATES if joins else None)
-        more = {"Consensus": "consensus:chrf"}
-        values = "" if joins else "[logprob,entropy]"
-        models = {"NMTltr": f"neural:left-to-right{values}", "NMTrtl": f"neural:right-to-left{values}"}
-        assert find_recipe(made).features == (models if joins else {**models, **more})
-        assert any("join the lists" in remark for remark in find_recipe(made).remarks) == joins
+def test_translations_of_all_models_join_the_lists() -> None:
+    for unknown in (0.004, 0.044):
+        recipe = find_recipe(corpus(29_000, unknown=unknown))
+        assert [model["candidates"] for model in recipe.models.values()] == [CANDIDATES] * 2
+        requests = parse_requests([f"{label}={text}" for label, text in recipe.features.items()])
+        assert [request.kind for request in requests] == ["neural", "neural", "consensus"]
+        assert [request.values for request in requests[:2]] == ["[logprob,added]"] * 2
+        assert any("join the lists" in remark for remark in recipe.remarks)
 
 
 @pytest.fixture
@@ -111,7 +110,7 @@ def test_what_is_written_in_full_is_the_same_experiment(folder: Path) -> None:
     )
     (folder / "e.toml").write_text((folder / "e.toml").read_text() + tables)
     experiment = read_experiment(str(folder / "e.toml"))
-    assert {each.parts[0] for each in experiment.features.values()} == set(experiment.models) != set()
+    assert {part for each in experiment.features.values() for part in each.parts} == set(experiment.models) != set()
     experiment.output.mkdir(parents=True)
     (experiment.output / "experiment.toml").write_text(experiment.text)
     again = read_experiment(f"{experiment.output}/experiment.toml")
