@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from features.kinds.score_files import FORMS
-from features.models.tables import VALUES
+from features.models.tables import ADDED, VALUES
 from moses_io.nbest import read_nbest
 from rerank import __version__
 from rerank.report.attention import read_attention
@@ -410,7 +410,7 @@ def test_the_version_and_what_can_be_named(command: Command) -> None:
         assert f"  {setting}" in presets or f" {setting}" in presets
     kinds, values, forms = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
     assert kinds[:2] == ["neural:DIR", "ensemble:DIR,DIR,…"] and "length[:SOURCE,TARGET]" in kinds
-    assert values[1:] == list(VALUES)
+    assert values[1:] == [*VALUES, ADDED]
     assert forms[1:] == sorted([*FORMS, "fairseq"])
     with pytest.raises(SystemExit) as caught:
         command("--version")

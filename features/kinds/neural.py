@@ -6,19 +6,12 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import ModelFeature, Need, Reading, Sentence
-from features.models.tables import VALUES
+from features.models.tables import ADDED, VALUES
 from features.reader import Reader
 from features.request import split_values
 from moses_io.errors import InputError, nearest, shown
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR
-
-ADDED = "added"
-"""A value beside those of the table: the log-probability again, but 0 for candidates of the first of joined lists.
-
-What a model says of its own translations, which it chose by that very number, is worth something else than what it says
-of a decoder's; so it gets a weight of its own.
-"""
 
 
 class Neural(ModelFeature):

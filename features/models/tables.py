@@ -82,6 +82,13 @@ VALUES = {
 }
 """Named in brackets behind a model's folder."""
 
+ADDED = "added"
+"""One more: the log-probability again, but 0 for candidates of the first of joined lists.
+
+What a model says of its own translations, which it chose by that very number, is worth something else than what it says
+of a decoder's; so it gets a weight of its own.
+"""
+
 
 def find(table: str, name: str) -> Any:
     """Return what stands behind a row of `TABLES`."""

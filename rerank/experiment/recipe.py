@@ -23,14 +23,10 @@ LARGE = {"tie": True, "bfloat16": True}
 """Settings of any other."""
 
 CANDIDATES = 10
-"""Translations of each model that join the lists."""
+"""Translations of each model that join the lists, but where it learns from few pairs and lacks many words."""
 
-FEATURES = {
-    "NMTltr": "neural:left-to-right[logprob,added]",
-    "NMTrtl": "neural:right-to-left[logprob,added]",
-    "Consensus": "consensus:chrf",
-}
-"""What is read of models, with a weight of its own for their translations, and of the list itself."""
+JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
+"""What is read of models where their translations join the lists, and where Moses' candidates are alone."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
@@ -38,7 +34,7 @@ MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 PIECES = 4_000
 """Pieces of words that models read else; at most one for two sentence pairs, and more than there are letters."""
 
-JOINED = "Translations of the models' own join the lists; without `candidates` and `added` there are Moses' alone."
+JOINED = ("Translations of the models' own join the lists; without `candidates` and `added` there are Moses' alone.",)
 
 
 @dataclass(frozen=True)
@@ -55,8 +51,8 @@ def find_recipe(corpus: Corpus) -> Recipe:
     words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)
-    settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs, "lexicon": "bias", "candidates": CANDIDATES}
-    if epochs * corpus.pairs < FEWEST_UPDATES * batch:
+    settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs, "lexicon": "bias"}
+    if small := epochs * corpus.pairs < FEWEST_UPDATES * batch:
         needed = math.ceil(FEWEST_UPDATES * SMALL["batch"] / corpus.pairs)
         settings |= {**SMALL, "epochs": min(most, max(epochs, needed))}
     else:
@@ -66,10 +62,18 @@ def find_recipe(corpus: Corpus) -> Recipe:
     known = all(side.unknown <= MOST_UNKNOWN for side in sides)
     if not known or any(side.vocabulary > MOST_WORDS for side in sides):
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
+    joins = known or not small
+    if joins:
+        settings["candidates"] = CANDIDATES
+    values = JOINED_VALUES if joins else ALONE_VALUES
     return Recipe(
         models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
-        features=FEATURES,
-        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), JOINED),
+        features={
+            "NMTltr": f"neural:left-to-right[{values}]",
+            "NMTrtl": f"neural:right-to-left[{values}]",
+            "Consensus": "consensus:chrf",
+        },
+        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if joins else ())),
     )
 
 

@@ -82,14 +82,17 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
     assert any("19.4 % in the source" in remark for remark in find_recipe(corpus(9_000, unknown=0.194)).remarks)
 
 
-def test_translations_of_all_models_join_the_lists() -> None:
-    for unknown in (0.004, 0.044):
-        recipe = find_recipe(corpus(29_000, unknown=unknown))
-        assert [model["candidates"] for model in recipe.models.values()] == [CANDIDATES] * 2
-        requests = parse_requests([f"{label}={text}" for label, text in recipe.features.items()])
-        assert [request.kind for request in requests] == ["neural", "neural", "consensus"]
-        assert [request.values for request in requests[:2]] == ["[logprob,added]"] * 2
-        assert any("join the lists" in remark for remark in recipe.remarks)
+@pytest.mark.parametrize(
+    ("pairs", "unknown", "joins"),
+    [(6_000, 0.004, True), (29_000, 0.004, True), (29_000, 0.044, True), (10_000, 0.044, False)],
+)
+def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int, unknown: float, joins: bool) -> None:
+    recipe = find_recipe(corpus(pairs, unknown=unknown))
+    assert [model.get("candidates") for model in recipe.models.values()] == [CANDIDATES if joins else None] * 2
+    requests = parse_requests([f"{label}={text}" for label, text in recipe.features.items()])
+    assert [request.kind for request in requests] == ["neural", "neural", "consensus"]
+    assert [request.values for request in requests[:2]] == [f"[logprob,{'added' if joins else 'entropy'}]"] * 2
+    assert any("join the lists" in remark for remark in recipe.remarks) == joins
 
 
 @pytest.fixture
