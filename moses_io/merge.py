@@ -28,6 +28,9 @@ LIST_NAME = re.compile("[A-Za-z][0-9A-Za-z]*")
 INDICATOR = "From"
 """Before the name of a list: the dense feature that is 1 for a candidate that the list has, and 0 for others."""
 
+DECODER = "Moses"
+"""What the decoder's own list is called beside translations of models."""
+
 MEAN, LOWEST = "mean", "lowest"
 
 Candidate = dict[int, Hypothesis]
@@ -116,6 +119,16 @@ class _Layout:
         if known != size:
             values = counted(size, "value")
             raise InputError(f"{path}:{number}: feature {shown(name)} has {values}, in {other}:{line} it has {known}")
+
+
+def first_indicator(hypothesis: Hypothesis) -> float | None:
+    """Return that of the decoder's list, or else of the first list: 1 if it has the candidate, 0 if not, None for none.
+
+    Translations of models may join a list that was joined before.
+    """
+    dense = {name: values for name, values in hypothesis.dense if values in ((0.0,), (1.0,))}
+    names = (f"{INDICATOR}{DECODER}", *(name for name in dense if name.startswith(INDICATOR)))
+    return next((dense[name][0] for name in names if name in dense), None)
 
 
 def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LOWEST) -> Merged:

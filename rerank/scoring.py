@@ -7,9 +7,11 @@ import numpy as np
 
 from features.feature import Resources, Sentence, Steps
 from features.feature_set import Column, FeatureSet, Scorer
+from features.models.tables import ADDED
 from features.progress import note, progress_bar, warn
-from features.request import FeatureRequest
+from features.request import FeatureRequest, split_values
 from moses_io.errors import InputError, shown
+from moses_io.merge import first_indicator
 from moses_io.nbest import EmptyLines, SentenceList, read_nbest, without_marks
 from moses_io.streams import Lines, name_of
 from moses_io.text import LARGEST, tokens
@@ -96,6 +98,15 @@ def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureReque
     for label, request in requests.items():
         if request.row.total and sentence_list.hypotheses[0].total is None:
             raise InputError(f"{sentence_list.place}: no total in the fourth field, which feature {shown(label)} needs")
+
+
+def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
+    """Refuse features of what was added to a list, where no lists were joined."""
+    joined = first_indicator(sentence_list.hypotheses[0]) is not None
+    for label, request in requests.items():
+        if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not joined:
+            hint = "name `candidates` at a model, or leave it away"
+            raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for joined lists; {hint}")
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:

@@ -126,7 +126,8 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
 @pytest.mark.slow
 def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, experiment: Path) -> None:
     """Several models of one name translate together."""
-    experiment.write_text(EXPERIMENT.replace("epochs = 2", "candidates = 3, seeds = 2, epochs = 1"))
+    text = EXPERIMENT.replace("epochs = 2", "candidates = 3, seeds = 2, epochs = 1")
+    experiment.write_text(text.replace("neural:forward", "neural:forward[logprob,added]"))
     status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
     assert status == 0 and {"translate dev", "translate test"} <= set(done(err))
     work = experiment.parent / "work"
@@ -138,6 +139,7 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
         assert [each.text for each in widened.hypotheses[:count]] == [each.text for each in before.hypotheses]
         values = [dict(each.dense) for each in widened.hypotheses]
         assert [each["FromMoses"] for each in values] == [(float(n < count),) for n in range(len(values))]
+        assert all(each["NMT1"] == (each["NMT1"][0], each["NMT1"][0] * (n >= count)) for n, each in enumerate(values))
         assert sum(each["Fromforward"] == (1.0,) for each in values) in (1, 2, 3)
         assert widened.decoded == before.decoded
     applied = ("apply", work / "reranker", experiment.parent / "test.nbest", "--source", experiment.parent / "test.de")
@@ -282,6 +284,7 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
             "models.forward: candidates: forward-cohn-align-1 and forward-choi-baseline-1 predict other words",
         ),
         ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'; models: forward"),
+        ('"neural:forward"', '"neural:forward[added]"', "feature 'NMT': the value 'added' is for joined lists"),
     ],
 )
 def test_what_is_wrong_is_told_before_training(

@@ -11,7 +11,7 @@ from features.reader import Reader
 from features.request import split_values
 from moses_io.errors import InputError, nearest, shown
 from moses_io.hypothesis import Hypothesis
-from moses_io.merge import INDICATOR
+from moses_io.merge import INDICATOR, first_indicator
 
 
 class Neural(ModelFeature):
@@ -36,7 +36,8 @@ class Neural(ModelFeature):
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
         """Return one need, of one model."""
-        (folders, names), known = split_values(argument), [*VALUES, ADDED]
+        folders, names = split_values(argument)
+        known = [*VALUES, ADDED]
         for place, name in enumerate(names):
             if name not in known:
                 raise InputError(f"feature 'neural:{argument}': unknown value {shown(name)}{nearest(name, known)}")
@@ -77,16 +78,13 @@ class Ensemble(Neural):
 
 
 def _added(sentences: Sequence[Sentence]) -> Array:
-    """(N,) whether the first of the lists that were joined lacks a candidate."""
-    pairs = [(each, line) for each in sentences for _, line in zip(each.hypotheses, each.lines, strict=True)]
-    return np.array([_is_added(each, line) for each, line in pairs], dtype=bool)  # (N,)
+    """(N,) whether the first of the lists that were joined lacks a candidate; groups need not have whole sentences."""
+    return np.array([_is_added(each, line) for each in sentences for line in each.lines], dtype=bool)  # (N,)
 
 
 def _is_added(sentence: Sentence, line: Hypothesis) -> bool:
-    for name, values in line.dense:
-        if name.startswith(INDICATOR) and values in ((0.0,), (1.0,)):
-            return values == (0.0,)
-    raise InputError(
-        f"{sentence.place(line)}: value '{ADDED}' of a model: no feature {INDICATOR}… of 0 or 1 here; "
-        "it is for lists that were joined"
-    )
+    own = first_indicator(line)
+    if own is None:
+        fault = f"no feature {INDICATOR}… of 0 or 1 here; it is for lists that were joined"
+        raise InputError(f"{sentence.place(line)}: value '{ADDED}' of a model: {fault}")
+    return own == 0

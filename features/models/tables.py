@@ -83,10 +83,10 @@ VALUES = {
 """Named in brackets behind a model's folder."""
 
 ADDED = "added"
-"""One more: the log-probability again, but 0 for candidates of the first of joined lists.
+"""One more: the log-probability again of candidates that the first of joined lists lacks, and 0 for others.
 
-What a model says of its own translations, which it chose by that very number, is worth something else than what it says
-of a decoder's; so it gets a weight of its own.
+A model chose its translations by that very number, which tells less of them than of a decoder's: it gets a weight of
+its own.
 """
 
 

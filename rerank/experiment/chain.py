@@ -24,7 +24,7 @@ from rerank.experiment.outcome import ablate, attend, choose, confide, evaluate,
 from rerank.experiment.sets import CHOOSE, NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.reranker.make import Ingredients, gains, make_reranker
-from rerank.scoring import check_labels, check_total
+from rerank.scoring import check_joined, check_labels, check_total
 from rerank.systems.request import indicators
 from rerank.systems.widening import widen_list
 from rerank.tuning.gain import FORMAT, GAIN, write_gain
@@ -62,8 +62,8 @@ def check_inputs(experiment: Experiment) -> None:
 
     Raises:
         InputError: a file is missing, or no plain one; weights cannot be read, a source and its references differ in
-            length, a list has a feature of the experiment already, or lacks the total that one needs, or kenlm is
-            missing.
+            length, a list has a feature of the experiment already, or lacks the total that one needs or what says
+            who has a candidate, or kenlm is missing.
     """
     for path in experiment.files:
         check_plain(path)
@@ -77,6 +77,8 @@ def check_inputs(experiment: Experiment) -> None:
         first = next(read_nbest(files.nbest))
         check_labels(first, labels)
         check_total(first, experiment.features)
+        if not experiment.candidates:
+            check_joined(first, experiment.features)
     if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
         require_kenlm()
     parts = [part for request in experiment.features.values() for part in request.parts]

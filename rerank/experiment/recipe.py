@@ -23,7 +23,7 @@ LARGE = {"tie": True, "bfloat16": True}
 """Settings of any other."""
 
 CANDIDATES = 10
-"""Translations of each model that join the lists, but where it learns from few pairs and lacks many words."""
+"""Translations of each model that join the lists, unless it is `SMALL` and lacks many words."""
 
 JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
 """What is read of models where their translations join the lists, and where Moses' candidates are alone."""

@@ -45,8 +45,9 @@ MORE_FEATURES = (
     "Others that could stand here; `moses-rerank features` lists all kinds:",
     'Posteriors = "posteriors"',
     'Length = "length"',
-    'COMET = "scores:{set}.comet"     # of another tool; {set} is dev, test, or the name of a test set',
 )
+SCORES = 'COMET = "scores:{set}.comet"     # of another tool; {set} is dev, test, or the name of a test set'
+"""One more, where no translations join the lists."""
 
 
 def propose(roles: Roles, output: str) -> bytes:
@@ -76,12 +77,14 @@ def propose(roles: Roles, output: str) -> bytes:
         "features": recipe.features | ngrams,
         "tuning": {"metric": "bleu"},
     }
+    joins = any("candidates" in settings for settings in recipe.models.values())
+    more = MORE_FEATURES if joins else (*MORE_FEATURES, SCORES)
     remarks = {
         **REMARKS,
         "": HEAD,
         "test": REMARKS["test"] if roles.tests else NO_TEST,
         "models": REMARKS["models"] + recipe.remarks,
-        f"features.{next(iter(recipe.features))}": MORE_FEATURES + left_out,
+        f"features.{next(iter(recipe.features))}": more + left_out,
     }
     return _encoded(write_experiment(values, remarks), output)
 

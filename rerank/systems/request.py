@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from moses_io.errors import InputError, shown
-from moses_io.merge import INDICATOR, LIST_NAME
+from moses_io.merge import DECODER, INDICATOR, LIST_NAME
 
-MOSES = "Moses"
-"""Name of the decoder's own list."""
 OF_THE_DECODER = {"phrases", "links", "rest", "scores"}
 """Kinds of features that candidates of models cannot have."""
 MOST = 10_000
@@ -45,7 +43,7 @@ def list_name(model: str) -> str:
 
 def indicators(names: Sequence[str]) -> list[str]:
     """Return the features that say who has a candidate: the decoder's list, and those of these names, if any."""
-    return [f"{INDICATOR}{name}" for name in (MOSES, *names)] if names else []
+    return [f"{INDICATOR}{name}" for name in (DECODER, *names)] if names else []
 
 
 def check_candidates(size: Any, model: str, backward: bool) -> None:
@@ -73,7 +71,7 @@ def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
     """
     names = [list_name(model) for model in models]
     for place, name in enumerate(names):
-        if name in (MOSES, *names[:place]):
+        if name in (DECODER, *names[:place]):
             raise InputError(f"models.{models[place]}: another list is called {name}, too")
     for label in indicators(names):
         if label in features:

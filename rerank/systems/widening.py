@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from features.feature import Resources, Sentence
 from features.progress import note, progress_bar
 from moses_io.hypothesis import Hypothesis, parse_line
-from moses_io.merge import LOWEST, merge_sentence
+from moses_io.merge import DECODER, LOWEST, merge_sentence
 from moses_io.nbest import SentenceList
 from moses_io.streams import open_output
 from moses_io.text import encode, tokens
 from rerank import __version__
 from rerank.scoring import read_sentences
 from rerank.sources import WholeSources
-from rerank.systems.request import MOSES, CandidateRequest
+from rerank.systems.request import CandidateRequest
 from rerank.systems.translation import listable
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Widening:
         by_model = {name: list(each.translate(sources)) for name, each in self._translators.items()}
         widened = []
         for place, each in enumerate(sentences):
-            lists = {MOSES: SentenceList(each.sentence, each.lines, each.path)}
+            lists = {DECODER: SentenceList(each.sentence, each.lines, each.path)}
             for name, translations in by_model.items():
                 if own := listable(translations[place]):
                     lists[name] = _list(each, own)

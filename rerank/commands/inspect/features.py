@@ -22,6 +22,6 @@ def run(arguments: argparse.Namespace) -> None:
     show(f"{usage(name, row):<30}{row.description}" for name, row in (FEATURES | packaged()).items())
     show(["", "Behind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):"])
     show(f"{name:<30}{value.description}" for name, value in VALUES.items())
-    show([f"{ADDED:<30}the first again, but 0 for candidates of the first of joined lists"])
+    show([f"{ADDED:<30}logprob of candidates that the first of joined lists lacks, 0 of others"])
     show(["", "Forms of a file of scores, told by its first line (scores:FILE):"])
     show(f"{name:<30}{line}" for name, line in LINES.items())

@@ -78,6 +78,11 @@ def test_added_is_the_log_probability_of_what_the_first_list_lacks(tmp_path: Pat
     values = values_of(f"neural:{folder}[added,logprob]", [replace(SENTENCE, lines=parsed)])
     assert (values[:, 0] == values[:, 1] * [0, 1, 0]).all() and values[1, 0] < 0
     assert (values[:, 1:] == values_of(f"neural:{folder}")).all()
+    ensemble = values_of(f"ensemble:{folder},{folder}[added]", [replace(SENTENCE, lines=parsed)])
+    np.testing.assert_allclose(ensemble, values[:, :1], atol=1e-5)
+    again = tuple(parse_line(b"0 ||| x ||| FromA= 1 FromMoses= %d ||| 0\n" % moses, 1) for moses in (1, 0, 0))
+    joined_twice = values_of(f"neural:{folder}[added]", [replace(SENTENCE, lines=again)])
+    assert (joined_twice[:, 0] == values[:, 1] * [0, 1, 1]).all()
     unmarked = parse_line(b"0 ||| x ||| Fromage= 0.5 ||| 0\n", 7)
     with pytest.raises(InputError, match=r"^list:7: value 'added' of a model: no feature From… of 0 or 1 here; it is"):
         values_of(f"neural:{folder}[added]", [replace(SENTENCE, lines=(unmarked,) * 3, path="list")])

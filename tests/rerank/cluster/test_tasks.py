@@ -203,12 +203,12 @@ def test_study_with_a_worker_killed_gives_the_bytes_of_one_process(
     command: Command, folder: Path, cluster: str
 ) -> None:
     """Without models, whose trainings on a cluster are tested above."""
-    study, _, tuning = EXPERIMENT.partition("[models]")[0], *EXPERIMENT.partition("[tuning]")[1:]
-    Path("study.toml").write_text(f'{study}[features]\nLen = "length"\n\n[tuning]{tuning}\n[study]\nseeds = 2\n')
+    files, tuning = EXPERIMENT.partition("[models]")[0], EXPERIMENT.partition("[tuning]")[2]
+    Path("study.toml").write_text(f'{files}[features]\nLen = "length"\n\n[tuning]{tuning}\n[study]\nseeds = 2\n')
     assert command("study", "study.toml", "--jobs", 1)[0] == 0
     Path("work").rename("alone")
     killed: list[int] = []
-    killer = kill_when(lambda: any(folder.glob("work/*/seed-*")), killed)
+    killer = kill_when(lambda: any(folder.glob("work/*/seed-*/*/dev.nbest.gz")), killed)
     status, _, err = command("study", "study.toml", "--ray", cluster)
     killer.join()
     assert (status, len(killed)) == (0, 1), err

@@ -90,8 +90,8 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
     recipe = find_recipe(corpus(pairs, unknown=unknown))
     assert [model.get("candidates") for model in recipe.models.values()] == [CANDIDATES if joins else None] * 2
     requests = parse_requests([f"{label}={text}" for label, text in recipe.features.items()])
-    assert [request.kind for request in requests] == ["neural", "neural", "consensus"]
     assert [request.values for request in requests[:2]] == [f"[logprob,{'added' if joins else 'entropy'}]"] * 2
+    assert [request.text for request in requests[2:]] == ["consensus:chrf"]
     assert any("join the lists" in remark for remark in recipe.remarks) == joins
 
 

@@ -77,10 +77,11 @@ def test_values_are_those_of_candidates_one_by_one(
 @pytest.mark.parametrize(
     "architecture", ["encdec", "rnnsearch", "cohn-align", "yang-window11", "gnmt", "transformer"], indirect=True
 )
-def test_so_are_those_of_one_model_from_right_to_left(
-    architecture: Architecture, make_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("right_to_left", [False, True])
+def test_so_are_those_of_one_model_either_way_round(
+    architecture: Architecture, make_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch, right_to_left: bool
 ) -> None:
-    check_values([make_model(architecture, seed=1, right_to_left=True)], monkeypatch)
+    check_values([make_model(architecture, seed=1, right_to_left=right_to_left)], monkeypatch)
 
 
 def check_values(models: list[Model], monkeypatch: pytest.MonkeyPatch) -> None:
