@@ -1,4 +1,4 @@
-"""Try to break every command with bad input: python tests/bad_inputs FOLDER [--only TEXT] [--every N] [--show].
+"""Try to break every command with bad input: python tests/bad_inputs FOLDER [--only TEXT] [--show].
 
 Each case runs in a folder and a process of its own. It is wrong to end in a traceback, to take over 30 s or 2 GB, to
 accept what must be refused, to leave a half file, or to say more than one line that can be read. The exit status is 1
@@ -42,14 +42,12 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--only", default="", help="cases whose name holds this")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th case")
     parser.add_argument("--show", action="store_true", help="print how each case ended")
     arguments = parser.parse_args()
     folder: Path = arguments.folder.resolve()
     valid = make_valid(folder / "valid")
     warm_up(valid, folder / "warm")
     cases = [case for kind in KINDS for case in kind(valid) if arguments.only in case.name]
-    cases = cases[:: arguments.every]
     repeated = [name for name, number in Counter(case.name for case in cases).items() if number > 1]
     assert not repeated, repeated
     number = 0

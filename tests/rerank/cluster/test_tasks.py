@@ -180,18 +180,12 @@ def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Comman
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_train_with_a_worker_killed_gives_the_bytes_of_one_process(
-    command: Command, folder: Path, cluster: str
-) -> None:
-    sizes = TINY.replace(" ", "").split(",")
+def test_train_gives_the_bytes_of_one_process(command: Command, folder: Path, cluster: str) -> None:
+    sizes = TINY.replace("epochs = 6", "epochs = 1").replace(" ", "").split(",")
     files = ("--source", "train.de", "--target", "train.en", "--dev-source", "dev.de", "--dev-target", "dev.en")
     train = ("train", "--preset", "rnnsearch", "--seeds", 2, *files, "--device", "cpu", "--set", *sizes)
     assert command(*train, "--jobs", 1, "--output", "alone")[0] == 0
-    killed: list[int] = []
-    killer = kill_when(lambda: any(folder.glob("many/*/training.safetensors")), killed)
-    status, _, err = command(*train, "--ray", cluster, "--output", "many")
-    killer.join()
-    assert (status, len(killed)) == (0, 1), err
+    assert command(*train, "--ray", cluster, "--output", "many")[0] == 0
     assert results(Path("many")) == results(Path("alone"))
     status, _, err = command(*train, "--ray", cluster, "--output", "many")
     assert status == 2

@@ -34,7 +34,6 @@ def bleu(folder: Path, name: str) -> float:
     return next(system["BLEU"]["score"] for system in report["systems"] if system["system"] == name)
 
 
-@pytest.mark.slow
 def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> None:
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
     assert status == 0
@@ -76,7 +75,6 @@ def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> N
     assert done(command("study", study, "--device", "cpu", "--jobs", "1")[2])[:4] == changed
 
 
-@pytest.mark.slow
 def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) -> None:
     """It is tried again by the next study."""
     text = study.read_text()

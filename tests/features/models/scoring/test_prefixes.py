@@ -64,7 +64,7 @@ def sentences(seed: int) -> list[Sentence]:
     stems = [words(4) for _ in range(3)]
     return [
         Sentence(number, words(6), tuple(rng.choice(stems) + words(3) for _ in range(rng.randint(1, 8))))
-        for number in range(4)
+        for number in range(3)
     ]
 
 
