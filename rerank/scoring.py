@@ -97,7 +97,8 @@ def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureReque
     """Refuse features that need a total where the list has none."""
     for label, request in requests.items():
         if request.row.total and sentence_list.hypotheses[0].total is None:
-            raise InputError(f"{sentence_list.place}: no total in the fourth field, which feature {shown(label)} needs")
+            fault = f"no total in the fourth field, which feature {shown(label)} needs"
+            raise InputError(f"{sentence_list.place}: {fault}; name [features] without it")
 
 
 def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:

@@ -160,7 +160,8 @@ def test_a_list_without_totals_is_refused_before_training(folder: Path, sample: 
         (folder / "e.toml").write_text(f"{text}\n[features]\n{features}\n")
         experiment = read_experiment(str(folder / "e.toml"))
         if refused:
-            with pytest.raises(InputError, match=r"list:1: no total in the fourth field, which feature .Like. needs$"):
+            fault = r"list:1: no total in the fourth field, which feature .Like. needs; name \[features\] without it$"
+            with pytest.raises(InputError, match=fault):
                 check_inputs(experiment)
         else:
             check_inputs(experiment)
