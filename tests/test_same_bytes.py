@@ -10,6 +10,8 @@ import pytest
 
 from features.table import FEATURES
 
+pytestmark = pytest.mark.slow
+
 EXPECTED = Path(__file__).parent / "expected"
 SCRIPT = Path(__file__).parent.parent / "scripts" / "same_bytes"
 CLOSE = ("scored.gz", "scored.notes", "validation")

@@ -106,7 +106,7 @@ def test_on_the_sample_no_feature_is_constant(
         pytest.skip("kenlm is not installed")
     sources = read_lines(str(sample / "dev.de"))
     given = []
-    for each in itertools.islice(read_nbest(str(sample / "dev.nbest.gz")), 40):
+    for each in itertools.islice(read_nbest(str(sample / "dev.nbest.gz")), 20):
         texts = tuple(tuple(tokens(line.text)) for line in each.hypotheses)
         given.append(Sentence(each.sentence, tuple(tokens(sources[each.sentence])), texts, each.hypotheses))
     named = arguments(sample, models, tmp_path, transformer)

@@ -1,5 +1,7 @@
+import gzip
 import random
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -42,9 +44,14 @@ def test_every_candidate_is_as_likely(rounds: int = 3000) -> None:
     np.testing.assert_allclose(counts / rounds, 1 / 3, atol=0.05)
 
 
-def test_the_command_tells_the_difference(command: Command, sample: Path, models: dict[str, Path]) -> None:
+def test_the_command_tells_the_difference(
+    command: Command, sample: Path, models: dict[str, Path], tmp_path: Path
+) -> None:
+    nbest = tmp_path / "list"
+    with gzip.open(sample / "dev.nbest.gz", "rb") as stream:
+        nbest.write_bytes(b"".join(islice(stream, 2000)))
     requests = ("--feature", f"A=neural:{models['forward']}", "--feature", "B=length", "--device", "cpu")
-    arguments = ("score", sample / "dev.nbest.gz", "--source", sample / "dev.de", *requests, "--output", "/dev/null")
+    arguments = ("score", nbest, "--source", sample / "dev.de", *requests, "--output", "/dev/null")
     status, _, err = command(*arguments, "--verify", 20)
     lines = {line[0]: line for line in err.splitlines() if "one by one" in line}
     assert status == 0 and set(lines) == {"A"}

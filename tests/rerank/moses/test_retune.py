@@ -31,6 +31,7 @@ def arguments(*more: str, references: str = "dev.en", decoder: str = "./moses") 
     return ["retune", "dev.de", references, decoder, "moses.ini", "--working-dir", "work", *CORPUS, *more]
 
 
+@pytest.mark.slow
 def test_it_chooses_as_a_run_by_hand(command: Command, folder: Path, decoder: Callable[..., Path]) -> None:
     decoder()
     status, out, err = command(*arguments("--decoder-flags=-mbr -threads 2"))

@@ -34,6 +34,7 @@ def bleu(folder: Path, name: str) -> float:
     return next(system["BLEU"]["score"] for system in report["systems"] if system["system"] == name)
 
 
+@pytest.mark.slow
 def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> None:
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
     assert status == 0
