@@ -140,11 +140,9 @@ dev = {{ source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }}
 
 [models]
 forward = {{ preset = "cohn-align", {TINY} }}
-backward = {{ preset = "rnnsearch", backward = true, {TINY} }}
 
 [features]
 NMT = "neural:forward"
-Back = "neural:backward"
 
 [tuning]
 tuner = "kbmira"
@@ -176,7 +174,7 @@ def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Comman
     killer.join()
     assert (status, len(killed)) == (0, 1), err
     assert results(Path("work")) == results(Path("alone"))
-    assert "train forward: epoch 6" in err and "train backward: epoch 6" in err
+    assert "train forward: epoch 6" in err
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -64,12 +64,10 @@ def test_several_models_are_trained_at_once(command: Command, write: Write, tmp_
     source, target = write("s", "a b\nb a\n" * 8), write("t", "x y\ny x\n" * 8)
     corpus = ("--source", source, "--target", target, "--dev-source", source, "--dev-target", target)
     small = ("--set", "embedding=4", "hidden=4", "attention=4", "epochs=1")
-    arguments = ("--preset", "rnnsearch,cohn-align", "--seeds", 2, "--output", tmp_path / "many", *corpus, *small)
+    arguments = ("--preset", "rnnsearch,cohn-align", "--seeds", 1, "--output", tmp_path / "many", *corpus, *small)
     status, _, err = command("train", *arguments)
     assert status == 0, err
-    assert {folder.name for folder in (tmp_path / "many").iterdir()} == {
-        "rnnsearch-1", "rnnsearch-2", "cohn-align-1", "cohn-align-2",
-    }  # fmt: skip
+    assert {folder.name for folder in (tmp_path / "many").iterdir()} == {"rnnsearch-1", "cohn-align-1"}
     for seeds in (0, 10**9):
         status, _, err = command("train", *arguments[:2], "--seeds", seeds, *arguments[4:])
         assert (status, "seeds: expected a whole number from 1" in err) == (2, True)
