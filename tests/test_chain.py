@@ -283,6 +283,12 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
             'candidates = 2, preset = ["cohn-align", "choi-baseline"],',
             "models.forward: candidates: forward-cohn-align-1 and forward-choi-baseline-1 predict other words",
         ),
+        (
+            "epochs = 2",
+            'candidates = "forward"',
+            "models.forward.candidates: expected a number, or the name of a model that has one and translates with it, "
+            "found 'forward'",
+        ),
         ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'; models: forward"),
         ('"neural:forward"', '"neural:forward[added]"', "feature 'NMT': the value 'added' is for joined lists"),
     ],

@@ -12,7 +12,7 @@ from features.request import FeatureRequest, labelled_requests, split_values
 from moses_io.errors import InputError
 from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
-from rerank.experiment.models import ModelEntry, find_start, known_folder, read_corpus, read_model, translating
+from rerank.experiment.models import ModelEntry, find_start, grouped, known_folder, read_corpus, read_model, translating
 from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
@@ -164,9 +164,8 @@ def experiment_of(values: dict[str, Any], folder: Path, modules: str = "") -> Ex
         return _with_recipe(values, folder)
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
     train = read_corpus(as_table(values.get("train", {}), "train"), folder)
-    of_group = {name: group for group, names in groups.items() for name in names}
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
-    models = {name: dataclasses.replace(entry, group=of_group.get(name, "")) for name, entry in models.items()}
+    models = grouped(models, groups)
     features = _features(feature_texts(values), groups, models, folder, modules or str(folder))
     texts = {label: request.text for label, request in features.items()}
     check_names(list(translating(models)), texts)

@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from features.models.training.request import ParallelFiles, TrainingRequest
 from moses_io.errors import InputError
+from rerank.experiment.groups import Groups
 from rerank.experiment.toml import at, check_keys, path_of
-from rerank.systems.request import check_candidates
+from rerank.systems.request import check_candidates, check_forward
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class ModelEntry:
         request: what is trained.
         start: what it starts from: another entry, a folder, or nothing.
         candidates: translations of its beam that each list gets, 0 for none; of a pair, those of its forward model.
-        group: name of several models, of which it is one; they translate together.
+        group: name of the model, or of the several, that it translates with; empty where it translates alone.
     """
 
     request: TrainingRequest
@@ -55,9 +56,30 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
     with at(f"{place}: "):
         request.check(start)
         request.check_corpus(request.reads(train))
+        if isinstance(candidates, str):
+            check_forward(request.backward)
+            return ModelEntry(request, start, group=candidates)
         if "candidates" in entry:
             check_candidates(candidates, place.removeprefix("models."), request.backward)
     return ModelEntry(request, start, candidates)
+
+
+def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, ModelEntry]:
+    """Return models with what each translates with: those of one entry, or those that its `candidates` name.
+
+    Raises:
+        InputError: what `candidates` name has no number of them.
+    """
+    of_group = {name: group for group, names in groups.items() for name in names}
+    together = {name: replace(entry, group=entry.group or of_group.get(name, "")) for name, entry in models.items()}
+    for name, entry in models.items():
+        if entry.group:
+            first = models.get(groups.get(entry.group, (entry.group,))[0])
+            if first is None or not first.candidates:
+                expected = "expected a number, or the name of a model that has one and translates with it"
+                raise InputError(f"models.{name}.candidates: {expected}, found {entry.group!r}")
+            together[name] = replace(together[name], candidates=first.candidates)
+    return together
 
 
 def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
@@ -73,8 +95,8 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
     for group, names in together.items():
         for name in names:
             if models[name].pieces != models[names[0]].pieces:
-                fault = f"{names[0]} and {name} predict other words, and cannot translate together"
-                raise InputError(f"models.{group}: candidates: {fault}; give each an entry of its own")
+                fault = f"{names[0]} and {name} predict other words, or in another order"
+                raise InputError(f"models.{group}: candidates: {fault}, and cannot translate together; let each alone")
     return together
 
 

@@ -54,10 +54,15 @@ def check_candidates(size: Any, model: str, backward: bool) -> None:
     """
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST:
         raise InputError(f"candidates: expected a whole number from 1 to {MOST}, found {shown(size)}")
-    if backward:
-        raise InputError("candidates: a backward model says the source, and has none")
+    check_forward(backward)
     if not LIST_NAME.fullmatch(list_name(model)):
         raise InputError("candidates: expected a name that begins with a letter")
+
+
+def check_forward(backward: bool) -> None:
+    """Refuse a model that can have no candidates; an `InputError` says why."""
+    if backward:
+        raise InputError("candidates: a backward model says the source, and has none")
 
 
 def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:

@@ -281,3 +281,41 @@ def test_a_feature_is_of_a_module_beside_the_file_and_nothing_else_is_run(
     request = read_experiment(str(path)).features["Len"]
     assert request.code == [str(tmp_path / "beside" / "mine_beside.py")]
     assert sys.path == before and "mine_beside" not in sys.modules
+
+
+@pytest.mark.parametrize("leader", ['preset = "rnnsearch"', 'preset = "rnnsearch", seeds = 2'])
+def test_models_of_several_entries_translate_together(write: Write, tmp_path: Path, leader: str) -> None:
+    (tmp_path / "models" / "old").mkdir(parents=True)
+    entries = f"""other = {{ preset = "cohn-align", candidates = "left" }}
+left = {{ {leader}, candidates = 7 }}
+right = {{ preset = "rnnsearch", right-to-left = true, candidates = 3 }}
+"""
+    path = write("e.toml", EXPERIMENT.replace("[features]", f"{entries}[features]"))
+    left, right = read_experiment(str(path)).candidates
+    names = [["left"], ["left-rnnsearch-1", "left-rnnsearch-2"]]["seeds" in leader]
+    assert (left.name, left.size, [Path(each).name for each in left.folders]) == ("left", 7, ["other", *names])
+    assert (right.name, right.size, [Path(each).name for each in right.folders]) == ("right", 3, ["right"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('candidates = "nobody"', r"models\.other\.candidates: expected a number, or the name of .*, found 'nobody'"),
+        ('candidates = "plain"', r"models\.other\.candidates: expected a number, or the name of .*, found 'plain'"),
+        ('candidates = "left", backward = true', r"models\.other: candidates: a backward model says the source"),
+        (
+            'candidates = "left", right-to-left = true',
+            "models.left: candidates: left and other predict other words, or",
+        ),
+        ('candidates = "left", bpe = 300', r"left and other predict other words, .* together; let each alone"),
+    ],
+)
+def test_models_that_cannot_translate_together(write: Write, tmp_path: Path, entry: str, message: str) -> None:
+    (tmp_path / "models" / "old").mkdir(parents=True)
+    entries = f"""left = {{ preset = "rnnsearch", candidates = 7 }}
+plain = {{ preset = "rnnsearch" }}
+other = {{ preset = "rnnsearch", {entry} }}
+"""
+    path = write("e.toml", EXPERIMENT.replace("[features]", f"{entries}[features]"))
+    with pytest.raises(InputError, match=message):
+        read_experiment(str(path))
