@@ -28,6 +28,16 @@ CANDIDATES = 10
 JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
 """What is read of models where their translations join the lists, and where Moses' candidates are alone."""
 
+TRANSFORMER: dict[str, Any] = {
+    "preset": "transformer", "hidden": 128, "embedding": 128, "layers": 4, "encoder_layers": 4, "feedforward": 256,
+    "lexicon": "bias", "tie": True, "dropout": 0.2,
+    "rate": 0.005, "warmup": 400, "tokens": 2000, "epochs": 12, "average": 3,
+}  # fmt: skip
+"""Settings of a model for those who have more time; it learns more slowly, and what another `rnnsearch` does not."""
+
+LONGER_BUDGET = 3 * BUDGET
+"""Target words that it reads in all."""
+
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
 
@@ -39,11 +49,16 @@ JOINED = ("Translations of the models' own join the lists; without `candidates` 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Tables of an experiment file, and what was seen of the corpus that led to them."""
+    """Tables of an experiment file, and what was seen of the corpus that led to them.
+
+    Attributes:
+        longer: models and features more for those who have more time; none where nothing is known to gain by it.
+    """
 
     models: dict[str, dict[str, Any]]
     features: dict[str, str]
     remarks: tuple[str, ...]
+    longer: "Recipe | None" = None
 
 
 def find_recipe(corpus: Corpus) -> Recipe:
@@ -74,6 +89,28 @@ def find_recipe(corpus: Corpus) -> Recipe:
             "Consensus": "consensus:chrf",
         },
         remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if joins else ())),
+        longer=None if small or not joins else _longer(words, settings.get("bpe", 0)),
+    )
+
+
+def _longer(words: int, pieces: int) -> Recipe:
+    """Return a transformer for each order of words, which translates with the model that reads in this order."""
+    settings = TRANSFORMER | {"epochs": min(TRANSFORMER["epochs"], max(1, LONGER_BUDGET // words))}
+    if words > LONGER_BUDGET:
+        settings["updates"] = LONGER_BUDGET // TRANSFORMER["tokens"]
+    if pieces:
+        settings["bpe"] = pieces
+    minutes = max(1, round(min(settings["epochs"] * words, LONGER_BUDGET) / WORDS_A_SECOND / 60))
+    return Recipe(
+        models={
+            "left-to-right-2": {**settings, "candidates": "left-to-right"},
+            "right-to-left-2": {**settings, "candidates": "right-to-left", "right-to-left": True},
+        },
+        features={
+            "NMTltr2": f"neural:left-to-right-2[{JOINED_VALUES}]",
+            "NMTrtl2": f"neural:right-to-left-2[{JOINED_VALUES}]",
+        },
+        remarks=(f"These two, with features below, gain more in some {minutes} min more of a core for each:",),
     )
 
 

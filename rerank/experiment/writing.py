@@ -21,7 +21,7 @@ def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
         if key not in tables:
             if key in remarks:
                 blocks.append(_remarks(remarks, key))
-            blocks[-1] += _entry(key, value)
+            blocks[-1] += entry(key, value)
     for key, value in tables.items():
         each = [(f"[[{key}]]", table) for table in value] if isinstance(value, list) else [(f"[{key}]", value)]
         bodies = [f"{header}\n{_lines(key, table, remarks)}" for header, table in each]
@@ -43,14 +43,15 @@ def _moved(value: Any, old: Path, new: Path) -> Any:
 
 
 def _lines(key: str, table: Mapping[str, Any], remarks: Remarks) -> str:
-    return "".join(_remarks(remarks, f"{key}.{name}") + _entry(name, entry) for name, entry in table.items())
+    return "".join(_remarks(remarks, f"{key}.{name}") + entry(name, each) for name, each in table.items())
 
 
 def _remarks(remarks: Remarks, key: str) -> str:
     return "".join(f"# {line}\n" for line in remarks.get(key, ()))
 
 
-def _entry(key: str, value: Any) -> str:
+def entry(key: str, value: Any) -> str:
+    """Return the line of a key."""
     return f"{_key(key)} = {_value(value)}\n"
 
 

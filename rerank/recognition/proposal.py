@@ -1,6 +1,6 @@
 """The experiment file that follows from what files are for."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
@@ -10,9 +10,9 @@ from features.kinds.language_model import require_kenlm
 from moses_io.errors import InputError, printable, shown
 from moses_io.streams import name_of
 from rerank.experiment.corpus import look_at
-from rerank.experiment.recipe import find_recipe
+from rerank.experiment.recipe import Recipe, find_recipe
 from rerank.experiment.sets import UNNAMED, NbestFiles
-from rerank.experiment.writing import moved, write_experiment
+from rerank.experiment.writing import entry, moved, write_experiment
 from rerank.recognition.roles import Roles
 from rerank.weights import compare, read_start
 
@@ -77,16 +77,28 @@ def propose(roles: Roles, output: str) -> bytes:
         "features": recipe.features | ngrams,
         "tuning": {"metric": "bleu"},
     }
-    joins = any("candidates" in settings for settings in recipe.models.values())
-    more = MORE_FEATURES if joins else (*MORE_FEATURES, SCORES)
     remarks = {
         **REMARKS,
+        **_proposed(recipe, left_out),
         "": HEAD,
         "test": REMARKS["test"] if roles.tests else NO_TEST,
         "models": REMARKS["models"] + recipe.remarks,
-        f"features.{next(iter(recipe.features))}": more + left_out,
     }
     return _encoded(write_experiment(values, remarks), output)
+
+
+def _proposed(recipe: Recipe, left_out: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return comments above the first model and the first feature: others that could stand there."""
+    joins = any("candidates" in settings for settings in recipe.models.values())
+    features, models = [*MORE_FEATURES, *([] if joins else [SCORES]), *left_out], []
+    if recipe.longer:
+        models = [*recipe.longer.remarks, *_lines(recipe.longer.models)]
+        features += _lines(recipe.longer.features)
+    return {f"models.{next(iter(recipe.models))}": models, f"features.{next(iter(recipe.features))}": features}
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [entry(key, value).rstrip() for key, value in table.items()]
 
 
 def _table(files: NbestFiles) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from rerank.experiment.recipe import (
     EPOCHS,
     FEWEST_UPDATES,
     LARGE,
+    LONGER_BUDGET,
     PIECES,
     SMALL,
     find_recipe,
@@ -93,6 +94,18 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
     assert [request.values for request in requests[:2]] == [f"[logprob,{'added' if joins else 'entropy'}]"] * 2
     assert [request.text for request in requests[2:]] == ["consensus:chrf"]
     assert any("join the lists" in remark for remark in recipe.remarks) == joins
+
+
+def test_models_for_those_who_have_more_time() -> None:
+    """None where nothing is known to gain by them; they read three times as much, and the same pieces."""
+    assert [find_recipe(corpus(pairs)).longer for pairs in (6_000, 10_000)] == [None, None]
+    for pairs, updates in ((29_000, None), (2_000_000, LONGER_BUDGET // 2000)):
+        recipe = find_recipe(corpus(pairs, unknown=0.04))
+        assert recipe.longer is not None
+        for name, settings in recipe.longer.models.items():
+            leader = str(settings["candidates"])
+            assert (name, settings["bpe"]) == (f"{leader}-2", recipe.models[leader]["bpe"])
+            assert settings.get("updates") == updates
 
 
 @pytest.fixture

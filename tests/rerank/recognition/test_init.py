@@ -85,6 +85,26 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
     assert (before.tests, list(after.tests)) == ({}, ["test"])
 
 
+def test_models_for_those_who_have_more_time(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two more translate with the two of the file, when the `#` of their lines is removed."""
+    monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 1)
+    monkeypatch.setattr("rerank.experiment.recipe.MOST_UNKNOWN", 1)
+    assert command("init", "data")[0] == 0
+    text = Path("experiment.toml").read_text()
+    assert "two, with features below, gain more in some" in text
+    more = [line for line in text.splitlines() if line.startswith(("# left", "# right", "# NMT"))]
+    for line in more:
+        text = text.replace(line, line.removeprefix("# "))
+    Path("more.toml").write_text(text)
+    experiment = read_experiment("more.toml")
+    check_inputs(experiment)
+    assert len(more) == 4 and [each.request.preset for each in experiment.models.values()].count("transformer") == 2
+    assert [[Path(each).name for each in request.folders] for request in experiment.candidates] == [
+        ["left-to-right-2", "left-to-right"],
+        ["right-to-left-2", "right-to-left"],
+    ]
+
+
 def test_several_models_and_test_sets(folder: Path, command: Command) -> None:
     """Labels that the list of dev has are left out, as are models of the source language."""
     (folder / "data" / "lm2.arpa").write_bytes(Path("data/lm.arpa").read_bytes() + b"\n")
