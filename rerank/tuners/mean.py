@@ -2,6 +2,9 @@
 
 kbmira takes its steps by margins, expected follows a gradient, mert sees the metric itself. The weights of each are
 first brought to scores of one spread, so that none counts more than another.
+
+What the start weights know was learned from sentences, too. So the mean is drawn to them, in the features that they
+know, and the more the fewer sentences there are: they count as a number of sentences (`docs/tuning.md`).
 """
 
 from collections.abc import Callable
@@ -17,6 +20,8 @@ from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 THREADS = 2
 MEAN = "mean"
+ALL_KNOWN, SOME_NEW = 150, 30
+"""As how many sentences the start weights count where they know all features, and where some features are new."""
 SEEDS = 2**32
 """Seeds of climbs begin again at 0 here."""
 
@@ -81,17 +86,35 @@ def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
     weights = {"kbmira": margins, "expected": gradient, "kbmira and expected": _mean(problem, [margins, gradient])}
     if points:
         weights["mert"] = _mean(problem, points)
-    weights[MEAN] = _mean(problem, [weights[name] for name in ("kbmira", "expected", "mert") if name in weights])
+    members = [weights[name] for name in ("kbmira", "expected", "mert") if name in weights]
+    weights[MEAN] = drawn_to_start(problem, _mean(problem, members))
     return weights
+
+
+def drawn_to_start(problem: Problem, weights: Array) -> Array:
+    """Return (size,) weights of which those that have a start weight are a mean with it.
+
+    The start counts as `ALL_KNOWN` or `SOME_NEW` sentences beside those of the problem. What the features that it knows
+    say together keeps its spread, so that it counts as much as before beside the new ones.
+    """
+    known = problem.start != 0  # (size,)
+    tuned, start = weights * known, problem.start
+    spread, spread_of_start = _spread(problem, tuned), _spread(problem, start)
+    if not (spread and spread_of_start):
+        return weights
+    count = ALL_KNOWN if known.all() else SOME_NEW
+    share = count / (count + len(problem.candidates.sentences))
+    mixed = (1 - share) * tuned / spread + share * start / spread_of_start  # (size,)
+    return np.where(known, mixed * spread / (_spread(problem, mixed) or 1.0), weights)  # (size,)
 
 
 def _mean(problem: Problem, members: list[Array]) -> Array:
     """(size,) the mean of (size,) weights, in units of the spread of their scores."""
-    mean: Array = np.mean([weights / _spread(problem, weights) for weights in members], axis=0)  # (size,)
+    mean: Array = np.mean([weights / (_spread(problem, weights) or 1.0) for weights in members], axis=0)  # (size,)
     return mean
 
 
 def _spread(problem: Problem, weights: Array) -> float:
-    """Return the standard deviation of scores within a sentence; 1 where they do not vary."""
+    """Return the standard deviation of scores within a sentence."""
     scores = replace(problem.candidates, dense=problem.candidates.scores(weights)[:, None])  # (N, 1)
-    return float(replace(problem, candidates=scores).spread()[0]) or 1.0
+    return float(replace(problem, candidates=scores).spread()[0])

@@ -107,11 +107,14 @@ class Unseen:
 
     Attributes:
         parts: the places of the sentences of each fold.
+        fair_to_start: whether the start weights can be compared with others here. They were tuned on the list, and on
+            folds of it seem better than they are, unless tuned weights have new features to set against that.
     """
 
     def __init__(self, tunings: Tunings, other: TuningSet | None) -> None:
         self._tunings, self._other = tunings, other
         self.parts = partition(len(other.candidates.sentences), tunings.folds) if other else tunings.parts()
+        self.fair_to_start = bool(other or tunings.columns)
         self._score = tunings.problem.formula.score
         self._problems = [] if other else [tunings.problem.of(part) for part in self.parts]
 

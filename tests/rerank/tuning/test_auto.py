@@ -15,7 +15,7 @@ from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.mean import MEAN, AutoSettings
 from rerank.tuners.problem import Problem
-from rerank.tuning.auto import Choice, choose
+from rerank.tuning.auto import LIKELY, Choice, choose
 from rerank.tuning.folds import partition
 from rerank.tuning.gain import Gain, Share, TriedWay, read_gain, write_gain
 from rerank.tuning.tuning_set import TuningSet
@@ -81,10 +81,24 @@ def test_start_weights_are_kept_where_what_is_tuned_is_worse() -> None:
     assert score(dev, choice.nested) == other.measure(np.array([0.0, 1.0])) == score(dev, choice.old)
 
 
+def test_the_lead_of_the_start_is_not_believed_where_nothing_is_new() -> None:
+    """In one fold the first feature says the opposite of what it says in another, so that what is tuned is misled."""
+    of = problem(6.0, sentences=300, start=(0.01, 1.0))
+    matches = of.statistics[:, :-1:2].sum(axis=1)
+    for sign, part in zip((1, -1), partition(300, 3), strict=False):
+        rows = of.candidates.rows_of(part)
+        of.candidates.dense[rows, 0] = sign * matches[rows]
+    with progress_bar("", None) as bar:
+        known = Tunings(of, AutoSettings(climbs=1), {}, 3, bar)
+        assert Unseen(known, None).better(Way(START), Way(MEAN), None, LIKELY)
+        choice = choose(known, None)
+    assert choice.way == Way(MEAN) and START in [each.way.name for each in choice.tried]
+
+
 def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
     """With other statistics and features in one fold, the choices and weights for that fold stay as they were."""
     first = problem(3.0)
-    held = partition(45, 3)[2]
+    held = partition(300, 3)[2]
     rows, rng = first.candidates.rows_of(held), np.random.default_rng(5)
     statistics = first.statistics.copy()
     statistics[rows] = rng.permutation(statistics[rows])
@@ -100,7 +114,7 @@ def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
 
 def test_the_fold_that_is_held_out_has_no_part_in_the_choice_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its candidates say the opposite of the others, far louder: only the choice for it stays."""
-    first, held = problem(6.0), partition(45, 3)[2]
+    first, held = problem(6.0), partition(300, 3)[2]
     rows, nested = first.candidates.rows_of(held), Unseen.nested
     ways = []
     for sign in (1, -50):
@@ -172,7 +186,7 @@ def test_another_list_is_what_is_chosen_on() -> None:
 def lines(rng: np.random.Generator, sentences: int, sign: int) -> str:
     texts = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
     return "".join(
-        f"{n} ||| {text} ||| Old= {place + rng.normal():.3f} New= {-sign * place + 0.1 * rng.normal():.3f} ||| 0\n"
+        f"{n} ||| {text} ||| Old= {place + 2 * rng.normal():.3f} New= {-sign * place + 0.1 * rng.normal():.3f} ||| 0\n"
         for n in range(sentences)
         for place, text in enumerate(texts)
     )
