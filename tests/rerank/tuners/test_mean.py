@@ -58,8 +58,8 @@ def test_the_start_counts_more_where_it_knows_all_and_not_where_it_knows_nothing
     all_known, some_new = np.array([2.0, 1.0, 1.0]), np.array([2.0, 1.0, 0.0])
     assert ALL_KNOWN > SOME_NEW
     for start in (all_known, some_new):
-        near = [drawn_to_start(replace(each, start=start), np.array([1.0, 1.0, 1.0])) for each in (problem, twice(problem))]
-        first, second = (abs(weights[0] / weights[1] - 1) for weights in near)
+        drawn = [drawn_to_start(replace(each, start=start), np.ones(3)) for each in (problem, twice(problem))]
+        first, second = (abs(weights[0] / weights[1] - 1) for weights in drawn)
         assert 0 < second < first < 1, "the start counts less where there are more sentences"
     drawn = [drawn_to_start(replace(problem, start=start), np.ones(3)) for start in (all_known, some_new)]
     assert drawn[0][0] / drawn[0][1] > drawn[1][0] / drawn[1][1] > 1
