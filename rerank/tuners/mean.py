@@ -20,6 +20,8 @@ from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 THREADS = 2
 MEAN = "mean"
+MEMBERS = ("kbmira", "expected", "mert")
+"""The tuners that count alike; without mert where features are sparse."""
 ALL_KNOWN, SOME_NEW = 150, 30
 """As how many sentences the start weights count where they know all features, and where some features are new."""
 SEEDS = 2**32
@@ -83,35 +85,38 @@ def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
     ]
     with ThreadPoolExecutor(THREADS) as pool:
         margins, gradient, *points = (tuned.weights for tuned in pool.map(lambda task: task(), tasks))
-    weights = {"kbmira": margins, "expected": gradient, "kbmira and expected": _mean(problem, [margins, gradient])}
+    weights = {"kbmira": margins, "expected": gradient, "kbmira and expected": average(problem, [margins, gradient])}
     if points:
-        weights["mert"] = _mean(problem, points)
-    members = [weights[name] for name in ("kbmira", "expected", "mert") if name in weights]
-    weights[MEAN] = drawn_to_start(problem, _mean(problem, members))
+        weights["mert"] = average(problem, points)
+    members = [weights[name] for name in MEMBERS if name in weights]
+    weights[MEAN] = drawn_to_start(problem, average(problem, members), share_of_start(problem))
     return weights
 
 
-def drawn_to_start(problem: Problem, weights: Array) -> Array:
-    """Return (size,) weights of which those that have a start weight are a mean with it.
+def average(problem: Problem, members: list[Array]) -> Array:
+    """Return the (size,) mean of (size,) weights, in units of the spread of their scores."""
+    mean: Array = np.mean([weights / (_spread(problem, weights) or 1.0) for weights in members], axis=0)  # (size,)
+    return mean
 
-    The start counts as `ALL_KNOWN` or `SOME_NEW` sentences beside those of the problem. What the features that it knows
-    say together keeps its spread, so that it counts as much as before beside the new ones.
+
+def share_of_start(problem: Problem) -> float:
+    """Return the share of the start weights: they count as some sentences beside those of the problem."""
+    count = ALL_KNOWN if problem.start.all() else SOME_NEW
+    return count / (count + len(problem.candidates.sentences))
+
+
+def drawn_to_start(problem: Problem, weights: Array, share: float) -> Array:
+    """Return (size,) weights of which those that have a start weight are a mean with it, in which it has a share.
+
+    What the features that the start knows say together keeps its spread, and so what it counts beside the new ones.
     """
     known = problem.start != 0  # (size,)
     tuned, start = weights * known, problem.start
     spread, spread_of_start = _spread(problem, tuned), _spread(problem, start)
     if not (spread and spread_of_start):
         return weights
-    count = ALL_KNOWN if known.all() else SOME_NEW
-    share = count / (count + len(problem.candidates.sentences))
     mixed = (1 - share) * tuned / spread + share * start / spread_of_start  # (size,)
     return np.where(known, mixed * spread / (_spread(problem, mixed) or 1.0), weights)  # (size,)
-
-
-def _mean(problem: Problem, members: list[Array]) -> Array:
-    """(size,) the mean of (size,) weights, in units of the spread of their scores."""
-    mean: Array = np.mean([weights / (_spread(problem, weights) or 1.0) for weights in members], axis=0)  # (size,)
-    return mean
 
 
 def _spread(problem: Problem, weights: Array) -> float:

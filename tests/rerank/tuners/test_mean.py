@@ -9,7 +9,7 @@ import pytest
 from moses_io.errors import InputError
 from rerank.candidates import FeatureSpace, Sparse
 from rerank.tuners import expected, kbmira, mert
-from rerank.tuners.mean import ALL_KNOWN, MEAN, SOME_NEW, MeanSettings, drawn_to_start, names, several
+from rerank.tuners.mean import ALL_KNOWN, MEAN, SOME_NEW, MeanSettings, drawn_to_start, names, several, share_of_start
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run
 from rerank.tuning.settings import settle
@@ -32,7 +32,8 @@ def test_each_tuner_counts_alike_whatever_the_size_of_its_weights(make_problem: 
         kbmira.tune(problem, kbmira.KbmiraSettings()).weights,
         expected.tune(problem, expected.ExpectedSettings()).weights,
     ]
-    by_hand = drawn_to_start(problem, sum(each / spread(problem, each) for each in (*parts, points)))
+    together = sum(each / spread(problem, each) for each in (*parts, points))
+    by_hand = drawn_to_start(problem, together, SOME_NEW / (SOME_NEW + len(problem.candidates.sentences)))
     assert weights[MEAN] / spread(problem, weights[MEAN]) == pytest.approx(by_hand / spread(problem, by_hand))
     two = sum(each / spread(problem, each) for each in parts)
     both = weights["kbmira and expected"]
@@ -41,36 +42,29 @@ def test_each_tuner_counts_alike_whatever_the_size_of_its_weights(make_problem: 
 
 
 def test_what_the_start_knows_is_drawn_to_it_and_keeps_its_spread(make_problem: MakeProblem) -> None:
-    problem = replace(make_problem(1), start=np.array([2.0, 1.0, 0.0]))
-    sentences, weights = len(problem.candidates.sentences), np.array([0.5, -1.0, 0.7])
+    problem, weights = replace(make_problem(1), start=np.array([2.0, 1.0, 0.0])), np.array([0.5, -1.0, 0.7])
     old, start = weights * [1, 1, 0], problem.start
-    share = SOME_NEW / (SOME_NEW + sentences)
-    mixed = (1 - share) * old / spread(problem, old) + share * start / spread(problem, start)
+    mixed = 0.8 * old / spread(problem, old) + 0.2 * start / spread(problem, start)
     by_hand = mixed * spread(problem, old) / spread(problem, mixed) + weights * [0, 0, 1]
-    drawn = drawn_to_start(problem, weights)
+    drawn = drawn_to_start(problem, weights, 0.2)
     assert drawn.tolist() == pytest.approx(by_hand.tolist()) and drawn[2] == weights[2]
     assert spread(problem, drawn * [1, 1, 0]) == pytest.approx(spread(problem, old))
-    assert drawn_to_start(problem, start).tolist() == pytest.approx(start.tolist())
+    assert drawn_to_start(problem, weights, 0.0).tolist() == pytest.approx(weights.tolist())
+    assert drawn_to_start(problem, start, 0.2).tolist() == pytest.approx(start.tolist())
 
 
-def test_the_start_counts_more_where_it_knows_all_and_not_where_it_knows_nothing(make_problem: MakeProblem) -> None:
-    problem = make_problem(1)
-    all_known, some_new = np.array([2.0, 1.0, 1.0]), np.array([2.0, 1.0, 0.0])
-    assert ALL_KNOWN > SOME_NEW
-    for start in (all_known, some_new):
-        drawn = [drawn_to_start(replace(each, start=start), np.ones(3)) for each in (problem, twice(problem))]
-        first, second = (abs(weights[0] / weights[1] - 1) for weights in drawn)
-        assert 0 < second < first < 1, "the start counts less where there are more sentences"
-    drawn = [drawn_to_start(replace(problem, start=start), np.ones(3)) for start in (all_known, some_new)]
-    assert drawn[0][0] / drawn[0][1] > drawn[1][0] / drawn[1][1] > 1
-    for start, weights in ((np.zeros(3), np.ones(3)), (some_new, np.array([0.0, 0.0, 1.0]))):
-        assert drawn_to_start(replace(problem, start=start), weights).tolist() == weights.tolist()
+def test_where_the_start_or_what_is_tuned_says_nothing_of_them_weights_stay(make_problem: MakeProblem) -> None:
+    for start, weights in (([0, 0, 0], [1, 1, 1]), ([2, 1, 0], [0, 0, 1])):
+        problem = replace(make_problem(1), start=np.array(start, dtype=float))
+        assert drawn_to_start(problem, np.array(weights, dtype=float), 0.5).tolist() == weights
 
 
-def twice(problem: Problem) -> Problem:
-    """Return the problem with each sentence a second time."""
-    sentences = np.arange(len(problem.candidates.sentences))
-    return problem.of(np.concatenate([sentences, sentences]))
+def test_the_start_has_less_of_a_share_where_there_are_more_sentences_and_where_features_are_new(
+    make_problem: MakeProblem,
+) -> None:
+    few, many = make_problem(1, sentences=20), make_problem(1, sentences=80)
+    assert share_of_start(few) == SOME_NEW / (SOME_NEW + 20) > share_of_start(many) == SOME_NEW / (SOME_NEW + 80)
+    assert share_of_start(replace(few, start=np.ones(3))) == ALL_KNOWN / (ALL_KNOWN + 20) > share_of_start(few)
 
 
 def test_mert_has_no_part_where_features_are_sparse(make_problem: MakeProblem) -> None:

@@ -1,0 +1,67 @@
+"""Problems to tune on, with lists to measure on, for the scripts that compare ways of tuning."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
+from rerank.tuners.problem import Problem
+from rerank.tuning.looks import groups
+from rerank.tuning.settings import settle
+from rerank.tuning.tune import read_problem
+from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
+
+METRIC = Metric("bleu")
+OTHERS = ("choose", "test")
+
+
+class Case:
+    """A problem, its features whose start weights are 0, the seed of its tuners, and other lists by their names."""
+
+    def __init__(self, problem: Problem, seed: int, others: dict[str, TuningSet]) -> None:
+        self.problem, self.seed, self.others = problem, seed, others
+        columns = groups(problem.candidates.space)
+        self.new = {name: own for name, own in columns.items() if not problem.start[own].any()}
+
+    def score(self, rows: np.ndarray) -> float:
+        """Return BLEU of (n, size) statistics."""
+        return 100 * float(self.problem.formula.score(rows.sum(axis=0)))
+
+    def on_others(self, weights: np.ndarray) -> dict[str, float]:
+        """Return BLEU of the other lists."""
+        reached = {}
+        for name, other in self.others.items():
+            vector = other.candidates.space.vector(self.problem.candidates.space.weights(weights))
+            reached[name] = self.score(other.statistics[other.candidates.best(other.candidates.scores(vector))])
+        return reached
+
+
+def cases(data: Path, works: list[Path]) -> Iterator[Case]:
+    """Read one problem after the other."""
+    if not works:
+        lists = {
+            part: Extracted(*(str(data / f"{part}.{kind}.dat.gz") for kind in ("features", "scores")))
+            for part in ("dev", "test")
+        }
+        problem, _ = read_problem(lists["dev"], str(data / "init.dense"), settle({}))
+        for seed in range(1, 6):
+            yield Case(problem, 100 * seed, {"test": lists["test"].read(METRIC)})
+    for work in works:
+        lists = {
+            part: Lists([str(work / f"{part}.nbest.gz")], [str(data / f"{part}.en")], Filters(""))
+            for part in ("dev", *OTHERS)
+        }
+        start = str(data / "moses.ini")
+        problem, _ = read_problem(lists["dev"], start, settle({}))
+        others = {part: lists[part].read(METRIC) for part in OTHERS if (work / f"{part}.nbest.gz").exists()}
+        yield Case(problem, 1, others)
+
+
+def drawn(case: Case, sentences: int, draw: int) -> Case:
+    """Return the case with some sentences of dev, and the others as a list of its own."""
+    count = len(case.problem.candidates.sentences)
+    order = np.random.default_rng(draw).permutation(count)  # (n,)
+    part, rest = case.problem.of(np.sort(order[:sentences])), case.problem.of(np.sort(order[sentences:]))
+    return Case(part, case.seed, {"rest": TuningSet(rest.candidates, rest.statistics), **case.others})
