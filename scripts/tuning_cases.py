@@ -59,7 +59,7 @@ def cases(data: Path, works: list[Path]) -> Iterator[Case]:
         yield Case(problem, 1, others)
 
 
-def drawn(case: Case, sentences: int, draw: int) -> Case:
+def sampled(case: Case, sentences: int, draw: int) -> Case:
     """Return the case with some sentences of dev, and the others as a list of its own."""
     count = len(case.problem.candidates.sentences)
     order = np.random.default_rng(draw).permutation(count)  # (n,)

@@ -23,7 +23,7 @@ MEAN = "mean"
 MEMBERS = ("kbmira", "expected", "mert")
 """The tuners that count alike; without mert where features are sparse."""
 ALL_KNOWN, SOME_NEW = 150, 30
-"""As how many sentences the start weights count where they know all features, and where some features are new."""
+"""As how many sentences the start weights count where none of them is 0, and where some features are new."""
 SEEDS = 2**32
 """Seeds of climbs begin again at 0 here."""
 
@@ -47,7 +47,7 @@ class MeanSettings:
     @property
     def signature(self) -> str:
         """What made the weights."""
-        return f"mean|climbs:{self.climbs}|seed:{self.seed}"
+        return f"mean|climbs:{self.climbs}|start:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
 
 
 class AutoSettings(MeanSettings):
@@ -56,7 +56,7 @@ class AutoSettings(MeanSettings):
     @property
     def signature(self) -> str:
         """What made the weights."""
-        return f"auto|climbs:{self.climbs}|seed:{self.seed}"
+        return f"auto|climbs:{self.climbs}|start:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
 
 
 def tune(problem: Problem, settings: MeanSettings) -> Tuned:
@@ -74,7 +74,7 @@ def names(problem: Problem) -> tuple[str, ...]:
 def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
     """Return the (size,) weights of each of the tuners by its name, of kbmira and expected together, and of all.
 
-    mert, which does not tune sparse features, has no part where there are some.
+    Those of all alone are drawn to the start. mert, which tunes no sparse features, has no part where there are some.
     """
     climbs = 0 if problem.candidates.space.sparse else settings.climbs
     seeds = [((settings.seed - 1) * climbs + 1 + number) % SEEDS for number in range(climbs)]
@@ -89,7 +89,7 @@ def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
     if points:
         weights["mert"] = average(problem, points)
     members = [weights[name] for name in MEMBERS if name in weights]
-    weights[MEAN] = drawn_to_start(problem, average(problem, members), share_of_start(problem))
+    weights[MEAN] = drawn_to_start(problem, average(problem, members), part_of_start(problem))
     return weights
 
 
@@ -99,24 +99,24 @@ def average(problem: Problem, members: list[Array]) -> Array:
     return mean
 
 
-def share_of_start(problem: Problem) -> float:
-    """Return the share of the start weights: they count as some sentences beside those of the problem."""
+def part_of_start(problem: Problem) -> float:
+    """Return which part the start weights have: they count as some sentences beside those of the problem."""
     count = ALL_KNOWN if problem.start.all() else SOME_NEW
     return count / (count + len(problem.candidates.sentences))
 
 
-def drawn_to_start(problem: Problem, weights: Array, share: float) -> Array:
-    """Return (size,) weights of which those that have a start weight are a mean with it, in which it has a share.
+def drawn_to_start(problem: Problem, weights: Array, part: float) -> Array:
+    """Return (size,) weights of which those that have a start weight are a mean with it, in which it has a part.
 
-    What the features that the start knows say together keeps its spread, and so what it counts beside the new ones.
+    Both count by the spread of what they say with these features, and their mean is brought to that of the weights.
     """
     known = problem.start != 0  # (size,)
     tuned, start = weights * known, problem.start
     spread, spread_of_start = _spread(problem, tuned), _spread(problem, start)
     if not (spread and spread_of_start):
         return weights
-    mixed = (1 - share) * tuned / spread + share * start / spread_of_start  # (size,)
-    return np.where(known, mixed * spread / (_spread(problem, mixed) or 1.0), weights)  # (size,)
+    mixed = (1 - part) * tuned + part * start * spread / spread_of_start  # (size,)
+    return np.where(known, mixed, weights)  # (size,)
 
 
 def _spread(problem: Problem, weights: Array) -> float:

@@ -62,7 +62,7 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
     return Choice(
         way=way,
         weights=tunings.weights(way),
-        tried=_tried(unseen, [*ways, Way(START)]),
+        tried=_tried(unseen, [*ways, *([Way(START)] if unseen.fair_to_start else [])]),
         nested=unseen.nested(lambda aside: _best(unseen, _ways(tunings, unseen, aside), aside)),
         old=_old(tunings, unseen),
         folds=() if other else tuple(tunings.weights(way, frozenset([fold])) for fold in range(tunings.folds)),

@@ -97,7 +97,7 @@ def tune(
     metric = f"metric:{Metric(tuning.metric).signature}"
     signature = f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
     gain = _gain(problem, result, signature)
-    if max(gain.before, gain.after) == 0:
+    if max(gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0))) == 0:  # ()
         hint = "do list and references fit (tokens, case)?"
         raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"

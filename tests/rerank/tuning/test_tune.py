@@ -136,7 +136,7 @@ def test_lists_of_several_decoder_runs_are_pooled(command: Command, write: Write
 
 def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
     nbest = "".join(f"{2 * n + int(line[0])}{line[1:]}\n" for n in range(5) for line in TWO.split("\n")[:-1])
-    start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
+    start = write("start", "[weight]\nGood= 0.3\nBad= 0.1\n")
     arguments = (write("list", nbest), "--reference", write("ref", TWO_REFERENCES * 5), "--start", start)
     status, _, err = command("tune", *arguments, "--ablate", "--sign", "Bad:+")
     assert status == 0
