@@ -51,7 +51,7 @@ def test_labels_from_before_2013_are_tuned(
 ) -> None:
     """extractor reads `d:` and `lm:` as features that are 0."""
     old = nbest(lambda place: f"d: 0 -1 lm: {(-3, -2, -9)[place]} tm: {(-9, -8, -1)[place]} 0")
-    status, weights, err = tune(old, "[weight-d]\n0.3\n0.1\n[weight-l]\n1\n[weight-t]\n0\n0\n")
+    status, weights, err = tune(old, "[weight-d]\n0.3\n0.1\n[weight-l]\n1\n[weight-t]\n0\n0\n", "--tuner", "kbmira")
     assert status == 0 and "-> 100.00" in err
     assert {name: len(values) for name, values in weights.items()} == {"d": 2, "lm": 1, "tm": 2}
 

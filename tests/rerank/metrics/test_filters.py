@@ -48,7 +48,7 @@ def test_tuning_and_evaluation_see_filtered_text(command: Command, write: Write)
     nbest, reference = write("list", "\n".join(lines) + "\n"), write("ref", "the house is red .\n")
     start = write("start", "[weight]\nL= 1\n")
     filtered = ("--filter", "marks,debpe")
-    status, _, err = command("tune", nbest, "--reference", reference, "--start", start, *filtered)
+    status, _, err = command("tune", nbest, "--reference", reference, "--start", start, "--tuner", "kbmira", *filtered)
     assert status == 0 and "-> 100.00" in err and "|filter:marks,debpe|" in err
     assert "segmentation marks" in command("tune", nbest, "--reference", reference, "--start", start)[2]
     out = write("out", "the ho@@ use |0-0| is r@@ ed . |1-3|\n")
