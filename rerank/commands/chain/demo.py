@@ -9,7 +9,7 @@ EXAMPLES = """\
   moses-rerank demo --output demo
 
 The sample is a small German-English corpus with the 100-best lists that Moses made on it. Three training seeds lifted
-Moses' BLEU on test from 82.84 to 95.93 in the mean, with a standard deviation of 0.20 (from 95.81 to 96.16)."""
+Moses' BLEU on test from 82.84 to 95.89 in the mean, with a standard deviation of 0.25 (from 95.68 to 96.17)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
