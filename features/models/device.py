@@ -65,15 +65,15 @@ def within_memory(advice: str) -> Iterator[None]:
         raise InputError(f"out of memory; {advice}") from None
 
 
-@contextlib.contextmanager
-def products_in_bfloat16(on: bool) -> Iterator[None]:
-    """Let a processor that has bfloat16 products multiply float32 by them, and add up in float32."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium" if on else before)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Tell whether products of bfloat16 are faster than those of float32: on a GPU, and on processors that have them.
+
+    A processor of which torch cannot tell, because it is too old, is taken for one without.
+    """
+    if device.type == "cuda":
+        return True
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
 
 
 def _keep_freed_memory() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from features.arrays import Integers
 from features.models.device import on_device
-from features.models.network.cells import product
+from features.models.network.cells import multiplied_in, product
 from features.models.network.lexicon import Lexical, mix, mixed_log_probs, mixed_with_all
 from features.models.vocabulary import PADDING
 
@@ -38,14 +38,17 @@ class Softmax(nn.Linear):
 
         With label smoothing, the loss wants a share of the probability of all words alike (Szegedy et al. 2016).
         What a lexicon says is of all rows, flattened.
-        Reckoned in the precision of the weights, also under autocast.
+        Under autocast products have its precision, and all else that of the weights.
         """
         real = _real(words)
         rows = outputs.flatten(0, -2)[real].to(self.weight.dtype)  # (N, H)
+        precision = multiplied_in(self.weight)
         with torch.autocast(rows.device.type, enabled=False):
             known = lexical.rows(real) if lexical else ()
             wanted = words.flatten()[real]  # (N,)
-            losses = _Loss.apply(self.project(rows), self.weight, self.bias, wanted, smoothing, *known)  # type: ignore[no-untyped-call]
+            losses = _Loss.apply(  # type: ignore[no-untyped-call]
+                self.project(rows), self.weight, self.bias, precision, wanted, smoothing, *known
+            )
         return Losses(*losses)
 
     def divergence(self, outputs: Tensor, others: Tensor, words: Tensor) -> Tensor:
@@ -54,11 +57,11 @@ class Softmax(nn.Linear):
         p is what is said at rows of `outputs` (…, H), q at those of `others`; gradients go to both. Twice what Liang et
         al. 2021 have in eq. 4. Precision as in `loss`.
         """
-        real = _real(words)
+        real, precision = _real(words), multiplied_in(self.weight)
         pairs = [side.flatten(0, -2)[real].to(self.weight.dtype) for side in (outputs, others)]  # (N, H) both
         with torch.autocast(outputs.device.type, enabled=False):
             first, second = (self.project(rows) for rows in pairs)
-            total: Tensor = _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
+            total: Tensor = _Divergence.apply(first, second, self.weight, self.bias, precision)  # type: ignore[no-untyped-call]
         return total
 
     def log_probs(self, outputs: Tensor, words: Tensor, lexical: Lexical | None = None) -> Tensor:
@@ -129,7 +132,14 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, *lexical: Any
+        ctx: Any,
+        outputs: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        precision: torch.dtype,
+        targets: Tensor,
+        smoothing: float,
+        *lexical: Any,
     ) -> tuple[Tensor, Tensor]:
         """Return loss and sum of -log p; keep the gradients if they will be asked for.
 
@@ -139,14 +149,14 @@ class _Loss(torch.autograd.Function):
         plain, spread = outputs.new_zeros(()), outputs.new_zeros(())
         gradients = [torch.empty_like(outputs), torch.zeros_like(weight)] if learns else []
         gradients += [torch.zeros_like(each) for each in (bias, *lexical[:1]) if each is not None and learns]
+        weight = weight.to(precision)
         for block in _blocks(len(outputs)):
             logits = product(weight, outputs[block], bias)  # (V, N)
             part = _measure(logits, targets[None, block], smoothing, learns, known.columns(block) if known else None)
             plain += part.plain
             spread += part.spread
             if learns:
-                torch.mm(part.slope.t(), weight, out=gradients[0][block])  # (N, H)
-                gradients[1].addmm_(part.slope, outputs[block])  # (V, H)
+                gradients[0][block] = _descend(part.slope, weight, outputs[block], gradients[1])  # (N, H)
                 if bias is not None:
                     gradients[2] += part.slope.sum(dim=1)  # (V,)
                 if known:
@@ -161,7 +171,7 @@ class _Loss(torch.autograd.Function):
         """Scale the gradients."""
         outputs, weight, *others = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
         bias, values = others[0] if ctx.has_bias else None, others[-1:] if ctx.lexical else []
-        return outputs, weight, bias, None, None, *values, *[None] * (ctx.lexical - 1)
+        return outputs, weight, bias, None, None, None, *values, *[None] * (ctx.lexical - 1)
 
 
 class _Part(NamedTuple):
@@ -203,12 +213,15 @@ class _Divergence(torch.autograd.Function):
     """Symmetric divergence and its gradients in one pass over the logits of both sides."""
 
     @staticmethod
-    def forward(ctx: Any, outputs: Tensor, others: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, outputs: Tensor, others: Tensor, weight: Tensor, bias: Tensor | None, precision: torch.dtype
+    ) -> Tensor:
         """Return KL(p||q) + KL(q||p); keep the gradients."""
         total, sides = outputs.new_zeros(()), (outputs, others)
         gradients = [torch.empty_like(outputs), torch.empty_like(others), torch.zeros_like(weight)]
         if bias is not None:
             gradients.append(torch.zeros_like(bias))
+        weight = weight.to(precision)
         for block in _blocks(len(outputs)):
             log_p, log_q = (product(weight, side[block], bias).log_softmax(dim=0) for side in sides)  # (V, N) both
             apart = log_p - log_q  # (V, N)
@@ -220,8 +233,7 @@ class _Divergence(torch.autograd.Function):
                 q.mul_((q * apart).sum(dim=0) - apart).sub_(further),  # (V, N)
             )
             for slope, side, gradient in zip(slopes, sides, gradients, strict=False):
-                torch.mm(slope.t(), weight, out=gradient[block])  # (N, H)
-                gradients[2].addmm_(slope, side[block])  # (V, H)
+                gradient[block] = _descend(slope, weight, side[block], gradients[2])  # (N, H)
                 if bias is not None:
                     gradients[3] += slope.sum(dim=1)  # (V,)
         ctx.save_for_backward(*gradients)
@@ -231,7 +243,20 @@ class _Divergence(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients."""
         outputs, others, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
-        return outputs, others, weight, bias[0] if bias else None
+        return outputs, others, weight, bias[0] if bias else None, None
+
+
+def _descend(slope: Tensor, weight: Tensor, rows: Tensor, total: Tensor) -> Tensor:
+    """(N, H) gradient of rows (N, H) whose logits have these slopes (V, N); add that of the weight to `total` (V, H).
+
+    Multiplied in the precision of the weight.
+    """
+    slope, rows = slope.to(weight.dtype), rows.to(weight.dtype)
+    if total.dtype == weight.dtype:
+        total.addmm_(slope, rows)  # without another (V, H) between
+    else:
+        total += slope @ rows
+    return slope.t() @ weight
 
 
 def _real(words: Tensor) -> Tensor:

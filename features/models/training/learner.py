@@ -11,6 +11,7 @@ import torch
 
 from features.models.batches import CELLS, EncodedPair, bucketed, pad
 from features.models.config import METRICS, ModelConfig
+from features.models.device import multiplies_bfloat16
 from features.models.network.model import EncoderDecoder, Objective
 from features.models.subwords import Dropout
 from features.models.training.links import spread
@@ -38,7 +39,8 @@ class Learner:
         """Run the network over a batch of pairs, in its own direction."""
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
-        with torch.autocast(device.type, torch.bfloat16, enabled=settings.bfloat16 and device.type == "cuda"):
+        low = settings.bfloat16 and multiplies_bfloat16(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=low):
             rdrop = settings.rdrop if self.network.training else 0.0
             outcome: Objective = self.network(source, target, settings.smoothing, rdrop)
         return outcome

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from features.models.batches import bucketed
 from features.models.config import CHECKPOINT
-from features.models.device import products_in_bfloat16, within_memory
+from features.models.device import within_memory
 from features.models.folder import held, remove_leftovers, save_weights
 from features.models.network.model import Objective
 from features.models.network.objectives import guidance, trace
@@ -44,7 +44,6 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
     with contextlib.ExitStack() as stack:
         for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.leads else ():
             stack.enter_context(held(folder))
-        stack.enter_context(products_in_bfloat16(task.settings.bfloat16 and task.device.type == "cpu"))
         with within_memory(f"lower batch, tokens, length, {LARGE}"):
             _train(task, start, resume)
 

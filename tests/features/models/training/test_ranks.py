@@ -26,7 +26,7 @@ LINKS = "links"
 SAME: dict[str, tuple[str, dict[str, Any], str]] = {
     "rnnsearch": ("rnnsearch", SMALL | {"batch": 12, "accumulate": 2, "average": 2, "objectives": ["fertility"]}, ""),
     "cohn-align": ("cohn-align", SMALL | {"optimizer": "sgd", "rate": 0.2, "guidance": 1.0, "patience": 1}, LINKS),
-    "pair": ("cohn-align-sym", SMALL | {"batch": 15, "init": 0.3, "bfloat16": True}, ""),
+    "pair": ("cohn-align-sym", SMALL | {"batch": 15, "init": 0.3}, ""),
     "transformer": (
         "transformer",
         SMALL | {"tokens": 60, "heads": 2, "bpe": 30, "bpe_dropout": 0.3, "optimizer": "sgd", "rate": 0.2},

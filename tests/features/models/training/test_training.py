@@ -12,6 +12,8 @@ from features.models import vocabulary
 from features.models.batches import bucketed
 from features.models.config import CHECKPOINT, ModelConfig
 from features.models.folder import load_model
+from features.models.network.cells import multiplied_in
+from features.models.network.model import Objective
 from features.models.network.objectives import guidance
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
@@ -19,7 +21,7 @@ from features.models.subwords import Dropout, learn
 from features.models.tables import TABLES, find
 from features.models.training import learner, loop, preparation
 from features.models.training.checkpoint import Run
-from features.models.training.learner import encode
+from features.models.training.learner import Learner, encode
 from features.models.training.loop import train
 from features.models.training.optimizers import constant, halving, linear, step_size
 from features.models.training.preparation import Task, begin_run
@@ -491,17 +493,29 @@ def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
     assert len({len(source) for source, _ in there.pairs}) > 1
 
 
-def test_products_in_bfloat16_learn_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    update, precisions = loop._update, []
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+@pytest.mark.parametrize("capabilities", [{"avx512_bf16": True}, {"avx512_bf16": False, "avx2": True}, {}])
+def test_bfloat16_where_the_processor_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool]
+) -> None:
+    """Without oneDNN, whose LSTM takes no bfloat16 on processors that lack it."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    forward, precisions = Learner.forward, set()
 
-    def watched(*arguments: Any) -> tuple[float, int]:
-        precisions.append(torch.get_float32_matmul_precision())
-        return update(*arguments)
+    def watched(learner: Learner, *arguments: Any) -> Objective:
+        weight = learner.network.softmax.weight
+        hook = learner.network.encoder.register_forward_hook(lambda *_: precisions.add(multiplied_in(weight)))
+        outcome = forward(learner, *arguments)
+        hook.remove()
+        return outcome
 
-    monkeypatch.setattr(loop, "_update", watched)
-    rows = [fit(tmp_path / str(low), epochs=2, bfloat16=low)[-1] for low in (True, False)]
+    monkeypatch.setattr(Learner, "forward", watched)
+    with torch.backends.mkldnn.flags(enabled=False):
+        rows = [fit(tmp_path / str(low), epochs=2, bfloat16=low)[-1] for low in (False, True)]
+    faster = capabilities.get("avx512_bf16", False)
+    assert precisions == ({torch.float32, torch.bfloat16} if faster else {torch.float32})
+    assert (rows[0]["dev_perplexity"] == rows[1]["dev_perplexity"]) is not faster
     assert rows[0]["dev_perplexity"] == pytest.approx(rows[1]["dev_perplexity"], rel=0.02)
-    assert precisions == ["medium"] * (len(precisions) // 2) + ["highest"] * (len(precisions) // 2)
 
 
 def test_a_warmup_that_never_ends(tmp_path: Path) -> None:
