@@ -31,7 +31,7 @@ JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
 TRANSFORMER: dict[str, Any] = {
     "preset": "transformer", "hidden": 128, "embedding": 128, "layers": 4, "encoder_layers": 4, "feedforward": 256,
     "lexicon": "bias", "tie": True, "dropout": 0.2,
-    "rate": 0.005, "warmup": 400, "tokens": 2000, "epochs": 12, "average": 3,
+    "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "epochs": 12, "average": 3,
 }  # fmt: skip
 """Settings of a model for those who have more time; it learns more slowly, and what another `rnnsearch` does not."""
 
