@@ -66,9 +66,9 @@ def within_memory(advice: str) -> Iterator[None]:
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Tell whether products of bfloat16 are faster than those of float32: on a GPU, and on processors that have them.
+    """Tell whether to multiply in bfloat16 where that is asked for: on a GPU, and on x86 processors with such products.
 
-    A processor of which torch cannot tell, because it is too old, is taken for one without.
+    A torch without `torch.cpu.get_capabilities` cannot tell; its processor is taken for one without.
     """
     if device.type == "cuda":
         return True

@@ -11,7 +11,7 @@ BUDGET = 1_700_000
 """Target words that a model reads in all, so that two train in some ten minutes of two cores."""
 
 WORDS_A_SECOND = 3_000
-"""Target words that a core reads."""
+"""Target words that a core reads without bfloat16 products."""
 
 EPOCHS, FEWEST_UPDATES = 4, 1_500
 """Epochs of a training within the budget, and its least updates: with fewer it is `SMALL`, then epochs are added."""

@@ -40,14 +40,13 @@ class Softmax(nn.Linear):
         What a lexicon says is of all rows, flattened.
         Under autocast products have its precision, and all else that of the weights.
         """
-        real = _real(words)
-        rows = outputs.flatten(0, -2)[real].to(self.weight.dtype)  # (N, H)
-        precision = multiplied_in(self.weight)
+        real, precision = _real(words), multiplied_in(self.weight)
+        rows = self.project(outputs.flatten(0, -2)[real]).to(self.weight.dtype)  # (N, H)
         with torch.autocast(rows.device.type, enabled=False):
             known = lexical.rows(real) if lexical else ()
             wanted = words.flatten()[real]  # (N,)
             losses = _Loss.apply(  # type: ignore[no-untyped-call]
-                self.project(rows), self.weight, self.bias, precision, wanted, smoothing, *known
+                rows, self.weight, self.bias, precision, wanted, smoothing, *known
             )
         return Losses(*losses)
 
@@ -55,13 +54,14 @@ class Softmax(nn.Linear):
         """() nats, KL(p||q) + KL(q||p) summed over all rows but those where a word (…) is padding.
 
         p is what is said at rows of `outputs` (…, H), q at those of `others`; gradients go to both. Twice what Liang et
-        al. 2021 have in eq. 4. Precision as in `loss`.
+        al. 2021 have in eq. 4. Reckoned in the precision of the weights, also under autocast: this subtracts numbers
+        that are nearly the same.
         """
-        real, precision = _real(words), multiplied_in(self.weight)
+        real = _real(words)
         pairs = [side.flatten(0, -2)[real].to(self.weight.dtype) for side in (outputs, others)]  # (N, H) both
         with torch.autocast(outputs.device.type, enabled=False):
             first, second = (self.project(rows) for rows in pairs)
-            total: Tensor = _Divergence.apply(first, second, self.weight, self.bias, precision)  # type: ignore[no-untyped-call]
+            total: Tensor = _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
         return total
 
     def log_probs(self, outputs: Tensor, words: Tensor, lexical: Lexical | None = None) -> Tensor:
@@ -149,14 +149,14 @@ class _Loss(torch.autograd.Function):
         plain, spread = outputs.new_zeros(()), outputs.new_zeros(())
         gradients = [torch.empty_like(outputs), torch.zeros_like(weight)] if learns else []
         gradients += [torch.zeros_like(each) for each in (bias, *lexical[:1]) if each is not None and learns]
-        weight = weight.to(precision)
+        lowered = weight.to(precision)
         for block in _blocks(len(outputs)):
-            logits = product(weight, outputs[block], bias)  # (V, N)
+            logits = product(lowered, outputs[block], bias)  # (V, N)
             part = _measure(logits, targets[None, block], smoothing, learns, known.columns(block) if known else None)
             plain += part.plain
             spread += part.spread
             if learns:
-                gradients[0][block] = _descend(part.slope, weight, outputs[block], gradients[1])  # (N, H)
+                _add_gradients(gradients[0][block], gradients[1], part.slope, lowered, outputs[block])
                 if bias is not None:
                     gradients[2] += part.slope.sum(dim=1)  # (V,)
                 if known:
@@ -213,15 +213,12 @@ class _Divergence(torch.autograd.Function):
     """Symmetric divergence and its gradients in one pass over the logits of both sides."""
 
     @staticmethod
-    def forward(
-        ctx: Any, outputs: Tensor, others: Tensor, weight: Tensor, bias: Tensor | None, precision: torch.dtype
-    ) -> Tensor:
+    def forward(ctx: Any, outputs: Tensor, others: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Return KL(p||q) + KL(q||p); keep the gradients."""
         total, sides = outputs.new_zeros(()), (outputs, others)
         gradients = [torch.empty_like(outputs), torch.empty_like(others), torch.zeros_like(weight)]
         if bias is not None:
             gradients.append(torch.zeros_like(bias))
-        weight = weight.to(precision)
         for block in _blocks(len(outputs)):
             log_p, log_q = (product(weight, side[block], bias).log_softmax(dim=0) for side in sides)  # (V, N) both
             apart = log_p - log_q  # (V, N)
@@ -233,7 +230,7 @@ class _Divergence(torch.autograd.Function):
                 q.mul_((q * apart).sum(dim=0) - apart).sub_(further),  # (V, N)
             )
             for slope, side, gradient in zip(slopes, sides, gradients, strict=False):
-                gradient[block] = _descend(slope, weight, side[block], gradients[2])  # (N, H)
+                _add_gradients(gradient[block], gradients[2], slope, weight, side[block])
                 if bias is not None:
                     gradients[3] += slope.sum(dim=1)  # (V,)
         ctx.save_for_backward(*gradients)
@@ -243,20 +240,20 @@ class _Divergence(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients."""
         outputs, others, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
-        return outputs, others, weight, bias[0] if bias else None, None
+        return outputs, others, weight, bias[0] if bias else None
 
 
-def _descend(slope: Tensor, weight: Tensor, rows: Tensor, total: Tensor) -> Tensor:
-    """(N, H) gradient of rows (N, H) whose logits have these slopes (V, N); add that of the weight to `total` (V, H).
+def _add_gradients(of_rows: Tensor, of_weight: Tensor, slope: Tensor, weight: Tensor, rows: Tensor) -> None:
+    """Write the gradient of rows (N, H) whose logits have these slopes (V, N), and add to that of the weight (V, H).
 
     Multiplied in the precision of the weight.
     """
     slope, rows = slope.to(weight.dtype), rows.to(weight.dtype)
-    if total.dtype == weight.dtype:
-        total.addmm_(slope, rows)  # without another (V, H) between
+    if of_weight.dtype == weight.dtype:
+        of_weight.addmm_(slope, rows)  # (V, H) without another one between
     else:
-        total += slope @ rows
-    return slope.t() @ weight
+        of_weight += slope @ rows  # (V, H)
+    of_rows.copy_(slope.t() @ weight)  # (N, H)
 
 
 def _real(words: Tensor) -> Tensor:

@@ -238,6 +238,8 @@ class Watched(TorchDispatchMode):
 def accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Accelerator]:
     """The device, for as long as the test runs; a model gets there by `.to(torch.device("cuda"))`."""
     monkeypatch.setattr(torch, "autocast", Autocast)
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device_type: Autocast.on)
+    monkeypatch.setattr(torch, "get_autocast_dtype", lambda device_type: torch.bfloat16)
     monkeypatch.setattr(torch._C, "_is_any_autocast_enabled", lambda: Autocast.on)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=2**36))
     monkeypatch.setattr(torch.backends.cudnn, "is_acceptable", lambda tensor: False)

@@ -77,7 +77,8 @@ def test_every_architecture_learns(
     accelerator.waits.clear()
     _update(run, [[0, 1]], 0.1)
     assert accelerator.waits == UPDATE + of_encoding
-    assert set(accelerator.products) == precision.kinds
+    lowest = torch.bfloat16 if precision.low else torch.float32
+    assert {lowest} <= set(accelerator.products) <= precision.kinds
     check(run, outcomes)
 
 

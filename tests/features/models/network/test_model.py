@@ -250,17 +250,17 @@ def test_a_step_in_bfloat16_is_near_one_in_float32(architecture: Architecture) -
     torch.manual_seed(3)
     network = EncoderDecoder(architecture, 10, 11)
     source, target = pad(SOURCES, CPU), pad(TARGETS, CPU)
-    losses, slopes = [], []
+    losses, gradients = [], []
     for low in (False, True):
         network.zero_grad()
         with torch.backends.mkldnn.flags(enabled=False), torch.autocast("cpu", torch.bfloat16, enabled=low):
             outcome = network(source, target, 0.1)
         (outcome.loss - outcome.bonus).backward()
         losses.append(float(outcome.plain))
-        weights = [weight.grad for weight in network.parameters() if weight.grad is not None]
-        slopes.append(torch.cat([weight.flatten() for weight in weights]))  # (weights,)
+        slopes = [weight.grad.flatten() for weight in network.parameters() if weight.grad is not None]
+        gradients.append(torch.cat(slopes))  # (weights,)
     assert math.isclose(*losses, rel_tol=0.002)
-    assert torch.linalg.vector_norm(slopes[1] - slopes[0]) < 0.05 * torch.linalg.vector_norm(slopes[0])
+    assert torch.linalg.vector_norm(gradients[1] - gradients[0]) < 0.05 * torch.linalg.vector_norm(gradients[0])
 
 
 def test_gradients(network: EncoderDecoder) -> None:
