@@ -1,29 +1,18 @@
-"""Training: the likelihood and what is added to it, early stopping on dev perplexity, the best model kept."""
+"""Training: epoch after epoch, early stopping on dev perplexity, the best model kept."""
 
 import contextlib
-import math
-import random
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
-from features.models.batches import bucketed
 from features.models.config import CHECKPOINT
 from features.models.device import within_memory
 from features.models.folder import held, remove_leftovers, save_weights
-from features.models.network.model import Objective
-from features.models.network.objectives import guidance, trace
-from features.models.subwords import Dropout
 from features.models.training.checkpoint import Run, random_state, save, weights_of
-from features.models.training.learner import encode, loss_of, perplexity
-from features.models.training.links import row_links
-from features.models.training.optimizers import step_size
+from features.models.training.epoch import check_finite, train_epoch
+from features.models.training.learner import loss_of, perplexity
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
-from features.progress import Bar, note, progress_bar
-from moses_io.errors import InputError
+from features.progress import note, progress_bar
 
 
 def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
@@ -57,7 +46,7 @@ def _train(task: Task, start: Path | None, resume: bool) -> None:
     run.ranks.meet()
     with progress_bar(f"train {folder.name}", run.planned, run.progress.updates) as bar:
         while not _ended(run):
-            _finish_epoch(run, _train_epoch(run, bar))
+            _finish_epoch(run, train_epoch(run, bar))
             _keep(run, checkpoint)
     _try_average(run)
     if run.ranks.leads:
@@ -98,80 +87,12 @@ def _ended(run: Run) -> bool:
     return spent or progress.stale >= settings.patience
 
 
-def _train_epoch(run: Run, bar: Bar) -> dict[str, float]:
-    """Pass once over the corpus, or up to the last update; return what the epoch measured."""
-    for learner in run.learners:
-        learner.network.train()
-    settings, progress, started = run.settings, run.progress, time.monotonic()
-    progress.epoch += 1
-    if settings.bpe_dropout:
-        dropout = Dropout(settings.bpe_dropout, random.Random(run.rng.getrandbits(31)))
-        run.corpus = encode(run.pairs, run.learners, run.links, dropout)
-    batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
-    loss, tokens, length, rate = 0.0, 0, 0, settings.rate
-    for first in range(0, len(batches), settings.accumulate):
-        group = batches[first : first + settings.accumulate]
-        rate = step_size(settings, progress.epoch, progress.updates, run.planned)
-        step_loss, step_tokens = _update(run, group, rate)
-        _check_finite(step_loss, run)
-        loss, tokens = loss + step_loss, tokens + step_tokens
-        length += sum(corpus.target_lengths[number] for corpus in run.corpus for batch in group for number in batch)
-        speed = tokens / (time.monotonic() - started)
-        bar.advance(1, f"{speed:,.0f} tokens/s, loss {step_loss / step_tokens:.3f}")
-        if progress.updates == settings.updates:
-            break
-    progress.seconds += time.monotonic() - started
-    return {"train_perplexity": perplexity(loss / length), "tokens_per_second": speed, "rate": rate}
-
-
-def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
-    """Take one step of the optimizer on some batches; return their sum of -log p and their tokens.
-
-    As in the papers, SGD divides the loss by the sentences; Adam, which does not mind the scale, by the tokens. This
-    process passes its share of each batch.
-    """
-    tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
-    share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
-    weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
-    plain: list[Tensor] = []
-    run.optimizer.zero_grad()
-    for batch in filter(None, map(run.ranks.share, batches)):
-        outcomes = [
-            learner.forward(corpus.pairs, batch, run.device)
-            for learner, corpus in zip(run.learners, run.corpus, strict=True)
-        ]
-        loss = torch.stack([outcome.loss for outcome in outcomes]).sum()  # ()
-        gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()  # ()
-        if weight > 0:
-            gain = gain - weight * _guidance(run, batch, outcomes)
-        if len(outcomes) > 1:
-            gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
-        ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
-        plain += [outcome.plain for outcome in outcomes]
-    plain = run.ranks.add_gradients(run.parameters, plain)
-    torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
-    for group in run.optimizer.param_groups:
-        group["lr"] = rate
-    run.optimizer.step()
-    run.progress.updates += 1
-    return sum(torch.stack(plain).tolist()), tokens  # what waits for a GPU comes last
-
-
-def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> Tensor:
-    """() cross-entropy of the attention of all learners with the links of a batch."""
-    total = outcomes[0].bonus.new_zeros(())
-    for learner, corpus, outcome in zip(run.learners, run.corpus, outcomes, strict=True):
-        links = [corpus.links[number] for number in batch]
-        total = total + guidance(outcome.rows, *row_links(links, learner.config.architecture, run.device))
-    return total
-
-
 def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
     """Measure dev, keep the weights if they are the best, and write the epoch down."""
     progress = run.progress
     perplexities = _measure(run)
     joint = perplexities[0]
-    _check_finite(joint, run)
+    check_finite(joint, run)
     better = joint < progress.best
     progress.best, progress.stale = (joint, 0) if better else (progress.best, progress.stale + 1)
     if run.settings.average:
@@ -215,8 +136,3 @@ def _try_average(run: Run) -> None:
         run.progress.best = joint
         for learner in run.learners if run.ranks.leads else ():
             save_weights(learner.folder, learner.network)
-
-
-def _check_finite(value: float, run: Run) -> None:
-    if not math.isfinite(value):
-        raise InputError(f"the loss grew out of all bounds within {run.progress.updates} updates; try a smaller rate")

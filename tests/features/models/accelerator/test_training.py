@@ -13,8 +13,8 @@ from features.models.network.lexicon import Lexicon
 from features.models.network.model import Objective
 from features.models.settings import Architecture, Training
 from features.models.training.checkpoint import Run
+from features.models.training.epoch import _update
 from features.models.training.learner import Learner, loss_of
-from features.models.training.loop import _update
 from features.models.training.preparation import Task, begin_run
 from features.models.vocabulary import END
 from moses_io.alignment import Alignment

@@ -19,7 +19,7 @@ from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.subwords import Dropout, learn
 from features.models.tables import TABLES, find
-from features.models.training import learner, loop, preparation
+from features.models.training import epoch, learner, loop, preparation
 from features.models.training.checkpoint import Run
 from features.models.training.learner import Learner, encode
 from features.models.training.loop import train
@@ -125,8 +125,8 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize(
     ("place", "name", "last"),
     [
-        (loop, "bucketed", 1),
-        (loop, "bucketed", 3),
+        (epoch, "bucketed", 1),
+        (epoch, "bucketed", 3),
         (loop, "save", 1),
         (loop, "save", 2),
         (loop, "save_weights", 1),
@@ -223,7 +223,7 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
         run = begin(tmp_path / str(batch), [config], corpus(16))
         batches = bucketed(run.corpus[0].pairs, batch)
         assert len(batches) == accumulate
-        loop._update(run, batches, 0.1)
+        epoch._update(run, batches, 0.1)
         networks.append(run.learners[0].network)
     for one, other in zip(networks[0].parameters(), networks[1].parameters(), strict=True):
         torch.testing.assert_close(one, other)
@@ -251,7 +251,7 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
     norm = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
     assert norm > 0.05
     targets = [w.detach() - 0.1 * min(1, clip / norm) * g for w, g in zip(weights, gradients, strict=True)]
-    total, tokens = loop._update(run, [batch], 0.1)
+    total, tokens = epoch._update(run, [batch], 0.1)
     assert total == pytest.approx(float(there.loss.detach() + back.loss.detach()))
     assert tokens == sum(len(source) + len(target) + 2 for source, target in run.corpus[0].pairs)
     for weight, target in zip(weights, targets, strict=True):
@@ -289,7 +289,7 @@ def test_guidance_is_the_cross_entropy_of_attention_with_links(
     gradients = torch.autograd.grad(loss, run.parameters)
     targets = [weight.detach() - 0.1 * gradient for weight, gradient in zip(run.parameters, gradients, strict=True)]
     run.planned, run.progress.updates = 4, quarters
-    total, _ = loop._update(run, [[1, 0]], 0.1)
+    total, _ = epoch._update(run, [[1, 0]], 0.1)
     assert total == pytest.approx(float(there.plain + back.plain))
     for weight, target in zip(run.parameters, targets, strict=True):
         torch.testing.assert_close(weight.detach(), target)
@@ -319,11 +319,11 @@ def test_schedules() -> None:
 @pytest.mark.parametrize("schedule", TABLES["schedule"])
 def test_the_step_size_rises_over_the_warmup(schedule: str) -> None:
     settings = Training(rate=0.5, schedule=schedule, warmup=4, hold=1)
-    for epoch in (1, 2):
-        plain = [step_size(replace(settings, warmup=0), epoch, updates, 10) for updates in range(10)]
-        assert plain == [0.5 * find("schedule", schedule)(settings, epoch, updates / 10) for updates in range(10)]
+    for number in (1, 2):
+        plain = [step_size(replace(settings, warmup=0), number, updates, 10) for updates in range(10)]
+        assert plain == [0.5 * find("schedule", schedule)(settings, number, updates / 10) for updates in range(10)]
         shares = [0.25, 0.5, 0.75, *[1] * 7]
-        found = [step_size(settings, epoch, updates, 10) for updates in range(10)]
+        found = [step_size(settings, number, updates, 10) for updates in range(10)]
         assert found == pytest.approx([share * rate for share, rate in zip(shares, plain, strict=True)])
 
 
@@ -392,10 +392,10 @@ def test_a_network_that_is_larger_than_the_memory(tmp_path: Path) -> None:
 
 
 def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_train_epoch", lambda *_: torch.empty(2**60))
+    monkeypatch.setattr(loop, "train_epoch", lambda *_: torch.empty(2**60))
     with pytest.raises(InputError, match="out of memory; lower batch, tokens, length, hidden"):
         fit(tmp_path / "model", epochs=1)
-    monkeypatch.setattr(loop, "_train_epoch", lambda *_: torch.empty(2) @ torch.empty(3))
+    monkeypatch.setattr(loop, "train_epoch", lambda *_: torch.empty(2) @ torch.empty(3))
     with pytest.raises(RuntimeError, match="size"):
         fit(tmp_path / "other", epochs=1)
 

@@ -1,0 +1,94 @@
+"""An epoch of training: the likelihood and what is added to it, a batch after the other."""
+
+import math
+import random
+import time
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from features.models.batches import bucketed
+from features.models.network.model import Objective
+from features.models.network.objectives import guidance, trace
+from features.models.subwords import Dropout
+from features.models.training.checkpoint import Run
+from features.models.training.learner import encode, perplexity
+from features.models.training.links import row_links
+from features.models.training.optimizers import step_size
+from features.progress import Bar
+from moses_io.errors import InputError
+
+
+def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
+    """Pass once over the corpus, or up to the last update; return what the epoch measured."""
+    for learner in run.learners:
+        learner.network.train()
+    settings, progress, started = run.settings, run.progress, time.monotonic()
+    progress.epoch += 1
+    if settings.bpe_dropout:
+        dropout = Dropout(settings.bpe_dropout, random.Random(run.rng.getrandbits(31)))
+        run.corpus = encode(run.pairs, run.learners, run.links, dropout)
+    batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
+    loss, tokens, length, rate = 0.0, 0, 0, settings.rate
+    for first in range(0, len(batches), settings.accumulate):
+        group = batches[first : first + settings.accumulate]
+        rate = step_size(settings, progress.epoch, progress.updates, run.planned)
+        step_loss, step_tokens = _update(run, group, rate)
+        check_finite(step_loss, run)
+        loss, tokens = loss + step_loss, tokens + step_tokens
+        length += sum(corpus.target_lengths[number] for corpus in run.corpus for batch in group for number in batch)
+        speed = tokens / (time.monotonic() - started)
+        bar.advance(1, f"{speed:,.0f} tokens/s, loss {step_loss / step_tokens:.3f}")
+        if progress.updates == settings.updates:
+            break
+    progress.seconds += time.monotonic() - started
+    return {"train_perplexity": perplexity(loss / length), "tokens_per_second": speed, "rate": rate}
+
+
+def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
+    """Take one step of the optimizer on some batches; return their sum of -log p and their tokens.
+
+    As in the papers, SGD divides the loss by the sentences; Adam, which does not mind the scale, by the tokens. This
+    process passes its share of each batch.
+    """
+    tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
+    share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
+    weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
+    plain: list[Tensor] = []
+    run.optimizer.zero_grad()
+    for batch in filter(None, map(run.ranks.share, batches)):
+        outcomes = [
+            learner.forward(corpus.pairs, batch, run.device)
+            for learner, corpus in zip(run.learners, run.corpus, strict=True)
+        ]
+        loss = torch.stack([outcome.loss for outcome in outcomes]).sum()  # ()
+        gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()  # ()
+        if weight > 0:
+            gain = gain - weight * _guidance(run, batch, outcomes)
+        if len(outcomes) > 1:
+            gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
+        ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
+        plain += [outcome.plain for outcome in outcomes]
+    plain = run.ranks.add_gradients(run.parameters, plain)
+    torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
+    run.optimizer.step()
+    run.progress.updates += 1
+    return sum(torch.stack(plain).tolist()), tokens  # what waits for a GPU comes last
+
+
+def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> Tensor:
+    """() cross-entropy of the attention of all learners with the links of a batch."""
+    total = outcomes[0].bonus.new_zeros(())
+    for learner, corpus, outcome in zip(run.learners, run.corpus, outcomes, strict=True):
+        links = [corpus.links[number] for number in batch]
+        total = total + guidance(outcome.rows, *row_links(links, learner.config.architecture, run.device))
+    return total
+
+
+def check_finite(value: float, run: Run) -> None:
+    """Refuse a loss that is not a number, or infinite."""
+    if not math.isfinite(value):
+        raise InputError(f"the loss grew out of all bounds within {run.progress.updates} updates; try a smaller rate")
