@@ -1,16 +1,17 @@
 """Models as features use them: what is needed of sentences is read at once."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from features.feature import Reading, Resources, Sentence, Steps
 from features.kept.cache import Cache
 from features.models.device import find_device, is_out_of_memory
-from features.models.folder import Model, load_ensemble
+from features.models.ensemble import Ensemble
+from features.models.folder import Model
 from features.models.scoring.alone import score_alone
 from features.models.scoring.inference import fold, lower
 from features.models.scoring.tree import score_tree
@@ -42,18 +43,11 @@ class Reader:
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
         self.folders, self._device = folders, find_device(resources.device)
-        self._models, self.group = self._load(), GROUP[self._device.type]
-        self.config = self._models[0].config
-        self._backward = self.config.direction == "backward"
-        lowered = resources.precision == "bf16"
-        self.signature = "|".join([model.signature for model in self._models])
-        self.precision = "precision:bf16" if lowered else ""
+        self._lowered = resources.precision == "bf16"
+        self._ensemble, self.group = self._load(self._prepare), GROUP[self._device.type]
+        self.config, self.signature = self._ensemble.models[0].config, self._ensemble.signature
+        self.precision = "precision:bf16" if self._lowered else ""
         self._cache = Cache(resources.cache) if resources.cache else None
-        for model in self._models:
-            if not self._backward:
-                fold(model.network)
-            if lowered:
-                lower(model.network, stepwise=not self._backward)
 
     def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
         """Read a group of sentences: values by names, and rows of attention if they are needed, which no cache keeps.
@@ -83,27 +77,45 @@ class Reader:
 
     def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
         """Read in float32 by the models as they were trained, each candidate from its first word."""
-        return _reading(names, score_alone(self._exact, [sentence], names, attention))
+        ((_, models),) = self._exact.for_each([sentence.source])
+        return _reading(names, score_alone(models, [sentence], names, attention))
 
     @cached_property
-    def _exact(self) -> list[Model]:
+    def _exact(self) -> Ensemble:
         return self._load()
 
-    def _load(self) -> list[Model]:
-        return load_ensemble(self.folders, self._device, "use one feature 'neural' a model")
+    def _load(self, prepare: Callable[[Model], object] = lambda model: None) -> Ensemble:
+        return Ensemble(self.folders, self._device, "use one feature 'neural' a model", prepare)
+
+    def _prepare(self, model: Model) -> None:
+        forward = model.config.direction == "forward"
+        if forward:
+            fold(model.network)
+        if self._lowered:
+            lower(model.network, stepwise=forward)
 
     def _keys(self, sentence: Sentence, names: Sequence[str]) -> list[list[bytes]]:
         """Return the keys of each candidate's values in a cache."""
-        models = f"{self.signature}|{self.precision}\n{' '.join(sentence.source)}\n"
+        signature = self._ensemble.signature_for(sentence.source)
+        models = f"{signature}|{self.precision}\n{' '.join(sentence.source)}\n"
         texts = [encode(models + " ".join(hypothesis)) for hypothesis in sentence.hypotheses]
         starts = [name.encode() + b"\n" for name in names]
         return [[hashlib.blake2b(start + text, digest_size=16).digest() for start in starts] for text in texts]
 
     def _score(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> CandidateScores:
+        """Score sentences, those together that the same models read."""
+        parts = []
+        for places, models in self._ensemble.for_each([each.source for each in sentences]):
+            parts.append((places, self._score_by(models, [sentences[place] for place in places], names, attention)))
+        return parts[0][1] if len(parts) == 1 else _in_order(sentences, parts)
+
+    def _score_by(
+        self, models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool
+    ) -> CandidateScores:
         """Score sentences, or if the memory does not suffice its halves."""
         try:
-            score = score_alone if self._backward else score_tree
-            return score(self._models, sentences, names, attention)
+            score = score_alone if self.config.direction == "backward" else score_tree
+            return score(models, sentences, names, attention)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -111,7 +123,7 @@ class Reader:
         if count == 1:
             raise InputError(f"out of memory for a single candidate of {len(sentences[0].hypotheses[0])} words")
         warn(f"out of memory; {count} candidates are scored in two parts")
-        first, second = (self._score(half, names, attention) for half in _halves(sentences))
+        first, second = (self._score_by(models, half, names, attention) for half in _halves(sentences))
         return CandidateScores(
             values=np.concatenate([first.values, second.values]),  # (N, names)
             attention=first.attention + second.attention,
@@ -121,6 +133,20 @@ class Reader:
 
 def _reading(names: Sequence[str], scores: CandidateScores) -> Reading:
     return Reading(dict(zip(names, scores.values.T, strict=True)), scores.attention, scores.steps)
+
+
+def _in_order(sentences: Sequence[Sentence], parts: Sequence[tuple[Sequence[int], CandidateScores]]) -> CandidateScores:
+    """Join what was said of some sentences each, by their places, in the order of all."""
+    counts = np.array([len(each.hypotheses) for each in sentences])  # (n,)
+    firsts = np.cumsum(counts) - counts  # (n,)
+    rows = [np.arange(firsts[place], firsts[place] + counts[place]) for places, _ in parts for place in places]
+    order = np.argsort(np.concatenate(rows))  # (N,)
+    attention = [each for _, scores in parts for each in scores.attention]
+    return CandidateScores(
+        values=np.concatenate([scores.values for _, scores in parts])[order],  # (N, names)
+        attention=[attention[row] for row in order] if attention else [],
+        steps=reduce(Steps.plus, (scores.steps for _, scores in parts)),
+    )
 
 
 def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:

@@ -14,7 +14,7 @@ from moses_io.json_files import read_json
 
 FORMAT = 2
 CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
+WEIGHTS, BASE = "model.safetensors", "base.safetensors"
 CHECKPOINT = "training.safetensors"
 METRICS = "metrics.jsonl"
 SIDES = ("source", "target")

@@ -1,23 +1,25 @@
 """A model as a folder: `config.json`, `source.vocabulary`, `target.vocabulary`, `model.safetensors`.
 
 Models on pieces of words also have `source.bpe` and `target.bpe`, of sentencepiece. Nothing is pickled, and scoring
-needs nothing else. While a model trains, the weights in its folder are those of the best epoch so far, and
-`training.safetensors` holds what `--resume` needs.
+needs nothing else; `dev.folds` and `fold-N.safetensors` are for the sentences of dev (`folds.py`). While a model
+trains, the weights in its folder are those of the best epoch so far, and `training.safetensors` holds what `--resume`
+needs.
 """
 
 import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import safetensors.torch
 import torch
 
-from features.models.config import CHECKPOINT, CONFIG, METRICS, SIDES, WEIGHTS, ModelConfig, read_config
+from features.models.config import BASE, CHECKPOINT, CONFIG, METRICS, SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import within_memory
+from features.models.folds import FOLD_FILES
 from features.models.network.model import EncoderDecoder
 from features.models.vocabulary import Vocabulary, load_vocabulary
 from features.models.weights import load_network
@@ -101,14 +103,14 @@ def _make(folder: Path) -> None:
 def remove_leftovers(folders: Iterable[Path]) -> None:
     """Remove what a killed training left half-written of our own files; nothing else is ours to remove."""
     for folder in folders:
-        for name in (WEIGHTS, CHECKPOINT, METRICS, *_BEGUN):
+        for name in (WEIGHTS, BASE, CHECKPOINT, METRICS, *FOLD_FILES, *_BEGUN):
             remove_halves(folder / name)
 
 
-def save_weights(folder: Path, network: EncoderDecoder) -> None:
-    """Put the network's weights into the folder, in place of those before."""
+def save_weights(folder: Path, network: EncoderDecoder, name: str = WEIGHTS) -> None:
+    """Put the network's weights into a file of the folder, in place of those before."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    with open_output(str(folder / WEIGHTS)) as stream:
+    with open_output(str(folder / name)) as stream:
         stream.write(safetensors.torch.save(tensors))
 
 
@@ -125,46 +127,24 @@ def digest_of(folder: Path, names: Iterable[str]) -> str:
     return total.hexdigest()[:12]
 
 
-def load_model(folder: Path, device: torch.device) -> Model:
-    """Read a model folder, whose parts must fit each other.
+def load_model(folder: Path, device: torch.device, name: str = WEIGHTS) -> Model:
+    """Read a model folder, whose parts must fit each other; `name` is the file of the weights.
 
     Raises:
         InputError: the folder is not one, is damaged, is of a format that this version does not know, or does not fit
             into the memory.
     """
-    config, weights = read_config(folder), folder / WEIGHTS
-    if not os.path.lexists(weights):
+    config, weights = read_config(folder), folder / name
+    if name == WEIGHTS and not os.path.lexists(weights):
         raise InputError(f"{folder}: no {WEIGHTS}; the training of this model did not get to its first epoch's end")
     check_plain(weights)
     before = weights.stat()
-    digest = digest_of(folder, [*config.parts, WEIGHTS])
+    digest = digest_of(folder, [*config.parts, name])
     source, target = (load_vocabulary(folder, side, config.training.bpe > 0) for side in SIDES)
     with within_memory(f"the model {folder} does not fit"):
         network = load_network(weights, config.architecture, len(source), len(target)).to(device).eval()
     if not os.path.samestat(before, weights.stat()):  # its training has found better ones meanwhile
-        return load_model(folder, device)
+        return load_model(folder, device, name)
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
         warn(f"{folder}: the training of this model has not ended; these are its best weights so far")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)
-
-
-def load_ensemble(folders: Sequence[str], device: torch.device, advice: str) -> list[Model]:
-    """Read models whose distributions can be averaged word by word; `advice` says what else to do with others.
-
-    Raises:
-        InputError: as `load_model`, or a model that does not say the same words in the same order as the first.
-    """
-    models = [load_model(Path(folder), device) for folder in folders]
-    for folder, model in zip(folders[1:], models[1:], strict=True):
-        reason = _difference(models[0], model)
-        if reason:
-            raise InputError(f"{folder}: {reason} than {folders[0]}; {advice}")
-    return models
-
-
-def _difference(first: Model, other: Model) -> str:
-    if other.config.direction != first.config.direction:
-        return "another direction"
-    if other.config.right_to_left != first.config.right_to_left:
-        return "another order of words"
-    return "" if other.target == first.target else "another target vocabulary"

@@ -80,10 +80,13 @@ class Training:
     warmup: int = 0  # updates over which the step size rises from 0 to what `schedule` says
     bpe_dropout: float = 0.0  # share of the merges of pieces that each epoch of training leaves out
     rdrop: float = 0.0  # weight of how far two passes with different dropout are apart; each batch passes twice
+    adapt: int = 0  # epochs on dev at the end, kept if they help with what of dev they leave out
     guidance: float = 0.0  # weight of attention's cross-entropy with links; falls to 0 over half of all updates
 
 
-_FROM_ZERO = {"updates", "tokens", "hold", "words", "bpe", "average", "warmup", "neighbours", "fertility", "seed"}
+_FROM_ZERO = {
+    "updates", "tokens", "hold", "words", "bpe", "average", "warmup", "adapt", "neighbours", "fertility", "seed",
+}  # fmt: skip
 _LIMITS = {
     "dropout": 1, "smoothing": 1, "word_dropout": 1, "bpe_dropout": 1, "layers": 2**7, "encoder_layers": 2**7,
     "embedding": 2**16, "hidden": 2**16, "attention": 2**16, "memory": 2**16,

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from features.models.config import CHECKPOINT
+from features.models.config import BASE, CHECKPOINT
+from features.models.folds import FOLD_FILES
 from features.request import FeatureRequest, labelled_requests, runs_code
 from moses_io.errors import InputError, shown
 from moses_io.json_files import read_json
@@ -231,7 +232,7 @@ def _copy(origin: Path, place: Path, link: bool) -> None:
     if link:
         place.symlink_to(origin, target_is_directory=origin.is_dir())
     elif origin.is_dir():
-        shutil.copytree(origin, place, ignore=shutil.ignore_patterns(CHECKPOINT, ".*"))
+        shutil.copytree(origin, place, ignore=shutil.ignore_patterns(CHECKPOINT, BASE, *FOLD_FILES, ".*"))
     else:
         shutil.copyfile(origin, place)
 

@@ -1,4 +1,4 @@
-"""An epoch of training: the likelihood and what is added to it, a batch after the other."""
+"""An epoch of training: the likelihood and what is added to it, a batch after the other; and what dev says then."""
 
 import math
 import random
@@ -13,7 +13,7 @@ from features.models.network.model import Objective
 from features.models.network.objectives import guidance, trace
 from features.models.subwords import Dropout
 from features.models.training.checkpoint import Run
-from features.models.training.learner import encode, perplexity
+from features.models.training.learner import encode, loss_of, perplexity
 from features.models.training.links import row_links
 from features.models.training.optimizers import step_size
 from features.progress import Bar
@@ -86,6 +86,19 @@ def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> 
         links = [corpus.links[number] for number in batch]
         total = total + guidance(outcome.rows, *row_links(links, learner.config.architecture, run.device))
     return total
+
+
+def dev_losses(run: Run) -> list[tuple[float, int]]:
+    """Return of each learner the sum of -log p of dev's targets, in nats, and their words."""
+    pairs = zip(run.learners, run.dev, strict=True)
+    losses = run.ranks.add_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
+    return [(loss, sum(dev.target_lengths)) for loss, dev in zip(losses, run.dev, strict=True)]
+
+
+def perplexities_of(losses: Sequence[tuple[float, int]]) -> list[float]:
+    """Return perplexities a word: of all learners together, then of each."""
+    together = tuple(map(sum, zip(*losses, strict=True)))
+    return [perplexity(loss / words) for loss, words in (together, *losses)]
 
 
 def check_finite(value: float, run: Run) -> None:

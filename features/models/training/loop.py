@@ -5,12 +5,12 @@ from pathlib import Path
 
 import torch
 
-from features.models.config import CHECKPOINT
+from features.models.config import BASE, CHECKPOINT
 from features.models.device import within_memory
 from features.models.folder import held, remove_leftovers, save_weights
+from features.models.training.adaptation import adapt, check_adaptable
 from features.models.training.checkpoint import Run, random_state, save, weights_of
-from features.models.training.epoch import check_finite, train_epoch
-from features.models.training.learner import loss_of, perplexity
+from features.models.training.epoch import check_finite, dev_losses, perplexities_of, train_epoch
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
 from features.progress import note, progress_bar
 
@@ -28,8 +28,9 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
 
     Raises:
         InputError: nothing is left to train on, a folder does not fit or is in use, the memory does not suffice, or the
-            loss grows out of all bounds.
+            loss grows out of all bounds; the end of the training is to be on dev, and that has a single sentence.
     """
+    check_adaptable(task)
     with contextlib.ExitStack() as stack:
         for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.leads else ():
             stack.enter_context(held(folder))
@@ -49,9 +50,13 @@ def _train(task: Task, start: Path | None, resume: bool) -> None:
             _finish_epoch(run, train_epoch(run, bar))
             _keep(run, checkpoint)
     _try_average(run)
+    if run.settings.adapt:
+        adapt(run, task)
     if run.ranks.leads:
         remove_leftovers([folder, *task.folders])
         checkpoint.unlink()
+        for each in task.folders:
+            (each / BASE).unlink(missing_ok=True)
     note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
 
 
@@ -90,7 +95,7 @@ def _ended(run: Run) -> bool:
 def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
     """Measure dev, keep the weights if they are the best, and write the epoch down."""
     progress = run.progress
-    perplexities = _measure(run)
+    perplexities = perplexities_of(dev_losses(run))
     joint = perplexities[0]
     check_finite(joint, run)
     better = joint < progress.best
@@ -110,15 +115,6 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
     )
 
 
-def _measure(run: Run) -> list[float]:
-    """Return perplexities a word on dev: of all learners together, then of each."""
-    pairs = zip(run.learners, run.dev, strict=True)
-    losses = run.ranks.add_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
-    lengths = [sum(dev.target_lengths) for dev in run.dev]
-    means = [sum(losses) / sum(lengths), *(loss / length for loss, length in zip(losses, lengths, strict=True))]
-    return [perplexity(mean) for mean in means]
-
-
 def _try_average(run: Run) -> None:
     """Keep the average of the last checkpoints if it is better on dev than the best of them."""
     if len(run.recent) < 2:
@@ -129,7 +125,7 @@ def _try_average(run: Run) -> None:
         stacks = {name: torch.stack([weights[name] for weights in recent]) for name in names}  # (average, …) each
         means = {name: stack.mean(dim=0) for name, stack in stacks.items()}  # (…) each
         learner.network.load_state_dict(recent[-1] | means)
-    joint = _measure(run)[0]
+    joint = perplexities_of(dev_losses(run))[0]
     better = joint < run.progress.best
     note(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")
     if better:

@@ -116,10 +116,15 @@ def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair], links: Sequen
     return total.hexdigest()[:12]
 
 
+def usable(pair: TokenPair, settings: Training) -> bool:
+    """Tell whether a pair can be trained on: no side is empty or too long."""
+    return min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length
+
+
 def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
     """Return the pairs that may be trained on, and the links of each if they are known."""
     settings = task.settings
-    kept = [min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length for pair in task.corpus]
+    kept = [usable(pair, settings) for pair in task.corpus]
     pairs, links = list(compress(task.corpus, kept)), list(compress(task.links, kept))
     if not pairs:
         raise InputError(f"no sentence pair to train on: each has an empty side or more than {settings.length} words")

@@ -1,0 +1,180 @@
+"""The end of a training on dev: what it learns, what it must not have seen, and when it is not kept."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from features.feature import Resources, Sentence
+from features.models.config import BASE, WEIGHTS, ModelConfig
+from features.models.decoding.replacement import Replacement
+from features.models.decoding.search import Beam
+from features.models.decoding.translator import Translator
+from features.models.folder import load_model
+from features.models.folds import FOLD_FILES, FOLDS, RECORD, DevFolds, weights_without
+from features.models.scoring.alone import score_alone
+from features.models.settings import Architecture, Training
+from features.models.training import adaptation, loop
+from features.models.training.loop import train
+from features.models.training.preparation import Task
+from features.reader import Reader
+from moses_io.errors import InputError
+
+CPU = torch.device("cpu")
+LOWER, UPPER = "abcdef", "ABCDEF"
+TRAINING = Training(epochs=1, rate=0.02, batch=16, dropout=0.1, adapt=2)
+ARCHITECTURE = Architecture(embedding=8, hidden=12, attention=8)
+TokenPair = tuple[list[str], list[str]]
+
+
+def pairs(count: int, shift: int = 0) -> list[TokenPair]:
+    """Letters, and the same as capitals; with a shift, others that follow them."""
+    rng = random.Random(1)
+    numbers = [[rng.randrange(6) for _ in range(rng.randint(1, 5))] for _ in range(count)]
+    return [([LOWER[each] for each in text], [UPPER[(each + shift) % 6] for each in text]) for text in numbers]
+
+
+def fit(folder: Path, dev: list[TokenPair], direction: str = "forward", **settings: Any) -> Path:
+    names, training = ("forward", "backward") if direction == "both" else (direction,), replace(TRAINING, **settings)
+    models = [ModelConfig("rnnsearch", name, ARCHITECTURE, training) for name in names]
+    turn = -1 if direction == "backward" else 1
+    corpus, dev = ([pair[::turn] for pair in each] for each in (pairs(160), dev))  # type: ignore[misc]
+    train(Task(models, corpus, dev, folder, CPU))
+    return folder
+
+
+def sources(dev: list[TokenPair]) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(tuple(source) for source, _ in dev))
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_weights_of_a_fold_have_not_seen_it(tmp_path: Path, direction: str) -> None:
+    """With other translations of the first fold, weights without it are the same, and all others are not."""
+    dev = pairs(40)
+    folds = DevFolds.divide(source for source, _ in dev)
+    changed = [(source, [*target[::-1], "A"] if folds.of(source) == 1 else target) for source, target in dev]
+    one, other = fit(tmp_path / "one", dev, direction), fit(tmp_path / "other", changed, direction)
+    names = [WEIGHTS, *(weights_without(fold) for fold in range(1, FOLDS + 1))]
+    same = {name: (one / name).read_bytes() == (other / name).read_bytes() for name in names}
+    assert same == {name: name == weights_without(1) for name in same}
+
+
+def test_what_dev_says_is_learned(tmp_path: Path) -> None:
+    """Where dev is translated in another way than the corpus, its other folds tell how, and `best` is out of fold."""
+    dev = pairs(60, shift=2)
+    folder = fit(tmp_path / "model", dev, epochs=3, adapt=30, rate=0.05)
+    assert not (folder / BASE).exists()
+    folds, losses, words = DevFolds.read(folder), 0.0, 0
+    for source, target in dev:
+        model = load_model(folder, CPU, weights_without(folds.of(source)))
+        sentence = Sentence(0, tuple(source), (tuple(target),))
+        losses -= float(score_alone([model], [sentence], ["logprob"]).values[0, 0])
+        words += len(target) + 1
+    *before, last = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert np.exp(losses / words) == pytest.approx(last["dev_perplexity"], rel=1e-4)
+    assert last["epoch"] == 33 and last["dev_perplexity"] < 0.7 * min(row["dev_perplexity"] for row in before)
+
+
+@pytest.mark.usefixtures("progress")
+def test_what_does_not_help_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(adaptation, "SHARE", 1000.0)
+    plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), fit(tmp_path / "model", pairs(40))
+    assert "dev, each fold by the others: perplexity" in capsys.readouterr().err
+    assert (folder / WEIGHTS).read_bytes() == (plain / WEIGHTS).read_bytes()
+    assert not any((folder / name).exists() for name in (BASE, *FOLD_FILES))
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "call"),
+    [(adaptation, "save_weights", 1), (adaptation, "save_weights", 4), (adaptation, "save_weights", FOLDS + 1),
+     (adaptation, "train_epoch", 3), (loop, "remove_leftovers", 1)],
+)  # fmt: skip
+def test_a_killed_adaptation_comes_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, call: int
+) -> None:
+    whole, killed = fit(tmp_path / "whole", pairs(40)), tmp_path / "killed"
+    function, calls = getattr(place, name), iter(range(1, 99))
+
+    def die(*arguments: Any) -> Any:
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return function(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(place, name, die)
+        fit(killed, pairs(40))
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, TRAINING)
+    train(Task([config], pairs(160), pairs(40), killed, CPU), resume=True)
+    assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in whole.iterdir())
+    for each in (WEIGHTS, *FOLD_FILES):
+        assert (killed / each).read_bytes() == (whole / each).read_bytes()
+
+
+def test_both_directions_learn_from_dev_together(tmp_path: Path) -> None:
+    folder = fit(tmp_path / "pair", pairs(40), "both")
+    for name in (WEIGHTS, *FOLD_FILES):
+        assert (folder / "forward" / name).exists() and (folder / "backward" / name).exists()
+    assert (folder / "forward" / RECORD).read_bytes() == (folder / "backward" / RECORD).read_bytes()
+
+
+def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(tmp_path: Path) -> None:
+    """Alone, and by the mean of two models of which one has learned nothing from dev, in the order of the list."""
+    dev = pairs(40)
+    adapted, other = fit(tmp_path / "adapted", dev), fit(tmp_path / "other", dev, adapt=0, seed=2)
+    folds = DevFolds.read(adapted)
+    texts = [*sources(dev), ("g", "g", "g", "g", "g")]
+    assert {folds.of(text) for text in texts} == set(range(FOLDS + 1))
+    lists = [Sentence(number, text, (("A", "B"), ("C",), text)) for number, text in enumerate(texts)]
+    for folders in ([adapted], [adapted, other]):
+        names = [str(folder) for folder in folders]
+        reader, wanted = Reader(names, Resources("cpu")), []
+        translator = Translator(names, Beam(3, 2), Replacement("copy"), Resources("cpu"))
+        for each, translations in zip(lists, translator.translate(texts), strict=True):
+            models = [load_model(adapted, CPU, weights_without(folds.of(each.source)))]
+            models += [load_model(other, CPU)] if len(folders) > 1 else []
+            wanted.append(score_alone(models, [each], ["logprob"]).values[:, 0])
+            said = replace(each, hypotheses=tuple(one.tokens for one in translations))
+            log_probs = score_alone(models, [said], ["logprob"]).values[:, 0]
+            np.testing.assert_allclose([one.log_prob for one in translations], log_probs, atol=1e-5)
+            np.testing.assert_allclose(reader.alone(each, ["logprob"]).values["logprob"], wanted[-1], atol=1e-6)
+        read = reader.read(lists, ["logprob"], attention=True)
+        np.testing.assert_allclose(read.values["logprob"], np.concatenate(wanted), atol=1e-5)
+        shapes = [rows.shape[0] for rows in read.attention]
+        assert shapes == [rows.shape[0] for each in lists for rows in reader.alone(each, [], attention=True).attention]
+
+
+def test_a_cache_keeps_apart_what_different_weights_say(tmp_path: Path) -> None:
+    folder, cache = fit(tmp_path / "model", pairs(40)), str(tmp_path / "cache")
+    lists = [Sentence(0, tuple(pairs(1)[0][0]), (("A", "B"),))]
+    unseen = Reader([str(folder)], Resources("cpu", cache=cache)).read(lists, ["logprob"]).values["logprob"]
+    for name in FOLD_FILES:
+        (folder / name).unlink()
+    seen = Reader([str(folder)], Resources("cpu", cache=cache)).read(lists, ["logprob"]).values["logprob"]
+    assert seen != unseen
+
+
+def test_dev_needs_two_sentences_that_can_be_learned(tmp_path: Path) -> None:
+    one = pairs(1)
+    with pytest.raises(InputError, match="setting 'adapt' needs two different sentences of dev, each of 1 to 80 words"):
+        fit(tmp_path / "model", [*one, *one, (["a"] * 81, ["A"]), ([], [])])
+    assert not (tmp_path / "model").exists()
+
+
+def test_folds_are_of_one_size_and_come_back(tmp_path: Path) -> None:
+    dev = sources(pairs(60))
+    folds = DevFolds.divide(dev * 2)
+    folds.write(tmp_path)
+    sizes = np.bincount([folds.of(source) for source in dev])[1:]
+    assert len(sizes) == FOLDS and np.ptp(sizes) <= 1
+    assert DevFolds.read(tmp_path) == folds and folds.of(("unseen",)) == 0
+    assert list(DevFolds.divide(dev[:3]).numbers) == [1, 2, 3]
+    (tmp_path / RECORD).write_text("0123456789abcdef\nx\n")
+    with pytest.raises(InputError, match=rf"{RECORD}:2: expected 16 hexadecimal digits"):
+        DevFolds.read(tmp_path)
