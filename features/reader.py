@@ -3,17 +3,17 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 
 import numpy as np
 
 from features.feature import Reading, Resources, Sentence, Steps
 from features.kept.cache import Cache
 from features.models.device import find_device, is_out_of_memory
-from features.models.ensemble import Ensemble
 from features.models.folder import Model
 from features.models.scoring.alone import score_alone
-from features.models.scoring.inference import fold, lower
+from features.models.scoring.inference import prepare
+from features.models.scoring.members import Members
 from features.models.scoring.tree import score_tree
 from features.models.scoring.values import CandidateScores
 from features.progress import warn
@@ -43,10 +43,10 @@ class Reader:
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
         self.folders, self._device = folders, find_device(resources.device)
-        self._lowered = resources.precision == "bf16"
-        self._ensemble, self.group = self._load(self._prepare), GROUP[self._device.type]
-        self.config, self.signature = self._ensemble.models[0].config, self._ensemble.signature
-        self.precision = "precision:bf16" if self._lowered else ""
+        self._members = self._load(partial(prepare, precision=resources.precision))
+        self.group = GROUP[self._device.type]
+        self.config, self.signature = self._members.models[0].config, self._members.signature
+        self.precision = "precision:bf16" if resources.precision == "bf16" else ""
         self._cache = Cache(resources.cache) if resources.cache else None
 
     def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
@@ -81,22 +81,15 @@ class Reader:
         return _reading(names, score_alone(models, [sentence], names, attention))
 
     @cached_property
-    def _exact(self) -> Ensemble:
+    def _exact(self) -> Members:
         return self._load()
 
-    def _load(self, prepare: Callable[[Model], object] = lambda model: None) -> Ensemble:
-        return Ensemble(self.folders, self._device, "use one feature 'neural' a model", prepare)
-
-    def _prepare(self, model: Model) -> None:
-        forward = model.config.direction == "forward"
-        if forward:
-            fold(model.network)
-        if self._lowered:
-            lower(model.network, stepwise=forward)
+    def _load(self, prepare: Callable[[Model], object] = lambda model: None) -> Members:
+        return Members(self.folders, self._device, "use one feature 'neural' a model", prepare)
 
     def _keys(self, sentence: Sentence, names: Sequence[str]) -> list[list[bytes]]:
         """Return the keys of each candidate's values in a cache."""
-        signature = self._ensemble.signature_for(sentence.source)
+        signature = self._members.signature_for(sentence.source)
         models = f"{signature}|{self.precision}\n{' '.join(sentence.source)}\n"
         texts = [encode(models + " ".join(hypothesis)) for hypothesis in sentence.hypotheses]
         starts = [name.encode() + b"\n" for name in names]
@@ -105,7 +98,7 @@ class Reader:
     def _score(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> CandidateScores:
         """Score sentences, those together that the same models read."""
         parts = []
-        for places, models in self._ensemble.for_each([each.source for each in sentences]):
+        for places, models in self._members.for_each([each.source for each in sentences]):
             parts.append((places, self._score_by(models, [sentences[place] for place in places], names, attention)))
         return parts[0][1] if len(parts) == 1 else _in_order(sentences, parts)
 
@@ -123,12 +116,7 @@ class Reader:
         if count == 1:
             raise InputError(f"out of memory for a single candidate of {len(sentences[0].hypotheses[0])} words")
         warn(f"out of memory; {count} candidates are scored in two parts")
-        first, second = (self._score_by(models, half, names, attention) for half in _halves(sentences))
-        return CandidateScores(
-            values=np.concatenate([first.values, second.values]),  # (N, names)
-            attention=first.attention + second.attention,
-            steps=first.steps.plus(second.steps),
-        )
+        return _joined([self._score_by(models, half, names, attention) for half in _halves(sentences)])
 
 
 def _reading(names: Sequence[str], scores: CandidateScores) -> Reading:
@@ -140,12 +128,17 @@ def _in_order(sentences: Sequence[Sentence], parts: Sequence[tuple[Sequence[int]
     counts = np.array([len(each.hypotheses) for each in sentences])  # (n,)
     firsts = np.cumsum(counts) - counts  # (n,)
     rows = [np.arange(firsts[place], firsts[place] + counts[place]) for places, _ in parts for place in places]
-    order = np.argsort(np.concatenate(rows))  # (N,)
-    attention = [each for _, scores in parts for each in scores.attention]
+    order, joined = np.argsort(np.concatenate(rows)), _joined([scores for _, scores in parts])  # (N,)
+    attention = [joined.attention[row] for row in order] if joined.attention else []
+    return joined._replace(values=joined.values[order], attention=attention)  # (N, names)
+
+
+def _joined(parts: Sequence[CandidateScores]) -> CandidateScores:
+    """Join what was said of some candidates, and of those after them."""
     return CandidateScores(
-        values=np.concatenate([scores.values for _, scores in parts])[order],  # (N, names)
-        attention=[attention[row] for row in order] if attention else [],
-        steps=reduce(Steps.plus, (scores.steps for _, scores in parts)),
+        values=np.concatenate([scores.values for scores in parts]),  # (N, names)
+        attention=[each for scores in parts for each in scores.attention],
+        steps=reduce(Steps.plus, (scores.steps for scores in parts)),
     )
 
 

@@ -233,16 +233,16 @@ def test_a_file_that_the_start_weights_name_is_an_input(command: Command, experi
 def test_a_killed_training_goes_on_and_another_one_begins_anew(
     command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from features.models.training import loop
+    from features.models.training import epoch
 
-    begin, epochs = loop.bucketed, iter(range(1, 9))
+    begin, epochs = epoch.bucketed, iter(range(1, 9))
 
     def die(*arguments: Any) -> Any:
         if next(epochs) == 2:
             raise KeyboardInterrupt
         return begin(*arguments)
 
-    monkeypatch.setattr(loop, "bucketed", die)
+    monkeypatch.setattr(epoch, "bucketed", die)
     assert command("run", experiment)[0] == 130
     models = experiment.parent / "work" / "models"
     assert [path.name[:18] for path in models.iterdir()] == [".forward.training-"]

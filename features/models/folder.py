@@ -19,7 +19,7 @@ import torch
 
 from features.models.config import BASE, CHECKPOINT, CONFIG, METRICS, SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import within_memory
-from features.models.folds import FOLD_FILES
+from features.models.folds import FOLD_WEIGHTS, RECORD
 from features.models.network.model import EncoderDecoder
 from features.models.vocabulary import Vocabulary, load_vocabulary
 from features.models.weights import load_network
@@ -49,8 +49,13 @@ class Model:
     @property
     def signature(self) -> str:
         """What made the scores of this model."""
-        order = "|order:right-to-left" if self.config.right_to_left else ""
-        return f"preset:{self.config.preset}|direction:{self.config.direction}{order}|sha256:{self.digest}"
+        return signature_of(self.config, self.digest)
+
+
+def signature_of(config: ModelConfig, digest: str) -> str:
+    """Return what made the scores of a model of this digest."""
+    order = "|order:right-to-left" if config.right_to_left else ""
+    return f"preset:{config.preset}|direction:{config.direction}{order}|sha256:{digest}"
 
 
 def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target: Vocabulary) -> None:
@@ -103,14 +108,14 @@ def _make(folder: Path) -> None:
 def remove_leftovers(folders: Iterable[Path]) -> None:
     """Remove what a killed training left half-written of our own files; nothing else is ours to remove."""
     for folder in folders:
-        for name in (WEIGHTS, BASE, CHECKPOINT, METRICS, *FOLD_FILES, *_BEGUN):
+        for name in (WEIGHTS, BASE, CHECKPOINT, METRICS, RECORD, *FOLD_WEIGHTS, *_BEGUN):
             remove_halves(folder / name)
 
 
-def save_weights(folder: Path, network: EncoderDecoder, name: str = WEIGHTS) -> None:
+def save_weights(folder: Path, network: EncoderDecoder, weights_name: str = WEIGHTS) -> None:
     """Put the network's weights into a file of the folder, in place of those before."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    with open_output(str(folder / name)) as stream:
+    with open_output(str(folder / weights_name)) as stream:
         stream.write(safetensors.torch.save(tensors))
 
 
@@ -127,24 +132,30 @@ def digest_of(folder: Path, names: Iterable[str]) -> str:
     return total.hexdigest()[:12]
 
 
-def load_model(folder: Path, device: torch.device, name: str = WEIGHTS) -> Model:
-    """Read a model folder, whose parts must fit each other; `name` is the file of the weights.
+def digest_of_model(folder: Path, config: ModelConfig, weights: str) -> str:
+    """Return the digest of a model with the weights of this name; `dev.folds` counts where it is."""
+    record = [RECORD] if os.path.lexists(folder / RECORD) else []
+    return digest_of(folder, [*config.parts, *record, weights])
+
+
+def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) -> Model:
+    """Read a model folder, whose parts must fit each other.
 
     Raises:
         InputError: the folder is not one, is damaged, is of a format that this version does not know, or does not fit
             into the memory.
     """
-    config, weights = read_config(folder), folder / name
-    if name == WEIGHTS and not os.path.lexists(weights):
+    config, weights = read_config(folder), folder / weights_name
+    if weights_name == WEIGHTS and not os.path.lexists(weights):
         raise InputError(f"{folder}: no {WEIGHTS}; the training of this model did not get to its first epoch's end")
     check_plain(weights)
     before = weights.stat()
-    digest = digest_of(folder, [*config.parts, name])
+    digest = digest_of_model(folder, config, weights_name)
     source, target = (load_vocabulary(folder, side, config.training.bpe > 0) for side in SIDES)
     with within_memory(f"the model {folder} does not fit"):
         network = load_network(weights, config.architecture, len(source), len(target)).to(device).eval()
     if not os.path.samestat(before, weights.stat()):  # its training has found better ones meanwhile
-        return load_model(folder, device, name)
+        return load_model(folder, device, weights_name)
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
         warn(f"{folder}: the training of this model has not ended; these are its best weights so far")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)

@@ -28,9 +28,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A training corpus, beside a dev set."""
+    """A training corpus, beside a dev set; both are counted in sentence pairs."""
 
     pairs: int
+    dev: int
     source: Side
     target: Side
 
@@ -41,7 +42,7 @@ def look_at(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
         check_plain(path)
     training, held = (read_parallel(files.source, files.target) for files in (train, dev))
     source, target = (_side([pair[side] for pair in training], [pair[side] for pair in held]) for side in (0, 1))
-    return Corpus(pairs=len(training), source=source, target=target)
+    return Corpus(pairs=len(training), dev=len(held), source=source, target=target)
 
 
 def _side(training: list[str], dev: list[str]) -> Side:

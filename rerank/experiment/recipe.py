@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from features.models.folds import FOLDS
 from features.models.settings import Training
 from rerank.experiment.corpus import Corpus
 
 BUDGET = 1_700_000
-"""Target words that a model reads in all, so that two train in some ten minutes of two cores."""
+"""Target words that a model reads of the corpus in all, so that two train in some ten minutes of two cores."""
 
 WORDS_A_SECOND = 3_000
 """Target words that a core reads without bfloat16 products."""
@@ -18,6 +19,9 @@ EPOCHS, FEWEST_UPDATES = 4, 1_500
 
 SMALL = {"batch": 16, "hidden": 160, "dropout": 0.2, "rate": 0.004}
 """Settings of a small corpus."""
+
+ADAPT, FEWEST_DEV = 3, 50
+"""Epochs on dev at the end of a training that is `SMALL` and lacks many words, of so many sentences or more."""
 
 LARGE = {"tie": True, "bfloat16": True}
 """Settings of any other."""
@@ -45,6 +49,7 @@ PIECES = 4_000
 """Pieces of words that models read else; at most one for two sentence pairs, and more than there are letters."""
 
 JOINED = ("Translations of the models' own join the lists; without `candidates` and `added` there are Moses' alone.",)
+ADAPTED = ("At last they learn from dev; of its sentences each is scored by weights that did not see it (`adapt`).",)
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ def find_recipe(corpus: Corpus) -> Recipe:
     joins = known or not small
     if joins:
         settings["candidates"] = CANDIDATES
+    elif adapt := _adapt(corpus, settings["epochs"]):
+        settings["adapt"] = adapt
     values = JOINED_VALUES if joins else ALONE_VALUES
     return Recipe(
         models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
@@ -88,9 +95,14 @@ def find_recipe(corpus: Corpus) -> Recipe:
             "NMTrtl": f"neural:right-to-left[{values}]",
             "Consensus": "consensus:chrf",
         },
-        remarks=(*_remarks(corpus, "bpe" in settings, settings["epochs"] * words), *(JOINED if joins else ())),
+        remarks=(*_remarks(corpus, settings), *(JOINED if joins else ()), *(ADAPTED if "adapt" in settings else ())),
         longer=None if small or not joins else _longer(words, settings.get("bpe", 0)),
     )
+
+
+def _adapt(corpus: Corpus, epochs: int) -> int:
+    """Return epochs on dev, and on all but one of its folds each, that take no longer than the training before."""
+    return min(ADAPT, epochs * corpus.pairs // ((FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
 
 
 def _longer(words: int, pieces: int) -> Recipe:
@@ -114,11 +126,13 @@ def _longer(words: int, pieces: int) -> Recipe:
     )
 
 
-def _remarks(corpus: Corpus, pieces: bool, words: int) -> tuple[str, ...]:
-    """Say what was seen of the corpus; a model reads so many words in training, or as many as the budget has."""
+def _remarks(corpus: Corpus, settings: dict[str, Any]) -> tuple[str, ...]:
+    """Say what was seen of the corpus, and how long a model trains that reads no more of it than the budget has."""
     source, target = corpus.source, corpus.target
-    units = "pieces of words" if pieces else "whole words"
-    minutes = max(1, round(min(words, BUDGET) / WORDS_A_SECOND / 60))
+    units = "pieces of words" if "bpe" in settings else "whole words"
+    words = corpus.target.words + corpus.pairs
+    on_dev = settings.get("adapt", 0) * (FOLDS + 1) * corpus.dev * words / corpus.pairs
+    minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
     return (
         f"Chosen for {corpus.pairs:,} sentence pairs. Of dev's words {100 * source.unknown:.1f} % in the source and "
         f"{100 * target.unknown:.1f} % in the target",

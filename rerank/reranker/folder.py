@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from features.models.config import BASE, CHECKPOINT
-from features.models.folds import FOLD_FILES
+from features.models.folds import FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, runs_code
 from moses_io.errors import InputError, shown
 from moses_io.json_files import read_json
@@ -232,7 +232,7 @@ def _copy(origin: Path, place: Path, link: bool) -> None:
     if link:
         place.symlink_to(origin, target_is_directory=origin.is_dir())
     elif origin.is_dir():
-        shutil.copytree(origin, place, ignore=shutil.ignore_patterns(CHECKPOINT, BASE, *FOLD_FILES, ".*"))
+        shutil.copytree(origin, place, ignore=shutil.ignore_patterns(CHECKPOINT, BASE, *FOLD_WEIGHTS, ".*"))
     else:
         shutil.copyfile(origin, place)
 

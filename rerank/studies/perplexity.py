@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from features.models.training.request import ParallelFiles
 from moses_io.streams import open_output
@@ -22,7 +21,7 @@ def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: 
         InputError: a folder that is no model, or texts that do not fit each other.
     """
     from features.models.device import find_device
-    from features.models.folder import load_model
+    from features.models.scoring.members import Members
     from features.models.scoring.perplexity import parameters_of, perplexity_of
 
     pairs = {
@@ -31,8 +30,8 @@ def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: 
     }
     measured = []
     for folder in folders:
-        model = load_model(Path(folder), find_device(device))
+        model = Members([folder], find_device(device), "measure them one by one")
         perplexities = {name: perplexity_of(model, each) for name, each in pairs.items()}
-        measured.append({"parameters": parameters_of(model), "perplexity": perplexities})
+        measured.append({"parameters": parameters_of(model.models[0]), "perplexity": perplexities})
     with open_output(output) as stream:
         stream.write(encode(json.dumps(measured, indent=1) + "\n"))

@@ -3,16 +3,17 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from features.feature import Resources, Sentence
 from features.models.decoding.replacement import Replacement
 from features.models.decoding.search import Beam, Ended, search
 from features.models.device import find_device, within_memory
-from features.models.ensemble import Ensemble
 from features.models.folder import Model
 from features.models.scoring.alone import encode_target
-from features.models.scoring.inference import fold, lower
+from features.models.scoring.inference import prepare
+from features.models.scoring.members import Members
 from features.models.scoring.tree import score_tree
 from moses_io.errors import InputError
 
@@ -43,16 +44,15 @@ class Translator:
 
     def __init__(self, folders: Sequence[str], beam: Beam, unknown: Replacement, resources: Resources) -> None:
         self._device, self._beam, self._unknown = find_device(resources.device), beam, unknown
-        self._lowered = resources.precision == "bf16"
-        advice = "only such models can translate together"
-        self._ensemble = Ensemble(folders, self._device, advice, self._prepare)
-        first = self._ensemble.models[0]
+        prepared = partial(prepare, precision=resources.precision)
+        self._members = Members(folders, self._device, "only such models can translate together", prepared)
+        first = self._members.models[0]
         if first.config.direction == "backward":
             raise InputError(f"{folders[0]}: a backward model, which says the source; name forward models")
         if first.target.pieces or first.config.architecture.wiring == "none":  # no word could take its place
             self._beam = replace(beam, unknown=False)
-        parts = [self._ensemble.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
-        parts += [f"unknown:{unknown.signature}", *(["precision:bf16"] if self._lowered else [])]
+        parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
+        parts += [f"unknown:{unknown.signature}", *(["precision:bf16"] if resources.precision == "bf16" else [])]
         self.signature = "|".join(parts)
 
     def translate(
@@ -78,15 +78,10 @@ class Translator:
                 done(len(places))
             yield from translations
 
-    def _prepare(self, model: Model) -> None:
-        fold(model.network)
-        if self._lowered:
-            lower(model.network, stepwise=True)
-
     def _batches(self, sources: Sequence[tuple[str, ...]]) -> Iterator[tuple[list[int], list[Model]]]:
         """Yield the places of sources of similar length that the same models translate together, and these models."""
         count = max(1, PREFIXES[self._device.type] // self._beam.size)
-        for places, models in self._ensemble.for_each(sources):
+        for places, models in self._members.for_each(sources):
             order = sorted(places, key=lambda place: len(sources[place]))
             for first in range(0, len(order), count):
                 yield order[first : first + count], models
@@ -114,7 +109,7 @@ class Translator:
         return [self._sorted(known) for known in log_probs]
 
     def _in_order(self, tokens: list[int]) -> list[int]:
-        return tokens[::-1] if self._ensemble.models[0].config.right_to_left else tokens
+        return tokens[::-1] if self._members.models[0].config.right_to_left else tokens
 
     def _score(
         self, models: list[Model], sources: list[tuple[str, ...]], log_probs: list[dict[tuple[str, ...], float]]
@@ -131,7 +126,7 @@ class Translator:
 
     def _sorted(self, known: dict[tuple[str, ...], float]) -> list[Translation]:
         """Return translations of a source in the order of their values."""
-        target = self._ensemble.models[0].target
+        target = self._members.models[0].target
         translations = [
             Translation(text, log_prob, self._beam.value(log_prob, len(target.encode(text)) + 1))
             for text, log_prob in known.items()

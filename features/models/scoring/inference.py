@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from features.models.folder import Model
 from features.models.network.cells import Columns, Recurrence
 from features.models.network.model import EncoderDecoder
 from features.models.network.transformer import Dense
@@ -26,6 +27,15 @@ class Folded(nn.Module):
         if self.rest is None:
             return rows[..., self.own]
         return rows[..., self.own] + functional.linear(rows[..., self.total :], self.rest, self.bias)
+
+
+def prepare(model: Model, precision: str) -> None:
+    """Make a model ready for many candidates of each source, or for translating, in `fp32` or `bf16`."""
+    forward = model.config.direction == "forward"
+    if forward:
+        fold(model.network)
+    if precision == "bf16":
+        lower(model.network, stepwise=forward)
 
 
 def fold(network: EncoderDecoder) -> None:

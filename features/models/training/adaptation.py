@@ -17,14 +17,14 @@ import torch
 from features.models.batches import bucketed
 from features.models.config import BASE, WEIGHTS
 from features.models.folder import save_weights
-from features.models.folds import FOLD_FILES, DevFolds, weights_without
+from features.models.folds import FOLD_WEIGHTS, RECORD, DevFolds, weights_file
 from features.models.tables import find
 from features.models.training.checkpoint import Progress, Run
-from features.models.training.epoch import dev_losses, perplexities_of, train_epoch
+from features.models.training.epoch import Diverged, Losses, dev_losses, perplexities_of, train_epoch
 from features.models.training.learner import TokenPair, encode
 from features.models.training.preparation import Task, usable
-from features.progress import Bar, note, progress_bar
-from moses_io.errors import InputError
+from features.progress import Bar, note
+from moses_io.errors import InputError, counted
 from moses_io.streams import open_output
 
 SHARE = 0.5
@@ -33,42 +33,102 @@ SHARE = 0.5
 
 def check_adaptable(task: Task) -> None:
     """Refuse a dev of which no fold can be left out."""
-    if task.settings.adapt and len(divide(task).numbers) < 2:
-        raise InputError(
-            f"setting 'adapt' needs two different sentences of dev, each of 1 to {task.settings.length} words, or more"
-        )
+    learnable = len(_divide(task).folds) if task.settings.adapt else 2
+    if learnable < 2:
+        different = f"{counted(learnable, 'sentence')} of 1 to {task.settings.length} words a side"
+        raise InputError(f"setting 'adapt': expected two different sentences of dev to learn from, found {different}")
 
 
-def divide(task: Task) -> DevFolds:
+class Adaptation:
+    """What follows on a training: one on dev without each fold, and one on all of it.
+
+    Attributes:
+        planned: updates in all of them.
+    """
+
+    def __init__(self, run: Run, task: Task) -> None:
+        self._run, self._folds = run, _divide(task)
+        folds = [self._folds.fold_of(_source(task, pair)) if usable(pair, task.settings) else 0 for pair in task.dev]
+        self._parts = {fold: _part(run, task.dev, folds, fold) for fold in (*self._folds.numbers, 0)}
+        self.planned = sum(part.planned for part in self._parts.values())
+
+    def perform(self, bar: Bar) -> None:
+        """Learn from dev, if that makes the best weights of the training better.
+
+        Those before are kept in `base.safetensors` until the training ends, for a killed one to begin here again.
+        """
+        _keep_base(self._run)
+        self._run.optimizer.state.clear()
+        try:
+            reached = self._reached(bar)
+            if reached:
+                self._keep(reached, self._learn(0, bar))
+                return
+        except Diverged as error:
+            note(f"learning from dev: {error}")
+        if self._run.ranks.leads:
+            self._undo()
+
+    def _reached(self, bar: Bar) -> list[float]:
+        """Return perplexities of each fold by weights that learned the others, if they are lower than before."""
+        before, after = list[Losses](), list[Losses]()
+        for fold in self._folds.numbers:
+            self._restore_base()
+            before.append(dev_losses(self._parts[fold]))
+            self._learn(fold, bar)
+            after.append(dev_losses(self._parts[fold]))
+            self._save(weights_file(fold))
+        known, reached = (perplexities_of(_added(losses)) for losses in (before, after))
+        better = reached[0] < known[0]
+        change = f"perplexity {known[0]:.3f} -> {reached[0]:.3f}{' (best)' if better else ''}"
+        note(f"learned from dev, of each fold by the others: {change}")
+        return reached if better else []
+
+    def _learn(self, fold: int, bar: Bar) -> dict[str, float]:
+        """Train from the base, without a fold; return what the last epoch measured."""
+        part = self._parts[fold]
+        settings, parameters = part.settings, part.parameters
+        optimizer = find("optimizer", settings.optimizer)(parameters, lr=settings.rate)
+        training = replace(part, optimizer=optimizer, rng=random.Random(settings.seed))
+        torch.manual_seed(settings.seed + part.ranks.rank)
+        self._restore_base()
+        for _ in range(settings.epochs):
+            measured = train_epoch(training, bar)
+        return measured
+
+    def _restore_base(self) -> None:
+        for learner in self._run.learners:
+            learner.network.load_state_dict(safetensors.torch.load_file(learner.folder / BASE))
+
+    def _save(self, weights_name: str) -> None:
+        for learner in self._run.learners if self._run.ranks.leads else ():
+            save_weights(learner.folder, learner.network, weights_name)
+
+    def _keep(self, reached: Sequence[float], measured: dict[str, float]) -> None:
+        """Keep what has learned from all of dev, and write it down as one more epoch."""
+        progress, whole = self._run.progress, self._parts[0].progress
+        progress.best = reached[0]
+        progress.seconds += sum(part.progress.seconds for part in self._parts.values())
+        for learner, dev in zip(self._run.learners, reached[1:], strict=True):
+            if self._run.ranks.leads:
+                self._folds.write(learner.folder)
+                done = {"epoch": progress.epoch + whole.epoch, "updates": progress.updates + whole.updates}
+                learner.add_row({**done, "dev_perplexity": dev, **measured, "seconds": progress.seconds, "best": True})
+        self._save(WEIGHTS)
+
+    def _undo(self) -> None:
+        """Put the weights before in their place again, also where a killed adaptation had come further."""
+        for learner in self._run.learners:
+            with open_output(str(learner.folder / WEIGHTS)) as stream:
+                stream.write((learner.folder / BASE).read_bytes())
+            for name in (RECORD, *FOLD_WEIGHTS):
+                (learner.folder / name).unlink(missing_ok=True)
+            learner.write_rows()
+
+
+def _divide(task: Task) -> DevFolds:
     """Divide the sentences of dev that can be learned."""
     return DevFolds.divide(_source(task, pair) for pair in task.dev if usable(pair, task.settings))
-
-
-def adapt(run: Run, task: Task) -> None:
-    """Learn from dev, if that makes the best weights of a training better.
-
-    Those before are kept in `base.safetensors` until the training ends, for a killed one to begin here again.
-    """
-    folds = divide(task)
-    places = [folds.of(_source(task, pair)) for pair in task.dev]
-    parts = [_part(run, task.dev, places, fold) for fold in (*folds.numbers, 0)]
-    _keep_base(run)
-    with progress_bar(f"adapt {task.folder.name}", sum(part.planned for part in parts)) as bar:
-        losses = []
-        for fold, part in zip(folds.numbers, parts, strict=False):
-            _learn(part, bar)
-            losses.append(dev_losses(part))  # (loss, words) of each learner
-            _save(run, weights_without(fold))
-        of_learners = zip(*losses, strict=True)
-        sums = [(sum(loss for loss, _ in each), sum(words for _, words in each)) for each in of_learners]
-        perplexities = perplexities_of(sums)
-        better = perplexities[0] < run.progress.best
-        note(f"dev, each fold by the others: perplexity {perplexities[0]:.3f}{' (best)' if better else ''}")
-        if better:
-            measured = _learn(parts[-1], bar)
-            _finish(run, parts[-1], folds, perplexities, measured)
-        elif run.ranks.leads:
-            _remove_folds(run)
 
 
 def _source(task: Task, pair: TokenPair) -> list[str]:
@@ -76,53 +136,27 @@ def _source(task: Task, pair: TokenPair) -> list[str]:
     return pair[1 if task.models[0].direction == "backward" else 0]
 
 
-def _part(run: Run, dev: Sequence[TokenPair], places: Sequence[int], fold: int) -> Run:
+def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -> Run:
     """Return a training on dev without a fold, by which it is measured; of 0, on all that can be learned."""
-    seen = [pair for pair, place in zip(dev, places, strict=True) if place not in (0, fold)]
-    unseen = [pair for pair, place in zip(dev, places, strict=True) if place == fold]
-    epochs, rate = run.settings.adapt, SHARE * run.settings.rate
+    seen = [pair for pair, own in zip(dev, folds, strict=True) if own not in (0, fold)]
+    unseen = [pair for pair, own in zip(dev, folds, strict=True) if own == fold]
     settings = replace(
-        run.settings, epochs=epochs, updates=0, rate=rate, schedule="linear", warmup=0, guidance=0.0, average=0
-    )
-    corpus = encode(seen, run.learners)
+        run.settings, epochs=run.settings.adapt, updates=0, rate=SHARE * run.settings.rate,
+        schedule="linear", warmup=0, guidance=0.0, average=0,
+    )  # fmt: skip
+    corpus, held = encode(seen, run.learners), encode(unseen, run.learners)
     batches = len(bucketed(corpus[0].pairs, settings.batch, settings.tokens))
+    planned = settings.epochs * math.ceil(batches / settings.accumulate)
     return replace(
-        run,
-        settings=settings,
-        pairs=seen,
-        links=(),
-        corpus=corpus,
-        dev=encode(unseen, run.learners),
-        optimizer=find("optimizer", settings.optimizer)(run.parameters, lr=rate),
-        planned=epochs * math.ceil(batches / settings.accumulate),
-        rng=random.Random(settings.seed),
-        progress=Progress(),
-        recent=[],
-    )
+        run, settings=settings, pairs=seen, links=(), corpus=corpus, dev=held, planned=planned,
+        progress=Progress(), recent=[],
+    )  # fmt: skip
 
 
-def _learn(part: Run, bar: Bar) -> dict[str, float]:
-    """Train from the base; return what the last epoch measured."""
-    torch.manual_seed(part.settings.seed + part.ranks.rank)
-    for learner in part.learners:
-        learner.network.load_state_dict(safetensors.torch.load_file(learner.folder / BASE))
-    for _ in range(part.settings.epochs):
-        measured = train_epoch(part, bar)
-    return measured
-
-
-def _finish(run: Run, part: Run, folds: DevFolds, perplexities: Sequence[float], measured: dict[str, float]) -> None:
-    """Keep what has learned from all of dev, and write it down as one more epoch."""
-    progress = run.progress
-    progress.best = perplexities[0]
-    if not run.ranks.leads:
-        return
-    for learner, dev in zip(run.learners, perplexities[1:], strict=True):
-        folds.write(learner.folder)
-        save_weights(learner.folder, learner.network)
-        reached = {"epoch": progress.epoch + part.progress.epoch, "updates": progress.updates + part.progress.updates}
-        row = {**reached, "dev_perplexity": dev, **measured, "seconds": progress.seconds + part.progress.seconds}
-        learner.add_row({**row, "best": True})
+def _added(losses: Sequence[Losses]) -> Losses:
+    """Add up the losses of folds, of each learner its own."""
+    of_learners = zip(*losses, strict=True)
+    return [(sum(loss for loss, _ in each), sum(words for _, words in each)) for each in of_learners]
 
 
 def _keep_base(run: Run) -> None:
@@ -132,14 +166,3 @@ def _keep_base(run: Run) -> None:
             with open_output(str(learner.folder / BASE)) as stream:
                 stream.write((learner.folder / WEIGHTS).read_bytes())
     run.ranks.meet()
-
-
-def _save(run: Run, name: str) -> None:
-    for learner in run.learners if run.ranks.leads else ():
-        save_weights(learner.folder, learner.network, name)
-
-
-def _remove_folds(run: Run) -> None:
-    for learner in run.learners:
-        for name in FOLD_FILES:
-            (learner.folder / name).unlink(missing_ok=True)

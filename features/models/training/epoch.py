@@ -19,6 +19,13 @@ from features.models.training.optimizers import step_size
 from features.progress import Bar
 from moses_io.errors import InputError
 
+Losses = list[tuple[float, int]]
+"""Of each learner the sum of -log p of some targets, in nats, and their words, each target's `</s>` counted."""
+
+
+class Diverged(InputError):
+    """The loss of a training grew out of all bounds."""
+
 
 def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     """Pass once over the corpus, or up to the last update; return what the epoch measured."""
@@ -88,14 +95,14 @@ def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> 
     return total
 
 
-def dev_losses(run: Run) -> list[tuple[float, int]]:
-    """Return of each learner the sum of -log p of dev's targets, in nats, and their words."""
+def dev_losses(run: Run) -> Losses:
+    """Return what all learners lose on dev."""
     pairs = zip(run.learners, run.dev, strict=True)
     losses = run.ranks.add_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
     return [(loss, sum(dev.target_lengths)) for loss, dev in zip(losses, run.dev, strict=True)]
 
 
-def perplexities_of(losses: Sequence[tuple[float, int]]) -> list[float]:
+def perplexities_of(losses: Losses) -> list[float]:
     """Return perplexities a word: of all learners together, then of each."""
     together = tuple(map(sum, zip(*losses, strict=True)))
     return [perplexity(loss / words) for loss, words in (together, *losses)]
@@ -104,4 +111,4 @@ def perplexities_of(losses: Sequence[tuple[float, int]]) -> list[float]:
 def check_finite(value: float, run: Run) -> None:
     """Refuse a loss that is not a number, or infinite."""
     if not math.isfinite(value):
-        raise InputError(f"the loss grew out of all bounds within {run.progress.updates} updates; try a smaller rate")
+        raise Diverged(f"the loss grew out of all bounds within {run.progress.updates} updates; try a smaller rate")

@@ -48,6 +48,10 @@ class Learner:
     def add_row(self, row: dict[str, Any]) -> None:
         """Write an epoch down."""
         self.rows.append(row)
+        self.write_rows()
+
+    def write_rows(self) -> None:
+        """Write all epochs down anew."""
         with open_output(str(self.folder / METRICS)) as stream:
             stream.writelines(json.dumps(line).encode() + b"\n" for line in self.rows)
 

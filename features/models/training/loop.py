@@ -1,4 +1,4 @@
-"""Training: epoch after epoch, early stopping on dev perplexity, the best model kept."""
+"""Training: epoch after epoch, early stopping on dev perplexity, the best model kept, at last perhaps dev itself."""
 
 import contextlib
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 from features.models.config import BASE, CHECKPOINT
 from features.models.device import within_memory
 from features.models.folder import held, remove_leftovers, save_weights
-from features.models.training.adaptation import adapt, check_adaptable
+from features.models.training.adaptation import Adaptation, check_adaptable
 from features.models.training.checkpoint import Run, random_state, save, weights_of
 from features.models.training.epoch import check_finite, dev_losses, perplexities_of, train_epoch
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
@@ -28,7 +28,7 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
 
     Raises:
         InputError: nothing is left to train on, a folder does not fit or is in use, the memory does not suffice, or the
-            loss grows out of all bounds; the end of the training is to be on dev, and that has a single sentence.
+            loss grows out of all bounds; `adapt` with a dev that has fewer than two sentences to learn from.
     """
     check_adaptable(task)
     with contextlib.ExitStack() as stack:
@@ -45,18 +45,19 @@ def _train(task: Task, start: Path | None, resume: bool) -> None:
         return
     run = run or resume_run(task, checkpoint)
     run.ranks.meet()
-    with progress_bar(f"train {folder.name}", run.planned, run.progress.updates) as bar:
+    adaptation = Adaptation(run, task) if run.settings.adapt else None
+    planned = run.planned + (adaptation.planned if adaptation else 0)
+    with progress_bar(f"train {folder.name}", planned, run.progress.updates) as bar:
         while not _ended(run):
             _finish_epoch(run, train_epoch(run, bar))
             _keep(run, checkpoint)
-    _try_average(run)
-    if run.settings.adapt:
-        adapt(run, task)
+        _try_average(run)
+        if adaptation:
+            adaptation.perform(bar)
     if run.ranks.leads:
         remove_leftovers([folder, *task.folders])
         checkpoint.unlink()
-        for each in task.folders:
-            (each / BASE).unlink(missing_ok=True)
+        _remove_bases(task)
     note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
 
 
@@ -65,6 +66,7 @@ def _lead(task: Task, start: Path | None, resume: bool) -> Run | None:
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
     interrupted = resume and checkpoint.exists()
     if resume and not interrupted and is_finished(task):
+        _remove_bases(task)
         note(f"{folder.name}: this training has ended already")
         return None
     if interrupted:
@@ -76,6 +78,12 @@ def _lead(task: Task, start: Path | None, resume: bool) -> Run | None:
         run = begin_run(task, start, resume)
     save(run, checkpoint, [random_state(run.device)])
     return run
+
+
+def _remove_bases(task: Task) -> None:
+    """Remove what an adaptation began from; not before the training has ended, or it would begin from its own end."""
+    for folder in task.folders:
+        (folder / BASE).unlink(missing_ok=True)
 
 
 def _keep(run: Run, checkpoint: Path) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import math
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from features.models.batches import bucketed
 from features.models.config import SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
 from features.models.folder import Model, check_free, create_folder, load_model
+from features.models.folds import RECORD
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.tables import find
@@ -44,7 +46,7 @@ class Task:
 
     models: Sequence[ModelConfig]  # one, or the forward and the backward one that train together
     corpus: Sequence[TokenPair]  # token pairs in the direction of the first model
-    dev: Sequence[TokenPair]  # the same, to stop by
+    dev: Sequence[TokenPair]  # the same, to stop by and perhaps to learn from at last
     folder: Path  # of the model, or of the folders `forward` and `backward` of a pair
     device: torch.device
     links: Sequence[Alignment] = ()  # of each pair of the corpus; empty if it has no word alignment
@@ -204,6 +206,8 @@ def _start_models(task: Task, start: Path | None) -> list[Model]:
     models = [load_model(folder, task.device) for folder in folders]
     for config, folder in zip(task.configs, folders, strict=True):
         _check_settings(folder, config, _SHARED_WITH_START)
+        if os.path.lexists(folder / RECORD):
+            raise InputError(f"{folder}: this model has learned from dev (adapt); start from one that has not")
     if len(models) > 1 and (models[0].source, models[0].target) != (models[1].target, models[1].source):
         raise InputError(f"{start}: the two models have different vocabularies")
     return models

@@ -78,6 +78,8 @@ class TrainingRequest:
         for name, value in (other._direction | asdict(their_parts)).items():
             if name != "objectives" and value != expected[name]:
                 raise InputError(f"that model has {name} {value!r}, this one {expected[name]!r}")
+        if theirs.adapt:
+            raise InputError("that model learns from dev at last (adapt), which this one is measured on")
         names = ("bpe", "bpe_dropout", "words", "frequency")
         if any(getattr(theirs, name) != getattr(ours, name) for name in names):
             raise InputError(f"that model has another vocabulary; {', '.join(names)} must be the same")
@@ -118,7 +120,7 @@ class ParallelFiles:
 
 @dataclass(frozen=True)
 class TrainingFiles:
-    """A corpus to train on, and a set that decides when to stop."""
+    """A corpus to train on, and a set that decides when to stop and may be learned at last."""
 
     corpus: ParallelFiles
     dev: ParallelFiles

@@ -21,7 +21,7 @@ def test_words_that_dev_has_and_training_hardly_has_are_unknown(write: Write) ->
         Side(words=5, vocabulary=1, letters=4, unknown=0.5),
         Side(words=6, vocabulary=2, letters=3, unknown=0.5),
     )
-    assert look_at(train, dev) == Corpus(pairs=2, source=source, target=target)
+    assert look_at(train, dev) == Corpus(pairs=2, dev=2, source=source, target=target)
 
 
 def test_the_sample(sample: Path) -> None:
@@ -29,7 +29,7 @@ def test_the_sample(sample: Path) -> None:
         ParallelFiles(source=f"{sample}/{name}.de", target=f"{sample}/{name}.en") for name in ("train", "dev")
     )
     corpus = look_at(train, dev)
-    assert (corpus.pairs, corpus.source.words, corpus.target.words) == (6000, 62623, 62670)
+    assert (corpus.pairs, corpus.dev, corpus.source.words, corpus.target.words) == (6000, 400, 62623, 62670)
     assert max(corpus.source.unknown, corpus.target.unknown) < 0.03
 
 

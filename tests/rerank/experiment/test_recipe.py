@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from features.models.folds import FOLDS
 from features.models.training.request import ParallelFiles
 from features.request import parse_requests
 from moses_io.errors import InputError
@@ -14,6 +15,7 @@ from rerank.experiment.chain import check_inputs
 from rerank.experiment.corpus import Corpus, Side, look_at
 from rerank.experiment.file import Experiment, read_experiment
 from rerank.experiment.recipe import (
+    ADAPT,
     BUDGET,
     CANDIDATES,
     EPOCHS,
@@ -33,9 +35,9 @@ dev = {{ source = "{sample}/dev.de", reference = "{sample}/dev.en", nbest = "{sa
 """
 
 
-def corpus(pairs: int, unknown: float = 0.01, letters: int = 60) -> Corpus:
+def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_000) -> Corpus:
     side = Side(words=12 * pairs, vocabulary=pairs // 4, letters=letters, unknown=0.01)
-    return Corpus(pairs=pairs, source=dataclasses.replace(side, unknown=unknown), target=side)
+    return Corpus(pairs=pairs, dev=dev, source=dataclasses.replace(side, unknown=unknown), target=side)
 
 
 def settings_of(made: Corpus) -> dict[str, Any]:
@@ -94,6 +96,26 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
     assert [request.values for request in requests[:2]] == [f"[logprob,{'added' if joins else 'entropy'}]"] * 2
     assert [request.text for request in requests[2:]] == ["consensus:chrf"]
     assert any("join the lists" in remark for remark in recipe.remarks) == joins
+
+
+@pytest.mark.parametrize(
+    ("pairs", "unknown", "dev", "epochs"),
+    [(5_000, 0.1, 1_000, ADAPT), (5_000, 0.1, 2_000, 2), (5_000, 0.1, 20_000, None), (5_000, 0.1, 49, None),
+     (5_000, 0.01, 1_000, None), (29_000, 0.1, 1_000, None)],
+)  # fmt: skip
+def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev: int, epochs: int | None) -> None:
+    """As long as that takes no longer than the training before; where dev is large, or tiny, not at all."""
+    made = corpus(pairs, unknown=unknown, dev=dev)
+    settings, remarks = settings_of(made), find_recipe(made).remarks
+    assert settings.get("adapt") == epochs and ("learn from dev" in remarks[-1]) == bool(epochs)
+    if epochs:
+        assert epochs * (FOLDS + 1) * dev <= settings["epochs"] * pairs
+        without = minutes(find_recipe(dataclasses.replace(made, dev=49)).remarks)
+        assert without < minutes(remarks) <= 2 * without + 1
+
+
+def minutes(remarks: tuple[str, ...]) -> int:
+    return int(" ".join(remarks).partition("takes some ")[2].partition(" ")[0])
 
 
 def test_models_for_those_who_have_more_time() -> None:

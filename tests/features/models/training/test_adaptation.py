@@ -16,12 +16,15 @@ from features.models.decoding.replacement import Replacement
 from features.models.decoding.search import Beam
 from features.models.decoding.translator import Translator
 from features.models.folder import load_model
-from features.models.folds import FOLD_FILES, FOLDS, RECORD, DevFolds, weights_without
+from features.models.folds import FOLD_WEIGHTS, FOLDS, RECORD, DevFolds, weights_file
 from features.models.scoring.alone import score_alone
+from features.models.scoring.members import Members
+from features.models.scoring.perplexity import perplexity_of
 from features.models.settings import Architecture, Training
 from features.models.training import adaptation, loop
 from features.models.training.loop import train
 from features.models.training.preparation import Task
+from features.models.training.request import TrainingRequest
 from features.reader import Reader
 from moses_io.errors import InputError
 
@@ -57,11 +60,11 @@ def test_weights_of_a_fold_have_not_seen_it(tmp_path: Path, direction: str) -> N
     """With other translations of the first fold, weights without it are the same, and all others are not."""
     dev = pairs(40)
     folds = DevFolds.divide(source for source, _ in dev)
-    changed = [(source, [*target[::-1], "A"] if folds.of(source) == 1 else target) for source, target in dev]
+    changed = [(source, [*target[::-1], "A"] if folds.fold_of(source) == 1 else target) for source, target in dev]
     one, other = fit(tmp_path / "one", dev, direction), fit(tmp_path / "other", changed, direction)
-    names = [WEIGHTS, *(weights_without(fold) for fold in range(1, FOLDS + 1))]
+    names = (WEIGHTS, *FOLD_WEIGHTS)
     same = {name: (one / name).read_bytes() == (other / name).read_bytes() for name in names}
-    assert same == {name: name == weights_without(1) for name in same}
+    assert same == {name: name == weights_file(1) for name in same}
 
 
 def test_what_dev_says_is_learned(tmp_path: Path) -> None:
@@ -71,12 +74,14 @@ def test_what_dev_says_is_learned(tmp_path: Path) -> None:
     assert not (folder / BASE).exists()
     folds, losses, words = DevFolds.read(folder), 0.0, 0
     for source, target in dev:
-        model = load_model(folder, CPU, weights_without(folds.of(source)))
+        model = load_model(folder, CPU, weights_file(folds.fold_of(source)))
         sentence = Sentence(0, tuple(source), (tuple(target),))
         losses -= float(score_alone([model], [sentence], ["logprob"]).values[0, 0])
         words += len(target) + 1
-    *before, last = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    *before, last = rows(folder)
     assert np.exp(losses / words) == pytest.approx(last["dev_perplexity"], rel=1e-4)
+    read = perplexity_of(Members([str(folder)], CPU, ""), [(tuple(source), tuple(target)) for source, target in dev])
+    assert read == pytest.approx(last["dev_perplexity"], rel=1e-4)
     assert last["epoch"] == 33 and last["dev_perplexity"] < 0.7 * min(row["dev_perplexity"] for row in before)
 
 
@@ -86,9 +91,51 @@ def test_what_does_not_help_is_not_kept(
 ) -> None:
     monkeypatch.setattr(adaptation, "SHARE", 1000.0)
     plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), fit(tmp_path / "model", pairs(40))
-    assert "dev, each fold by the others: perplexity" in capsys.readouterr().err
+    assert "learned from dev, of each fold by the others: perplexity" in capsys.readouterr().err
+    check_that_dev_is_not_learned(folder, plain)
+
+
+@pytest.mark.usefixtures("progress")
+def test_a_loss_out_of_all_bounds_leaves_what_was_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(adaptation, "SHARE", float("inf"))
+    plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), fit(tmp_path / "model", pairs(40))
+    assert "learning from dev: the loss grew out of all bounds" in capsys.readouterr().err
+    check_that_dev_is_not_learned(folder, plain)
+
+
+def test_what_a_killed_adaptation_had_kept_goes_where_it_no_longer_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it may on another processor, which rounds otherwise."""
+    plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), tmp_path / "killed"
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop, "remove_leftovers", interrupt)
+        fit(folder, pairs(40))
+    assert (folder / RECORD).exists() and len(rows(folder)) == 2
+    monkeypatch.setattr(adaptation, "SHARE", 1000.0)
+    go_on(folder)
+    check_that_dev_is_not_learned(folder, plain)
+
+
+def check_that_dev_is_not_learned(folder: Path, plain: Path) -> None:
     assert (folder / WEIGHTS).read_bytes() == (plain / WEIGHTS).read_bytes()
-    assert not any((folder / name).exists() for name in (BASE, *FOLD_FILES))
+    assert not any((folder / name).exists() for name in (BASE, RECORD, *FOLD_WEIGHTS))
+    assert [row["epoch"] for row in rows(folder)] == [1]
+
+
+def interrupt(*arguments: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def go_on(folder: Path) -> None:
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, TRAINING)
+    train(Task([config], pairs(160), pairs(40), folder, CPU), resume=True)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +157,15 @@ def test_a_killed_adaptation_comes_to_the_same_weights(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(place, name, die)
         fit(killed, pairs(40))
-    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, TRAINING)
-    train(Task([config], pairs(160), pairs(40), killed, CPU), resume=True)
+    go_on(killed)
     assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in whole.iterdir())
-    for each in (WEIGHTS, *FOLD_FILES):
+    for each in (WEIGHTS, RECORD, *FOLD_WEIGHTS):
         assert (killed / each).read_bytes() == (whole / each).read_bytes()
 
 
 def test_both_directions_learn_from_dev_together(tmp_path: Path) -> None:
     folder = fit(tmp_path / "pair", pairs(40), "both")
-    for name in (WEIGHTS, *FOLD_FILES):
+    for name in (WEIGHTS, RECORD, *FOLD_WEIGHTS):
         assert (folder / "forward" / name).exists() and (folder / "backward" / name).exists()
     assert (folder / "forward" / RECORD).read_bytes() == (folder / "backward" / RECORD).read_bytes()
 
@@ -130,14 +176,14 @@ def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(t
     adapted, other = fit(tmp_path / "adapted", dev), fit(tmp_path / "other", dev, adapt=0, seed=2)
     folds = DevFolds.read(adapted)
     texts = [*sources(dev), ("g", "g", "g", "g", "g")]
-    assert {folds.of(text) for text in texts} == set(range(FOLDS + 1))
+    assert {folds.fold_of(text) for text in texts} == set(range(FOLDS + 1))
     lists = [Sentence(number, text, (("A", "B"), ("C",), text)) for number, text in enumerate(texts)]
     for folders in ([adapted], [adapted, other]):
         names = [str(folder) for folder in folders]
         reader, wanted = Reader(names, Resources("cpu")), []
         translator = Translator(names, Beam(3, 2), Replacement("copy"), Resources("cpu"))
         for each, translations in zip(lists, translator.translate(texts), strict=True):
-            models = [load_model(adapted, CPU, weights_without(folds.of(each.source)))]
+            models = [load_model(adapted, CPU, weights_file(folds.fold_of(each.source)))]
             models += [load_model(other, CPU)] if len(folders) > 1 else []
             wanted.append(score_alone(models, [each], ["logprob"]).values[:, 0])
             said = replace(each, hypotheses=tuple(one.tokens for one in translations))
@@ -150,11 +196,44 @@ def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(t
         assert shapes == [rows.shape[0] for each in lists for rows in reader.alone(each, [], attention=True).attention]
 
 
+@pytest.mark.usefixtures("progress")
+def test_a_copy_without_weights_of_folds_warns_of_dev_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = fit(tmp_path / "model", pairs(40))
+    for name in FOLD_WEIGHTS:
+        (folder / name).unlink()
+    reader, dev = Reader([str(folder)], Resources("cpu")), [Sentence(0, text, (("A",),)) for text in sources(pairs(40))]
+    capsys.readouterr()
+    reader.read([Sentence(0, ("f",) * 9, (("A",),))], ["logprob"])
+    assert capsys.readouterr().err == ""
+    values = reader.read(dev, ["logprob"]).values["logprob"]
+    assert capsys.readouterr().err.count("has learned from some of these sentences") == 1
+    wanted = score_alone([load_model(folder, CPU)], dev, ["logprob"]).values[:, 0]
+    np.testing.assert_allclose(values, wanted, atol=1e-5)
+
+
+def test_a_pair_that_is_too_long_is_not_learned_where_its_source_is(tmp_path: Path) -> None:
+    dev = pairs(40)
+    longer = [*dev, (dev[0][0], ["A"] * 81), (dev[1][0], [])]
+    one, other = fit(tmp_path / "one", dev), fit(tmp_path / "other", longer)
+    for name in (RECORD, WEIGHTS, *FOLD_WEIGHTS):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_no_training_starts_from_a_model_that_has_learned_from_dev(tmp_path: Path) -> None:
+    folder = fit(tmp_path / "model", pairs(40))
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, replace(TRAINING, adapt=0))
+    with pytest.raises(InputError, match=r"model: this model has learned from dev \(adapt\); start from one that has"):
+        train(Task([config], pairs(160), pairs(40), tmp_path / "next", CPU), folder)
+    request = TrainingRequest("rnnsearch")
+    with pytest.raises(InputError, match=r"that model learns from dev at last \(adapt\), which this one"):
+        request.check_start(TrainingRequest("rnnsearch", settings={"adapt": 1}))
+
+
 def test_a_cache_keeps_apart_what_different_weights_say(tmp_path: Path) -> None:
     folder, cache = fit(tmp_path / "model", pairs(40)), str(tmp_path / "cache")
     lists = [Sentence(0, tuple(pairs(1)[0][0]), (("A", "B"),))]
     unseen = Reader([str(folder)], Resources("cpu", cache=cache)).read(lists, ["logprob"]).values["logprob"]
-    for name in FOLD_FILES:
+    for name in (RECORD, *FOLD_WEIGHTS):
         (folder / name).unlink()
     seen = Reader([str(folder)], Resources("cpu", cache=cache)).read(lists, ["logprob"]).values["logprob"]
     assert seen != unseen
@@ -162,7 +241,7 @@ def test_a_cache_keeps_apart_what_different_weights_say(tmp_path: Path) -> None:
 
 def test_dev_needs_two_sentences_that_can_be_learned(tmp_path: Path) -> None:
     one = pairs(1)
-    with pytest.raises(InputError, match="setting 'adapt' needs two different sentences of dev, each of 1 to 80 words"):
+    with pytest.raises(InputError, match="two different sentences of dev to learn from, found 1 sentence of 1 to 80"):
         fit(tmp_path / "model", [*one, *one, (["a"] * 81, ["A"]), ([], [])])
     assert not (tmp_path / "model").exists()
 
@@ -171,10 +250,14 @@ def test_folds_are_of_one_size_and_come_back(tmp_path: Path) -> None:
     dev = sources(pairs(60))
     folds = DevFolds.divide(dev * 2)
     folds.write(tmp_path)
-    sizes = np.bincount([folds.of(source) for source in dev])[1:]
+    sizes = np.bincount([folds.fold_of(source) for source in dev])[1:]
     assert len(sizes) == FOLDS and np.ptp(sizes) <= 1
-    assert DevFolds.read(tmp_path) == folds and folds.of(("unseen",)) == 0
-    assert list(DevFolds.divide(dev[:3]).numbers) == [1, 2, 3]
-    (tmp_path / RECORD).write_text("0123456789abcdef\nx\n")
-    with pytest.raises(InputError, match=rf"{RECORD}:2: expected 16 hexadecimal digits"):
-        DevFolds.read(tmp_path)
+    assert DevFolds.read(tmp_path) == folds and folds.fold_of(("unseen",)) == 0
+    assert DevFolds.divide(dev[:3]).numbers == [1, 2, 3]
+    for line, fault in (
+        ("6 0123456789abcdef", "expected a fold and 16 hex"),
+        ("2 0123456789abcdef", "stands there twice"),
+    ):
+        (tmp_path / RECORD).write_text(f"1 0123456789abcdef\n{line}\n")
+        with pytest.raises(InputError, match=rf"{RECORD}:2: .*{fault}"):
+            DevFolds.read(tmp_path)

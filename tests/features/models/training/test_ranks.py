@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from features.models.config import CHECKPOINT, METRICS, WEIGHTS
-from features.models.folds import FOLD_FILES
+from features.models.folds import FOLD_WEIGHTS, RECORD
 from features.models.training.ranks import Ranks, joined
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from moses_io.errors import InputError
@@ -137,7 +137,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(folder: Path, tmp_path: P
     ended = launch(*arguments)
     assert ended.returncode == 0, ended.stderr
     assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in (folder / "recipe").iterdir())
-    for name in (WEIGHTS, *FOLD_FILES, "config.json"):
+    for name in (WEIGHTS, RECORD, *FOLD_WEIGHTS, "config.json"):
         assert (killed / name).read_bytes() == (folder / "recipe" / name).read_bytes()
 
 
