@@ -32,8 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="links between the words of source and target, a line a pair, as in Moses' aligned.grow-diag-final-and",
     )
-    add("--dev-source", required=True, metavar="FILE", help="source side that decides when to stop")
-    add("--dev-target", required=True, metavar="FILE", help="target side that decides when to stop")
+    add(
+        "--dev-source",
+        required=True,
+        metavar="FILE",
+        help="source side; decides when to stop, and `adapt` learns from it",
+    )
+    add("--dev-target", required=True, metavar="FILE", help="target side of the same sentences")
     add("--output", required=True, metavar="DIR", help="folder to make")
     add("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
     add("--right-to-left", action="store_true", help="read each target sentence from its last word to its first")
