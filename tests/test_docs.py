@@ -39,6 +39,7 @@ from rerank.studies.file import read_study
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGE = DOCS / "python.md"
+ROOMS = ("moses_io", "features", "rerank", "tests", "scripts")
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 SMALL = {"embedding": 16, "hidden": 16, "attention": 16, "updates": 5}
 """Settings of a training of a second."""
@@ -230,6 +231,12 @@ def test_the_term_of_the_page_trains(examples: Path, monkeypatch: pytest.MonkeyP
 def test_all_python_of_the_pages_is_run_here() -> None:
     others = [block for block in BLOCKS if block.language == "python" and block not in MODULES]
     assert {block.page for block in others} == {"docs/python.md", "docs/models.md"}
+
+
+def test_modules_that_the_architecture_names_are_there() -> None:
+    modules = {f"/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+    named = set(re.findall(r"`([\w/]+\.py)`", (DOCS / "architecture.md").read_text(encoding="utf-8")))
+    assert not {name for name in named if not any(module.endswith(f"/{name}") for module in modules)}
 
 
 def test_commands_and_their_arguments_are_in_the_docs() -> None:
