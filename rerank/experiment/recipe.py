@@ -122,7 +122,7 @@ def _longer(words: int, pieces: int) -> Recipe:
             "NMTltr2": f"neural:left-to-right-2[{JOINED_VALUES}]",
             "NMTrtl2": f"neural:right-to-left-2[{JOINED_VALUES}]",
         },
-        remarks=(f"Some {minutes} min more of a core each take these two, with features below (docs/results.md):",),
+        remarks=(f"Some {minutes} min more of a core each take these, or one, with features below (docs/results.md):",),
     )
 
 
