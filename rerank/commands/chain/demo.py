@@ -8,8 +8,8 @@ HELP = "run the whole chain on the sample that comes with the tool"
 EXAMPLES = """\
   moses-rerank demo --output demo
 
-The sample is a small German-English corpus with the 100-best lists that Moses made on it. Three training seeds lifted
-Moses' BLEU on test from 82.84 to 95.89 in the mean, with a standard deviation of 0.25 (from 95.68 to 96.17)."""
+The sample is a small German-English corpus with the 100-best lists that Moses made on it. Five training seeds lifted
+Moses' BLEU on test from 82.84 to 95.75 in the mean, with a standard deviation of 0.29 (from 95.36 to 96.17)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
