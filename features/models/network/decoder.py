@@ -1,6 +1,7 @@
 """Decoders: one step of the target at a time, with everything that goes from step to step in one value."""
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -39,7 +40,7 @@ class Decoded(NamedTuple):
     rows: Tensor
 
 
-class Decoder(nn.Module):
+class Decoder(nn.Module, ABC):
     """What the wirings share: the first state, the words before, and running all steps one after the other.
 
     After a bidirectional encoder the first state is tanh(W_0 backward_1 + b_0) (Bahdanau et al. 2015, who have no b_0);
@@ -92,13 +93,13 @@ class Decoder(nn.Module):
         recurrence = self.recurrence
         return StepInput(vectors=vectors, gates=recurrence.word_gates(vectors), products=recurrence.products())
 
+    @abstractmethod
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Take one step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """(…, H) what the softmax reads, of one step or all, before dropout; `vectors` (…, E) are of words before."""
-        raise NotImplementedError
 
     def forward(self, embedded: Tensor, source: Source) -> Decoded:
         """Run all steps over vectors (T, B, E) of previous words."""

@@ -3,6 +3,8 @@
 Each has its own weights into the hidden layer of size A, and says what it hands from step to step.
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -15,7 +17,7 @@ Carried = tuple[Tensor, ...]
 """What a term hands to the next step; every tensor has B rows."""
 
 
-class Term(nn.Module):
+class Term(nn.Module, ABC):
     """A term that carries nothing and has no constant part; the others say where they differ."""
 
     def constant(self, source_length: Tensor, positions: Tensor) -> Tensor | None:
@@ -26,9 +28,9 @@ class Term(nn.Module):
         """Return what is carried into the first step, for B sentences of S positions, the shape of `bias`."""
         return ()
 
+    @abstractmethod
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, S or 1, A) what is added at step j (B, 1) with the vector of the word before (B, E)."""
-        raise NotImplementedError
 
     def update(self, carried: Carried, row: Tensor) -> Carried:
         """Return what is carried on after a step that attended by `row` (B, S)."""

@@ -187,8 +187,8 @@ def test_any_number_of_test_sets(write: Write, tmp_path: Path) -> None:
 
 def test_where_reports_go(write: Write, tmp_path: Path) -> None:
     experiment = read_experiment(str(write("e.toml", EXPERIMENT[: EXPERIMENT.index("[models]")] + "[features]")))
-    assert experiment.report("test", "txt") == f"{tmp_path}/work/report.txt"
-    assert experiment.report("news", "html") == f"{tmp_path}/work/news.report.html"
+    reports = [Path(experiment.report("test", "txt")), Path(experiment.report("news", "html"))]
+    assert reports == [tmp_path / "work" / "report.txt", tmp_path / "work" / "news.report.html"]
     assert list(experiment.sets) == ["dev", "test"]
 
 
