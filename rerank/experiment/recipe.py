@@ -9,10 +9,10 @@ from features.models.settings import Training
 from rerank.experiment.corpus import Corpus
 
 BUDGET = 1_700_000
-"""Target words that a model reads of the corpus in all, so that two train in some ten minutes of two cores."""
+"""Target words that an `rnnsearch` reads of the corpus in all, so that two train in some ten minutes of two cores."""
 
 WORDS_A_SECOND = 3_000
-"""Target words that a core reads without bfloat16 products."""
+"""Target words that it reads on a core without bfloat16 products."""
 
 EPOCHS, FEWEST_UPDATES = 4, 1_500
 """Epochs of a training within the budget, and its least updates: with fewer it is `SMALL`, then epochs are added."""
@@ -24,7 +24,7 @@ ADAPT, FEWEST_DEV = 3, 50
 """Epochs on dev at the end of a training that is `SMALL` and lacks many words, of so many sentences or more."""
 
 LARGE = {"tie": True, "bfloat16": True}
-"""Settings of any other."""
+"""Settings of an `rnnsearch` of any other."""
 
 CANDIDATES = 10
 """Translations of each model that join the lists, unless it is `SMALL` and lacks many words."""
@@ -35,12 +35,12 @@ JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
 TRANSFORMER: dict[str, Any] = {
     "preset": "transformer", "hidden": 128, "embedding": 128, "layers": 4, "encoder_layers": 4, "feedforward": 256,
     "lexicon": "bias", "tie": True, "dropout": 0.2,
-    "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "epochs": 12, "average": 3,
+    "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "epochs": 8, "average": 3,
 }  # fmt: skip
-"""Settings of a model for those who have more time; it learns more slowly, and what another `rnnsearch` does not."""
+"""Settings of a third model where these join and the corpus is not `SMALL`; it learns what an `rnnsearch` does not."""
 
-LONGER_BUDGET, LONGER_WORDS_A_SECOND = 3 * BUDGET, 2_400
-"""Target words that it reads in all, and that a core reads."""
+TRANSFORMER_BUDGET, TRANSFORMER_WORDS_A_SECOND = 2 * BUDGET, 2_400
+"""Target words that it reads in all, and on a core without bfloat16 products."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
@@ -57,7 +57,7 @@ class Recipe:
     """Tables of an experiment file, and what was seen of the corpus that led to them.
 
     Attributes:
-        longer: models and features more for those who have more time; none where nothing is known to gain by it.
+        longer: a model more, and its feature, for those who have more time; none where nothing is known to gain by it.
     """
 
     models: dict[str, dict[str, Any]]
@@ -87,16 +87,28 @@ def find_recipe(corpus: Corpus) -> Recipe:
         settings["candidates"] = CANDIDATES
     elif adapt := _adapt(corpus, settings["epochs"]):
         settings["adapt"] = adapt
+    return _with_models(corpus, settings, joins, transformer=joins and not small)
+
+
+def _with_models(corpus: Corpus, settings: dict[str, Any], joins: bool, transformer: bool) -> Recipe:
+    """Return a recipe of two `rnnsearch`, and of a transformer before them, whose training takes longest."""
     values = JOINED_VALUES if joins else ALONE_VALUES
+    models = {"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}}
+    features = {"NMTltr": f"neural:left-to-right[{values}]", "NMTrtl": f"neural:right-to-left[{values}]"}
+    longer = None
+    if transformer:
+        words, pieces = corpus.target.words + corpus.pairs, settings.get("bpe", 0)
+        third, longer = (_transformer(words, pieces, order) for order in ("right-to-left", "left-to-right"))
+        models, features = third.models | models, features | third.features
     return Recipe(
-        models={"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}},
-        features={
-            "NMTltr": f"neural:left-to-right[{values}]",
-            "NMTrtl": f"neural:right-to-left[{values}]",
-            "Consensus": "consensus:chrf",
-        },
-        remarks=(*_remarks(corpus, settings), *(JOINED if joins else ()), *(ADAPTED if "adapt" in settings else ())),
-        longer=None if small or not joins else _longer(words, settings.get("bpe", 0)),
+        models=models,
+        features=features | {"Consensus": "consensus:chrf"},
+        remarks=(
+            *_remarks(corpus, settings, transformer),
+            *(JOINED if joins else ()),
+            *(ADAPTED if "adapt" in settings else ()),
+        ),
+        longer=longer,
     )
 
 
@@ -105,37 +117,39 @@ def _adapt(corpus: Corpus, epochs: int) -> int:
     return min(ADAPT, epochs * corpus.pairs // ((FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
 
 
-def _longer(words: int, pieces: int) -> Recipe:
-    """Return a transformer for each order of words, which translates with the model that reads in this order."""
-    settings = TRANSFORMER | {"epochs": min(TRANSFORMER["epochs"], max(1, LONGER_BUDGET // words))}
-    if words > LONGER_BUDGET:
-        settings["updates"] = LONGER_BUDGET // TRANSFORMER["tokens"]
+def _transformer(words: int, pieces: int, order: str) -> Recipe:
+    """Return a transformer of an order of words, which translates with the `rnnsearch` that reads in this order."""
+    settings = TRANSFORMER | {"epochs": min(TRANSFORMER["epochs"], max(1, TRANSFORMER_BUDGET // words))}
+    if words > TRANSFORMER_BUDGET:
+        settings["updates"] = TRANSFORMER_BUDGET // TRANSFORMER["tokens"]
     if pieces:
         settings["bpe"] = pieces
-    minutes = max(1, round(min(settings["epochs"] * words, LONGER_BUDGET) / LONGER_WORDS_A_SECOND / 60))
+    settings |= {"candidates": order} | ({"right-to-left": True} if order == "right-to-left" else {})
+    label = {"left-to-right": "NMTltr2", "right-to-left": "NMTrtl2"}[order]
     return Recipe(
-        models={
-            "left-to-right-2": {**settings, "candidates": "left-to-right"},
-            "right-to-left-2": {**settings, "candidates": "right-to-left", "right-to-left": True},
-        },
-        features={
-            "NMTltr2": f"neural:left-to-right-2[{JOINED_VALUES}]",
-            "NMTrtl2": f"neural:right-to-left-2[{JOINED_VALUES}]",
-        },
-        remarks=(f"Some {minutes} min more of a core each take these, or one, with features below (docs/results.md):",),
+        models={f"{order}-2": settings},
+        features={label: f"neural:{order}-2[{JOINED_VALUES}]"},
+        remarks=(f"One more, which takes {_transformer_minutes(words)} min of a core, with its feature below:",),
     )
 
 
-def _remarks(corpus: Corpus, settings: dict[str, Any]) -> tuple[str, ...]:
-    """Say what was seen of the corpus, and how long a model trains that reads no more of it than the budget has."""
+def _transformer_minutes(words: int) -> int:
+    read: int = min(TRANSFORMER["epochs"] * words, TRANSFORMER_BUDGET)
+    return max(1, round(read / TRANSFORMER_WORDS_A_SECOND / 60))
+
+
+def _remarks(corpus: Corpus, settings: dict[str, Any], transformer: bool) -> tuple[str, ...]:
+    """Say what was seen of the corpus, and how long models train that read no more of it than the budget has."""
     source, target = corpus.source, corpus.target
     units = "pieces of words" if "bpe" in settings else "whole words"
     words = corpus.target.words + corpus.pairs
     on_dev = settings.get("adapt", 0) * (FOLDS + 1) * corpus.dev * words / corpus.pairs
     minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
+    third = f" `rnnsearch` and {_transformer_minutes(words)} for the transformer" if transformer else ""
     return (
         f"Chosen for {corpus.pairs:,} sentence pairs. Of dev's words {100 * source.unknown:.1f} % in the source and "
         f"{100 * target.unknown:.1f} % in the target",
         f"are not among the {source.vocabulary:,} and {target.vocabulary:,} words that training has at least twice:",
-        f"models read {units}. Training takes some {minutes} min of a core for each; more epochs may well learn more.",
+        f"models read {units}. Training takes some {minutes} min of a core for each{third};",
+        "more epochs may well learn more.",
     )

@@ -21,9 +21,9 @@ from rerank.experiment.recipe import (
     EPOCHS,
     FEWEST_UPDATES,
     LARGE,
-    LONGER_BUDGET,
     PIECES,
     SMALL,
+    TRANSFORMER_BUDGET,
     find_recipe,
 )
 
@@ -41,9 +41,10 @@ def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_00
 
 
 def settings_of(made: Corpus) -> dict[str, Any]:
-    one, other = find_recipe(made).models.values()
-    assert other == {**one, "right-to-left": True}
-    return one
+    """Return the settings of the `rnnsearch` that reads from left to right."""
+    models = find_recipe(made).models
+    assert models["right-to-left"] == {**models["left-to-right"], "right-to-left": True}
+    return models["left-to-right"]
 
 
 @pytest.mark.parametrize("pairs", [10, 300, 5_000, 6_000, 10_000, 29_000, 60_000, 200_000, 10**7])
@@ -91,10 +92,11 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
 )
 def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int, unknown: float, joins: bool) -> None:
     recipe = find_recipe(corpus(pairs, unknown=unknown))
-    assert [model.get("candidates") for model in recipe.models.values()] == [CANDIDATES if joins else None] * 2
+    assert settings_of(corpus(pairs, unknown=unknown)).get("candidates") == (CANDIDATES if joins else None)
     requests = parse_requests([f"{label}={text}" for label, text in recipe.features.items()])
-    assert [request.values for request in requests[:2]] == [f"[logprob,{'added' if joins else 'entropy'}]"] * 2
-    assert [request.text for request in requests[2:]] == ["consensus:chrf"]
+    assert {request.values for request in requests[:-1]} == {f"[logprob,{'added' if joins else 'entropy'}]"}
+    assert [request.argument.partition("[")[0] for request in requests[:-1]] == sorted(recipe.models)
+    assert requests[-1].text == "consensus:chrf"
     assert any("join the lists" in remark for remark in recipe.remarks) == joins
 
 
@@ -118,16 +120,27 @@ def minutes(remarks: tuple[str, ...]) -> int:
     return int(" ".join(remarks).partition("takes some ")[2].partition(" ")[0])
 
 
-def test_models_for_those_who_have_more_time() -> None:
-    """None where nothing is known to gain by them; they read three times as much, and the same pieces."""
-    assert [find_recipe(corpus(pairs)).longer for pairs in (6_000, 10_000)] == [None, None]
-    for pairs, updates in ((29_000, None), (2_000_000, LONGER_BUDGET // 2000)):
-        recipe = find_recipe(corpus(pairs, unknown=0.04))
-        assert recipe.longer is not None
-        for name, settings in recipe.longer.models.items():
-            leader = str(settings["candidates"])
-            assert (name, settings["bpe"]) == (f"{leader}-2", recipe.models[leader]["bpe"])
-            assert settings.get("updates") == updates
+@pytest.mark.parametrize(
+    ("pairs", "epochs", "updates"), [(29_000, 8, None), (100_000, 2, None), (2_000_000, 1, TRANSFORMER_BUDGET // 2000)]
+)
+def test_a_transformer_joins_models_that_learn_enough(pairs: int, epochs: int, updates: int | None) -> None:
+    """It reads twice as much, and the same pieces; so does one of the other order, for those who have more time."""
+    recipe = find_recipe(corpus(pairs, unknown=0.04))
+    assert recipe.longer is not None and next(iter(recipe.models)) == "right-to-left-2" and len(recipe.models) == 3
+    for name, leader in (("right-to-left-2", "right-to-left"), ("left-to-right-2", "left-to-right")):
+        settings = (recipe.models | recipe.longer.models)[name]
+        assert (settings["candidates"], settings["bpe"]) == (leader, recipe.models[leader]["bpe"])
+        assert settings.get("right-to-left") == recipe.models[leader].get("right-to-left")
+        assert (settings["epochs"], settings.get("updates")) == (epochs, updates)
+    assert recipe.longer.features == {"NMTltr2": "neural:left-to-right-2[logprob,added]"}
+    assert "for the transformer" in " ".join(recipe.remarks)
+
+
+@pytest.mark.parametrize(("pairs", "unknown"), [(6_000, 0.004), (10_000, 0.04), (10_000, 0.004)])
+def test_small_corpora_have_two_models(pairs: int, unknown: float) -> None:
+    recipe = find_recipe(corpus(pairs, unknown=unknown))
+    assert (list(recipe.models), recipe.longer) == (["left-to-right", "right-to-left"], None)
+    assert "transformer" not in " ".join(recipe.remarks)
 
 
 @pytest.fixture
