@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_io.errors import InputError, shown
-from moses_io.streams import check_plain
+from moses_io.streams import read_start_of
 from moses_io.text import LARGEST
 
 MOST_BYTES = 4 * 2**20
@@ -21,12 +21,7 @@ def read_json(path: Path, most: int = MOST_BYTES) -> Any:
     Raises:
         InputError: it is no plain file, too large, or not JSON in UTF-8.
     """
-    check_plain(path)
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(most + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+    content = read_start_of(path, most + 1)
     if len(content) > most:
         raise InputError(f"{path}: larger than {most // 2**20} MB, expected a small file of JSON")
     return parse_json(content, str(path))

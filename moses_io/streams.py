@@ -87,6 +87,20 @@ def check_plain(path: str | Path) -> None:
         raise InputError(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'a pipe or a device'}, expected a plain file")
 
 
+def read_start_of(path: str | Path, most: int) -> bytes:
+    """Return what a plain file begins with: `most` bytes of it, or all where it has less.
+
+    Raises:
+        InputError: it is no plain file, or cannot be read.
+    """
+    check_plain(path)
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(most)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
 def numbered_lines(path: str | Lines) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
 

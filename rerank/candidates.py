@@ -99,6 +99,10 @@ class Candidates:
             scores = scores + np.bincount(rows, weights=products, minlength=len(self.dense))  # (N,)
         return scores
 
+    def spread_of(self, scores: Array) -> float:
+        """Return the standard deviation of (N,) scores within sentences; 0 if constant there."""
+        return float(spread(scores[:, None], self.offsets)[0])  # ()
+
     def matrix(self) -> csr_matrix:
         """(N, size) all features."""
         shape = (len(self.dense), len(self.space.sparse))
@@ -141,6 +145,16 @@ def highest(values: Array, offsets: Integers) -> Integers:
     most = np.repeat(np.maximum.reduceat(values, starts), np.diff(offsets))  # (N,)
     winners = np.flatnonzero(values == most)  # (winners,)
     return winners[np.searchsorted(winners, starts)]  # (n,)
+
+
+def spread(values: Array, offsets: Integers) -> Array:
+    """(D,) standard deviation of each of (N, D) values within sentences, pooled; 0 if constant there."""
+    counts, starts = np.diff(offsets), offsets[:-1]  # (n,), (n,)
+    varies = (np.maximum.reduceat(values, starts) > np.minimum.reduceat(values, starts)).any(axis=0)  # (D,)
+    means = np.add.reduceat(values, starts) / counts[:, None]  # (n, D)
+    within = values - np.repeat(means, counts, axis=0)  # (N, D)
+    deviation: Array = np.sqrt((within**2).mean(axis=0)) * varies  # (D,)
+    return deviation
 
 
 def _offsets(sizes: Integers) -> Integers:

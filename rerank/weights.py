@@ -14,6 +14,9 @@ from moses_io.text import read_lines
 from moses_io.weights import Weights, read_weights
 from rerank.candidates import FeatureSpace
 
+START = "the start weights"
+"""What weights are called that were not tuned, also above them in their file."""
+
 UNTUNEABLE = "UnknownWordPenalty"
 """Moses never prints this one; its part of the total is left out of our score."""
 
@@ -25,7 +28,7 @@ def fingerprint(weights: Weights) -> str:
 
 def kept_start(path: str) -> list[str]:
     """Return the line that `tune` wrote above weights which are those that it started from, or nothing."""
-    return [line[2:] for line in read_lines(path) if line.startswith("# the start weights")]
+    return [line[2:] for line in read_lines(path) if line.startswith(f"# {START}")]
 
 
 def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:

@@ -178,8 +178,7 @@ def soft(problem: Problem, scores: Array) -> Array:
 def standardized(problem: Problem, weights: Array) -> Array:
     """(N,) scores in units of their spread within lists."""
     scores = problem.candidates.scores(weights)  # (N,)
-    column = replace(problem.candidates, dense=scores[:, None], space=FeatureSpace((("Score", 1),)))
-    scaled: Array = scores / replace(problem, candidates=column).spread()[0]
+    scaled: Array = scores / problem.candidates.spread_of(scores)
     return scaled
 
 

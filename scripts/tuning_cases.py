@@ -8,7 +8,7 @@ import numpy as np
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
-from rerank.tuning.looks import groups
+from rerank.tuning.looks import columns_by_feature
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import read_problem
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
@@ -22,7 +22,7 @@ class Case:
 
     def __init__(self, problem: Problem, seed: int, others: dict[str, TuningSet]) -> None:
         self.problem, self.seed, self.others = problem, seed, others
-        columns = groups(problem.candidates.space)
+        columns = columns_by_feature(problem.candidates.space)
         self.new = {name: own for name, own in columns.items() if not problem.start[own].any()}
 
     def score(self, rows: np.ndarray) -> float:

@@ -13,7 +13,7 @@ from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 
 
-class Judged(NamedTuple):
+class JudgedCandidates(NamedTuple):
     """What references say of the N candidates of a sentence.
 
     Attributes:
@@ -36,7 +36,7 @@ class Listed(NamedTuple):
 
     candidates: SentenceList
     texts: Sequence[str]
-    judged: Judged | None
+    judged: JudgedCandidates | None
 
 
 def read_listed(
@@ -57,5 +57,5 @@ def read_listed(
         if references:
             count = bleu.counter([lines[candidates.sentence] for lines in references])
             statistics = np.array([count(text) for text in texts], dtype=np.float64)  # (N, 9)
-            judged = Judged(statistics=statistics, quality=bleu.formula.smoothed(statistics))
+            judged = JudgedCandidates(statistics=statistics, quality=bleu.formula.smoothed(statistics))
         yield Listed(candidates, texts, judged)

@@ -18,7 +18,7 @@ from ray.exceptions import RayTaskError
 
 from features.progress import shows_progress
 from moses_io.errors import InputError, shown
-from rerank.cluster.workplace import THREADS, Lines, Workplace
+from rerank.cluster.workplace import THREADS, WorkerLines, Workplace
 
 AUTO = "auto"
 STORE = 100 * 2**20
@@ -56,7 +56,7 @@ class Connection:
             self.gpus = sum(int(node.get("GPU", 0)) for node in nodes)
             if not self.workers:
                 raise InputError(f"--ray: no machine of the cluster has {threads} cores, as many as {THREADS} says")
-            actor = ray.remote(Lines).options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+            actor = ray.remote(WorkerLines).options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
             self._lines = actor.remote()
             self.workplace = Workplace(os.getcwd(), threads, shows_progress(), self._lines)
         except BaseException:

@@ -15,7 +15,7 @@ from moses_io.errors import InputError
 THREADS = "OMP_NUM_THREADS"
 
 
-class Lines:
+class WorkerLines:
     """Lines of workers that nobody has read yet."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Workplace:
         folder: the working folder, to which paths are relative.
         threads: those of a worker.
         shown: whether progress is shown.
-        lines: the actor of `Lines` that takes what the worker writes to stderr.
+        lines: the actor of `WorkerLines` that takes what the worker writes to stderr.
     """
 
     folder: str

@@ -14,7 +14,7 @@ from moses_io.streams import open_output
 from rerank.confidence.confidence import Confidence, Kept
 from rerank.confidence.fit import Fit, Part
 from rerank.confidence.predictors import FeatureUnits
-from rerank.confidence.regression import SIGNATURE, Regression, Steps
+from rerank.confidence.regression import SIGNATURE, BoostedSteps, Regression
 
 FORMAT = 2
 CONFIDENCE = "confidence.json"
@@ -101,7 +101,7 @@ def _read(values: Mapping[str, Any]) -> Regression:
         deviations=np.array([_above_0(row["deviation"]) for row in rows]),
         coefficients=coefficients,
         intercept=number_of(values["intercept"]),
-        steps=Steps(
+        steps=BoostedSteps(
             predictors=np.array([place for place, _, _ in steps], dtype=np.int64),
             thresholds=np.array([threshold for _, threshold, _ in steps]),
             rises=np.array([rise for _, _, rise in steps]),

@@ -79,7 +79,7 @@ def fit_confidence(files: DevFiles, tuning: Tuning, expected: str, folds: int, o
     folds = min(folds or FOLDS, sentences)
     units = FeatureUnits(problem.candidates.space.dense, problem.spread())
     final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)
-    spread = _spread(problem.candidates, final)
+    spread = problem.candidates.spread_of(final) or 1.0
     totals = final / spread if kept_start(files.weights) else _out_of_fold(problem, tuning, folds)  # (N,)
     choices = _choices(problem.candidates, files.lists, metric, totals, units)
     quality, helped = choices.fit(np.arange(sentences))
@@ -106,18 +106,9 @@ def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
         for held, weights in fold_weights(problem, replace(tuning, runs=1), folds):
             scores = problem.candidates.scores(weights)  # (N,)
             rows = problem.candidates.rows_of(held)
-            totals[rows] = scores[rows] / _spread(problem.candidates, scores)  # (rows,)
+            totals[rows] = scores[rows] / (problem.candidates.spread_of(scores) or 1.0)  # (rows,)
             bar.advance(1, "")
     return totals
-
-
-def _spread(candidates: Candidates, scores: Array) -> float:
-    """Return the standard deviation of scores (N,) within sentences; 1 where they do not vary."""
-    counts, starts = np.diff(candidates.offsets), candidates.offsets[:-1]  # (n,), (n,)
-    if (np.maximum.reduceat(scores, starts) == np.minimum.reduceat(scores, starts)).all():
-        return 1.0
-    means = np.add.reduceat(scores, starts) / counts  # (n,)
-    return float(np.sqrt(((scores - np.repeat(means, counts)) ** 2).mean()))  # ()
 
 
 def _choices(candidates: Candidates, lists: Lists, metric: Metric, totals: Array, units: FeatureUnits) -> _Choices:

@@ -28,7 +28,7 @@ and of the predictors that a round looks at."""
 SIGNATURE = f"ridge+steps:{STEPS}|logistic:{STRENGTH}|clip:{LIMIT:g}|version:{__version__}"
 
 
-class Steps(NamedTuple):
+class BoostedSteps(NamedTuple):
     """K steps: what is added, (K,), where the predictor of a number, (K,), is above a threshold, (K,), standardized."""
 
     predictors: Integers
@@ -41,7 +41,7 @@ class Steps(NamedTuple):
         return values
 
 
-NO_STEPS = Steps(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+NO_STEPS = BoostedSteps(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Regression:
     deviations: Array
     coefficients: Array
     intercept: float
-    steps: Steps = NO_STEPS
+    steps: BoostedSteps = NO_STEPS
 
     def values(self, rows: Array) -> Array:
         """(n,) values of the (n, P) predictors of sentences."""
@@ -91,7 +91,7 @@ def fit_score(names: Sequence[str], rows: Array, reached: Array) -> Regression:
     )
 
 
-def _boosted(standardized: Array, reached: Array) -> tuple[Steps, float]:
+def _boosted(standardized: Array, reached: Array) -> tuple[BoostedSteps, float]:
     """Boost steps over (n, P) predictors for what was reached, (n,); return also what is below all of them.
 
     Each round adds the step that explains most of what is left (Friedman 2002, trees with one split).
@@ -112,7 +112,7 @@ def _boosted(standardized: Array, reached: Array) -> tuple[Steps, float]:
     trees = [tree.tree_ for tree in model.fit(standardized, reached - mean).estimators_[:, 0]]
     lowest = mean + RATE * sum(float(tree.value[1 if tree.node_count > 1 else 0, 0, 0]) for tree in trees)
     split = [tree for tree in trees if tree.node_count > 1]
-    steps = Steps(
+    steps = BoostedSteps(
         predictors=np.array([tree.feature[0] for tree in split], dtype=np.int64),
         thresholds=np.array([tree.threshold[0] for tree in split]),
         rises=RATE * np.array([float(tree.value[2, 0, 0] - tree.value[1, 0, 0]) for tree in split]),

@@ -252,7 +252,8 @@ def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> Non
         if entry is None:
             continue
         architecture, training = entry.request.settle()
-        if "fertility" in split_values(request.argument)[1] and "fertility" not in architecture.objectives:
+        needed = part == request.parts[0] and "fertility" in split_values(request.argument)[1]
+        if needed and "fertility" not in architecture.objectives:
             raise InputError(f"{part!r} has no global fertility, which the value fertility needs")
         if request.kind in ("agreement", "links"):
             if (direction == "backward") != (entry.request.backward or part.endswith("/backward")):

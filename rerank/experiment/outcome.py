@@ -13,6 +13,7 @@ from rerank.experiment.file import Experiment
 from rerank.experiment.sets import UNNAMED, NbestFiles
 from rerank.experiment.stages import Stage
 from rerank.metrics.metric import Metric
+from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.report.worth import write_table
 from rerank.selection import Outputs, choose_by_total, read_holes, rerank
@@ -45,7 +46,8 @@ def confide(experiment: Experiment) -> Stage:
 def choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
     """Moses' own choice and ours; a sentence without candidates gets an empty line in both."""
     nbest, source, scored = files.nbest, files.source, experiment.scored(name)
-    weights, moses, ours = (experiment.result(path) for path in ("weights.ini", f"{name}.moses", f"{name}.reranked"))
+    moses, ours = (experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED))
+    weights = experiment.result("weights.ini")
     holes = read_holes(source, None, "blank")
     decode = partial(choose_by_total, nbest, holes, moses)
     choice = partial(rerank, scored, weights, holes, Outputs(ours))
@@ -91,7 +93,7 @@ def attend(experiment: Experiment, name: str, files: NbestFiles, device: str) ->
     models, output = attentive(experiment), _attention(experiment, name)
     if not models:
         return []
-    systems = {system: experiment.result(f"{name}.{system}") for system in ("moses", "reranked")}
+    systems = {system: experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED)}
     action = partial(read_choices, models, files.source, systems, device, output)
     inputs = (files.source, *systems.values(), *models.values())
     return [Stage(f"attend {name}", inputs, list(models), (output,), action, apart=True)]
@@ -121,8 +123,8 @@ def _attention(experiment: Experiment, name: str) -> str:
 def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
     """Tell what reranking changed and, where there are references, what it gained."""
     reranking = RerankingFiles(
-        before=experiment.result(f"{name}.moses"),
-        after=experiment.result(f"{name}.reranked"),
+        before=experiment.result(f"{name}.{MOSES}"),
+        after=experiment.result(f"{name}.{RERANKED}"),
         source=files.source,
         references=files.reference,
         scored=experiment.scored(name),

@@ -45,7 +45,7 @@ class Expected:
     @property
     def kind(self) -> str:
         """The first word of its name."""
-        return self.name.partition(" ")[0]
+        return _first_word(self.name)
 
     @property
     def share(self) -> float:
@@ -119,7 +119,7 @@ class Remaining:
 
     def beside(self, own: str, bar: str, left: float | None) -> str:
         """Return what a bar with so many seconds left says of the run; one that begins as its stage does fills it."""
-        fills = own.partition(" ")[0] == bar.partition(" ")[0]
+        fills = _first_word(own) == _first_word(bar)
         return in_words(self.seconds(monotonic(), own, left if fills else None))
 
     def _to_come(self) -> list[Expected]:
@@ -145,6 +145,10 @@ class Remaining:
             seconds[ANY] += SHARES["tune"] * sqrt(seconds[TRAIN] / shares[TRAIN])
             shares[ANY] += SHARES["tune"]
         return {kind: seconds[kind] / shares[kind] for kind in shares}
+
+
+def _first_word(name: str) -> str:
+    return name.partition(" ")[0].rstrip(",")
 
 
 def _pace(ground: Sequence[Timed]) -> float:

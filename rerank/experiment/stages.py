@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -60,11 +60,6 @@ class Stage:
                 if not (beside / path.name).exists():
                     _remove(beside)
 
-    def needs(self, other: "Stage") -> bool:
-        """Tell whether it reads what the other makes."""
-        made, read = ({Path(path).resolve() for path in paths} for paths in (other.outputs, self.inputs))
-        return any(not made.isdisjoint((path, *path.parents)) for path in read)
-
 
 def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str = "") -> None:
     """Do the stages whose inputs, settings or outputs are not those of the record in `path`.
@@ -83,9 +78,11 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
     waiting = list(stages)
     running: dict[str, Stage] = {}
     with workers(min(jobs, sum(stage.apart for stage in stages) or 1), address) as pool:
-        remaining = Remaining(pool.jobs, waiting=_expected(stages, record))
+        needs = _needs(stages)
+        expected = tuple(record.expected(stage, needs[stage.name]) for stage in stages)
+        remaining = Remaining(pool.jobs, waiting=expected)
         while waiting or running:
-            ready = _ready(waiting, list(running.values())) if pool.free else None
+            ready = _ready(waiting, running, needs) if pool.free else None
             if ready is None:
                 ended = running.pop(pool.wait())
                 remaining = remaining.ended(ended.name, monotonic())
@@ -190,25 +187,27 @@ def _digest(path: Path) -> Any:
     return digest(path) if path.is_file() else None
 
 
-def _expected(stages: Sequence[Stage], record: _Record) -> tuple[Expected, ...]:
-    """Return what is known of the stages before the files that they read are looked at."""
+def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:
+    """Return, by the name of each stage, the names of those that make what it reads."""
     makers = {Path(path).resolve(): stage.name for stage in stages for path in stage.outputs}
-    expected = []
+    needs = {}
     for stage in stages:
         read = {Path(path).resolve() for path in stage.inputs}
         places = {place for path in read for place in (path, *path.parents)}
-        expected.append(record.expected(stage, frozenset(makers[place] for place in places if place in makers)))
-    return tuple(expected)
+        needs[stage.name] = frozenset(makers[place] for place in places if place in makers)
+    return needs
 
 
-def _ready(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
+def _ready(waiting: Sequence[Stage], running: Mapping[str, Stage], needs: Mapping[str, frozenset[str]]) -> Stage | None:
     """Return the first stage that needs none of those before it that are not done.
 
     What cannot be done apart is done when nothing else is under way, so that its progress can be seen.
     """
-    for number, stage in enumerate(waiting):
-        if (stage.apart or not running) and not any(stage.needs(other) for other in (*waiting[:number], *running)):
+    undone = set(running)
+    for stage in waiting:
+        if (stage.apart or not running) and needs[stage.name].isdisjoint(undone):
             return stage
+        undone.add(stage.name)
     return None
 
 

@@ -3,11 +3,10 @@
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from moses_io.errors import InputError, nearest
-from moses_io.streams import check_plain
+from moses_io.streams import read_start_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,13 +23,7 @@ def read_toml(path: str) -> dict[str, Any]:
     Raises:
         InputError: it is no plain file, or as `parse_toml`.
     """
-    check_plain(path)
-    try:
-        with Path(path).open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    return parse_toml(content, path)
+    return parse_toml(read_start_of(path, MOST_BYTES + 1), path)
 
 
 def parse_toml(content: bytes, path: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.selection import Estimate
 
-BEFORE, AFTER = "moses", "reranked"
+MOSES, RERANKED = "moses", "reranked"
 """Names of both systems."""
 
 

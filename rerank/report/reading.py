@@ -18,7 +18,7 @@ from rerank.report.page.candidates import Chunks
 from rerank.selection import LinearModel, Ranking
 
 
-class Reading(NamedTuple):
+class ListReading(NamedTuple):
     """What a list said; no candidates are held.
 
     Attributes:
@@ -49,7 +49,7 @@ def read(
     confidence: Confidence,
     attention: Attentions,
     stream: BinaryIO,
-) -> Reading:
+) -> ListReading:
     """Read the list with all features; the lines of the systems are filtered, and the stream takes the chunks.
 
     Raises:
@@ -74,7 +74,7 @@ def read(
         chosen.add(listed.candidates)
         chunks.add(listed, ranking, change.reasons if change else ())
     chunks.finish()
-    return Reading(
+    return ListReading(
         facts=look_up.facts,
         measured=measuring.measured(),
         changes=in_order(changes),

@@ -15,7 +15,7 @@ from rerank.metrics.filters import Filters
 from rerank.report.analysis import analyse, charts
 from rerank.report.analysis import lines as analysis_lines
 from rerank.report.attention import Attentions, read_attention
-from rerank.report.changes import AFTER, BEFORE, Reranked
+from rerank.report.changes import MOSES, RERANKED, Reranked
 from rerank.report.charts.confidence import confidence as draw
 from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
@@ -76,7 +76,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     report says what changed. The list is read once; what the page shows of its candidates waits on disk.
     """
     reranked, confidence = _reranked(files, filters), read_confidence(files.confidence)
-    own = {BEFORE: reranked.before, AFTER: reranked.after}
+    own = {MOSES: reranked.before, RERANKED: reranked.after}
     systems = {name: [filters(line) for line in lines] for name, lines in own.items()}
     with open_between(outputs[1]) as stream:
         reading = read(files.scored, reranked, systems, confidence, files.attentions, stream)

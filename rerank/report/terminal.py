@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from moses_io.errors import printable
-from rerank.report.changes import AFTER, BEFORE, Change
+from rerank.report.changes import MOSES, RERANKED, Change
 from rerank.report.evaluation import REPORTED, Evaluation, Score
 
 MAIN_REASONS = 4
@@ -55,7 +55,7 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
     others = [change for change in changes if change.gain is None or change.gain > 0][: most - len(losses)]
     lines = []
     for change in others + losses:
-        texts = {**change.texts, BEFORE: change.before, AFTER: change.after}
+        texts = {**change.texts, MOSES: change.before, RERANKED: change.after}
         lines += ["", change.title, *(f"  {name:<9}  {text}" for name, text in texts.items())]
         if change.reasons:
             main = sorted(change.reasons, key=lambda reason: -abs(reason[1]))[:MAIN_REASONS]

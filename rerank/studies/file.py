@@ -15,6 +15,7 @@ from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.groups import check_name
 from rerank.experiment.toml import as_table, at, check_keys, read_toml
 from rerank.experiment.trust import check_code, feature_texts
+from rerank.report.changes import MOSES
 
 KEYS = ("sizes", "seeds", "systems")
 """Keys of the table."""
@@ -22,7 +23,7 @@ KEYS = ("sizes", "seeds", "systems")
 ALL = "all"
 """In the place of a size, the whole corpus; the system with all features, where none is named."""
 
-TAKEN = ("models", "cache", "moses")
+TAKEN = ("models", "cache", MOSES)
 """Names that no system can have: of the folders beside those of systems, and of Moses in tables."""
 
 MOST_SEEDS = 1000

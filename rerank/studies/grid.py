@@ -9,7 +9,7 @@ from typing import Any
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest
 from rerank.experiment.file import Experiment, experiment_of
-from rerank.experiment.models import ModelEntry
+from rerank.experiment.models import ModelEntry, translating
 from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles
 from rerank.experiment.toml import parse_toml
 from rerank.experiment.writing import write_experiment
@@ -92,7 +92,7 @@ def _replicate(study: Study, size: int, seed: int) -> Replicate:
 def _seeded(entry: ModelEntry, seed: int) -> ModelEntry:
     """Give a model the seed of its replicate, or another one that differs from replicate to replicate."""
     settings = entry.request.settings
-    own = settings["seed"] + APART * (seed - 1) if "seed" in settings else seed
+    own = entry.request.settle()[1].seed + APART * (seed - 1) if "seed" in settings else seed
     return replace(entry, request=replace(entry.request, settings={**settings, "seed": own}))
 
 
@@ -112,7 +112,8 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
     experiment, own = replicate.experiment, study.systems[system]
     tests = [{"name": name, **_set(files, folder)} for name, files in experiment.tests.items()]
     test = _set(experiment.tests[UNNAMED], folder) if list(experiment.tests) == [UNNAMED] else tests
-    train, models = experiment.train, _used(study, own)
+    train, models = experiment.train, {name: experiment.models[name] for name in _used(study, own)}
+    leaders = _leaders(models)
     corpus = {"source": train.source, "target": train.target, "alignment": train.alignment}
     return {
         "output": ".",
@@ -122,7 +123,9 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
         "dev": _set(experiment.dev, folder),
         **({CHOOSE: _set(experiment.choose, folder)} if experiment.choose else {}),
         **({"test": test} if test else {}),
-        "models": {name: _entry(experiment.models[name], models, folder) for name in models},
+        "models": {
+            name: _entry(entry, models, folder) | _candidates(name, entry, leaders) for name, entry in models.items()
+        },
         "features": {label: _text(study, replicate, request, folder) for label, request in own.items()},
         "tuning": {"seed": replicate.seed, **study.tuning},
     }
@@ -163,7 +166,22 @@ def _entry(entry: ModelEntry, models: Iterable[str], folder: Path) -> dict[str, 
     values = {"preset": request.preset, **{flag: on for flag, on in flags.items() if on}, **request.settings}
     if start:
         values["start-from"] = start if start in models else os.path.relpath(start, folder)
-    return values | ({"candidates": entry.candidates} if entry.candidates else {})
+    return values
+
+
+def _candidates(name: str, entry: ModelEntry, leaders: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the table of a model says of candidates: a number, or the leader that it translates with."""
+    leader = leaders.get(name, name)
+    if leader != name:
+        return {"candidates": leader}
+    return {"candidates": entry.candidates} if entry.candidates else {}
+
+
+def _leaders(models: Mapping[str, ModelEntry]) -> dict[str, str]:
+    """Return, by the name of each model that translates, one of those that it translates with."""
+    together = translating(models)
+    leaders = {group: group if group in names else names[0] for group, names in together.items()}
+    return {name: leaders[group] for group, names in together.items() for name in names}
 
 
 def _text(study: Study, replicate: Replicate, request: FeatureRequest, folder: Path) -> str:

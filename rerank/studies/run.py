@@ -21,7 +21,7 @@ from rerank.studies.tables import as_csv, as_json, notes, tables
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """What a study has shown: the lines of its tables, the stages that failed, and of how many."""
 
     lines: list[str]
@@ -29,7 +29,7 @@ class Outcome:
     parts: int
 
 
-def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = "") -> Outcome:
+def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = "") -> StudyOutcome:
     """Do what is not done yet, `jobs` trainings and cells at a time, and write what came out.
 
     These are done by the Ray cluster of an address, if there is one.
@@ -75,7 +75,7 @@ def _make(folder: Path) -> None:
         raise InputError(f"{folder}: {error.strerror}") from None
 
 
-def _tell(study: Study, steps: Plan, results: Results, failed: list[str]) -> Outcome:
+def _tell(study: Study, steps: Plan, results: Results, failed: list[str]) -> StudyOutcome:
     """Write tables and curves."""
     shown = tables(study, results)
     plain = [line for table in shown for line in (*table.plain(), "")]
@@ -92,7 +92,7 @@ def _tell(study: Study, steps: Plan, results: Results, failed: list[str]) -> Out
 
         for path in draw(study, steps, results):
             note(f"drawn: {path}")
-    return Outcome(lines, failed, len(steps.stages))
+    return StudyOutcome(lines, failed, len(steps.stages))
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

@@ -14,15 +14,13 @@ from moses_io.errors import InputError
 from rerank.experiment.chain import run_experiment, trainings
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import Stage
+from rerank.report.changes import MOSES, RERANKED
 from rerank.studies.comparison import compare
 from rerank.studies.corpora import cut
 from rerank.studies.file import Study
 from rerank.studies.grid import Cell, Replicate, corpus_of
 from rerank.studies.perplexity import measure
 from rerank.tuning.gain import GAIN
-
-MOSES = "moses"
-"""The system that all others are compared with."""
 
 
 class Comparison(NamedTuple):
@@ -149,9 +147,7 @@ def _results(cell: Cell, experiment: Experiment) -> tuple[str, ...]:
     """Return what is read of the results of a cell."""
     experiment = replace(experiment, output=cell.path.parent)
     reports = [experiment.report(name, "json") for name in experiment.tests]
-    translations = [
-        experiment.result(f"{name}.{system}") for name in experiment.tests for system in (MOSES, "reranked")
-    ]
+    translations = [experiment.result(f"{name}.{system}") for name in experiment.tests for system in (MOSES, RERANKED)]
     return (experiment.result(GAIN), *reports, *translations)
 
 
@@ -161,8 +157,8 @@ def _compare(study: Study, size: int, system: str, test: str) -> tuple[Compariso
     first, output = next(iter(study.systems)), str(study.output / str(size) / f"{system}.{test}.p.json")
     others = {MOSES: _outputs(study, size, system, f"{test}.{MOSES}")}
     if system != first:
-        others[first] = _outputs(study, size, first, f"{test}.reranked")
-    own, filters = _outputs(study, size, system, f"{test}.reranked"), study.experiment.tuning.filters
+        others[first] = _outputs(study, size, first, f"{test}.{RERANKED}")
+    own, filters = _outputs(study, size, system, f"{test}.{RERANKED}"), study.experiment.tuning.filters
     inputs = (*references, *own, *(path for paths in others.values() for path in paths))
     action = partial(compare, references, own, others, filters, output)
     settings = [filters.text, len(study.seeds), list(others)]

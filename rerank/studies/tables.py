@@ -9,9 +9,9 @@ from typing import Any
 
 from rerank import __version__
 from rerank.metrics.significance import SEED, TRIALS
+from rerank.report.changes import MOSES
 from rerank.studies.file import Study
 from rerank.studies.results import ModelResult, Replicated, Results, SystemResult
-from rerank.studies.stages import MOSES
 
 COLUMNS = ("size", "seed", "name", "set", "measure", "value")
 """Of the table for programs: a number a line; `name` is a model or a system."""

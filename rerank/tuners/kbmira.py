@@ -88,8 +88,8 @@ class MiraState(NamedTuple):
     background: Array
 
 
-class Choice(NamedTuple):
-    """The candidates hope and fear of a sentence, and how far B(hope) is above B(fear)."""
+class HopeAndFear(NamedTuple):
+    """Two candidates of a sentence, and how far B(hope) is above B(fear)."""
 
     hope: int
     fear: int
@@ -170,7 +170,7 @@ def _epoch(arrays: Arrays, order: Integers, state: MiraState) -> None:
 
 
 @compiled()
-def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> Choice:
+def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> HopeAndFear:
     """Choose; of several candidates that are as good the first."""
     weights, background = state.weights, state.background
     dense, sparse, statistics, parts = arrays.dense, arrays.sparse, arrays.statistics, arrays.parts
@@ -188,7 +188,7 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> Choice:
             hope, highest, hoped = candidate, real(score + lead), lead
         if candidate == start or real(score - lead) > lowest:
             fear, lowest, feared = candidate, real(score - lead), lead
-    return Choice(hope=hope, fear=fear, lead=real(hoped - feared))
+    return HopeAndFear(hope=hope, fear=fear, lead=real(hoped - feared))
 
 
 @compiled(inline="always")
@@ -205,7 +205,7 @@ def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> floa
 
 
 @compiled()
-def _difference(dense: Array, sparse: Sparse, choice: Choice, difference: Array) -> Integers:
+def _difference(dense: Array, sparse: Sparse, choice: HopeAndFear, difference: Array) -> Integers:
     """Put f_hope - f_fear into (size,) `difference`, in the columns that it returns; the others stay as they are."""
     offsets, size, real = sparse.offsets, dense.shape[1], difference.dtype.type
     hope, fear = choice.hope, choice.fear

@@ -9,8 +9,9 @@ know, and the more the fewer sentences there are: they count as a number of sent
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,10 +34,12 @@ class MeanSettings:
     """Settings; those of the three are their own.
 
     Attributes:
+        name: of the tuner.
         climbs: of mert, each from another random point; their mean counts as one of the three.
         seed: of kbmira; the next one has other climbs.
     """
 
+    name: ClassVar = "mean"
     climbs: int = 5
     seed: int = 1
 
@@ -47,16 +50,13 @@ class MeanSettings:
     @property
     def signature(self) -> str:
         """What made the weights."""
-        return f"mean|climbs:{self.climbs}|start:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
+        return f"{self.name}|climbs:{self.climbs}|start:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
 
 
 class AutoSettings(MeanSettings):
     """The same, for `rerank.tuning.auto`, which looks whether something else is surely better."""
 
-    @property
-    def signature(self) -> str:
-        """What made the weights."""
-        return f"auto|climbs:{self.climbs}|start:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
+    name: ClassVar = "auto"
 
 
 def tune(problem: Problem, settings: MeanSettings) -> Tuned:
@@ -121,5 +121,4 @@ def drawn_to_start(problem: Problem, weights: Array, part: float) -> Array:
 
 def _spread(problem: Problem, weights: Array) -> float:
     """Return the standard deviation of scores within a sentence."""
-    scores = replace(problem.candidates, dense=problem.candidates.scores(weights)[:, None])  # (N, 1)
-    return float(replace(problem, candidates=scores).spread()[0])
+    return problem.candidates.spread_of(problem.candidates.scores(weights))

@@ -6,7 +6,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from moses_io.errors import InputError, shown
-from rerank.candidates import Candidates
+from rerank.candidates import Candidates, spread
 from rerank.metrics.formula import Formula
 
 MOST = 10**18
@@ -55,13 +55,7 @@ class Problem:
 
     def spread(self) -> Array:
         """(dense,) standard deviation of each dense feature within sentences, pooled; 0 if constant there."""
-        dense, starts = self.candidates.dense, self.candidates.offsets[:-1]
-        counts = np.diff(self.candidates.offsets)  # (n,)
-        varies = (np.maximum.reduceat(dense, starts) > np.minimum.reduceat(dense, starts)).any(axis=0)  # (dense,)
-        means = np.add.reduceat(dense, starts) / counts[:, None]  # (n, dense)
-        within = dense - np.repeat(means, counts, axis=0)  # (N, dense)
-        spread: Array = np.sqrt((within**2).mean(axis=0)) * varies  # (dense,)
-        return spread
+        return spread(self.candidates.dense, self.candidates.offsets)
 
     def of(self, sentences: Integers) -> "Problem":
         """Return the problem of some of the sentences, by their place in the list."""

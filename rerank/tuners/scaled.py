@@ -87,7 +87,5 @@ def divided_start(problem: Problem) -> Array:
 
 def _scale(problem: Problem, start: Array) -> float:
     """Return what the start is multiplied by, so that scores under it have a spread of `SCORES`."""
-    candidates = problem.candidates
-    scores = replace(candidates, dense=candidates.scores(start)[:, None])  # (N, 1)
-    spread = float(replace(problem, candidates=scores).spread()[0])
+    spread = problem.candidates.spread_of(problem.candidates.scores(start))
     return SCORES / spread if spread > 0 else 1.0

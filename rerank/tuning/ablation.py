@@ -19,7 +19,7 @@ from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 from rerank.tuning.folds import out_of_fold, without
-from rerank.tuning.looks import groups
+from rerank.tuning.looks import columns_by_feature
 from rerank.tuning.tune import FOLDS, read_problem
 from rerank.tuning.tuning_set import Lists, TuningSet
 
@@ -70,7 +70,7 @@ class Worth(NamedTuple):
 def write_ablation(ablation: Ablation, tuning: Tuning, output: str) -> None:
     """Compare the sets of features on folds of dev, and write what they reach, and their weights, as JSON."""
     dev = read_problem(ablation.dev, ablation.start, tuning)[0]
-    columns = groups(dev.candidates.space)
+    columns = columns_by_feature(dev.candidates.space)
     folds = min(ablation.folds or FOLDS, len(dev.candidates.sentences))
     ablated = ablate(dev, tuning, {label: columns[label] for label in ablation.features}, folds)
     _write(output, ablated.column, how=f"{dev.formula.name}, {folds} folds, one run each", weights=ablated.weights)

@@ -32,7 +32,7 @@ def look(problem: Problem, tuning: Tuning, new: Sequence[str], folds: int) -> Lo
     if not new:
         note("all features have a start weight, there is nothing new to look at on folds")
         return Look("", None)
-    places, where = groups(problem.candidates.space), f"out of fold, {folds} folds"
+    places, where = columns_by_feature(problem.candidates.space), f"out of fold, {folds} folds"
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
     _tell(trust, new, f"{where}: {problem.formula.name}", "tuned anew")
     return Look(where, trust)
@@ -42,7 +42,7 @@ def look_and_choose(
     problem: Problem, tuning: Tuning, new: Sequence[str], folds: int, other: Lists | None
 ) -> tuple[Look, Choice]:
     """Choose how to tune, on folds or on other lists, and tell what it gains."""
-    places, formula = groups(problem.candidates.space), problem.formula
+    places, formula = columns_by_feature(problem.candidates.space), problem.formula
     unseen = _read_other(other, Metric(tuning.metric), problem.candidates.space) if other else None
     folds, least = min(folds, len((unseen or problem).candidates.sentences)), 2 if other else 3
     if folds < least:
@@ -84,14 +84,14 @@ def _tell(trust: Trust, new: Sequence[str], where: str, anew: str) -> None:
 
 def ablate_all(problem: Problem, tuning: Tuning, folds: int) -> None:
     """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
-    columns = groups(problem.candidates.space)
+    columns = columns_by_feature(problem.candidates.space)
     trusts = cross_validate(problem, tuning, list(columns.values()), folds)
     note(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
     for name, trust in sorted(zip(columns, trusts, strict=True), key=lambda item: item[1].old):
         note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.4f})")
 
 
-def groups(space: FeatureSpace) -> dict[str, Integers]:
+def columns_by_feature(space: FeatureSpace) -> dict[str, Integers]:
     """Return the columns of each dense feature by its name, and of all sparse ones together."""
     dense = space.columns[: space.dense_size]
     names = np.array([*dense, *["sparse features"] * len(space.sparse)])

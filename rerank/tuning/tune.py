@@ -21,8 +21,7 @@ from rerank.tuning.compiling import compiling_told
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
-from rerank.tuning.ways import START
-from rerank.weights import compare, limits, read_start
+from rerank.weights import START, compare, limits, read_start
 
 FOLDS = 5
 
@@ -37,7 +36,7 @@ class Caution:
         ablate: tell what is lost without each feature.
 
     Raises:
-        InputError: a fallback without folds.
+        InputError: a value of another kind, or a fallback without folds.
     """
 
     folds: int = 0
@@ -47,6 +46,9 @@ class Caution:
     def __post_init__(self) -> None:
         if not isinstance(self.folds, int) or self.folds < 0 or self.folds == 1:
             raise InputError(f"folds: expected a whole number from 2, or 0 for none, found {shown(self.folds)}")
+        for name, value in (("fallback", self.fallback), ("ablate", self.ablate)):
+            if not isinstance(value, bool):
+                raise InputError(f"{name}: expected true or false, found {shown(value)}")
         if self.fallback and not self.folds:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
@@ -91,8 +93,6 @@ def tune(
         result = _by_choice(problem, tuning, new, caution.folds or FOLDS, other)
     else:
         result = _by_tuner(problem, tuning, new, min(caution.folds, sentences), caution.fallback)
-    if caution.ablate:
-        ablate_all(problem, tuning, caution.folds or FOLDS)
     chosen = f"|folds:{caution.folds or FOLDS}{'|chosen:elsewhere' if other else ''}" if tuning.tuner == AUTO else ""
     metric = f"metric:{Metric(tuning.metric).signature}"
     signature = f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
@@ -104,6 +104,8 @@ def tune(
     note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
     write_weights(output, space.weights(result.weights), [signature, gained, *result.remarks])
+    if caution.ablate:
+        ablate_all(problem, tuning, min(caution.folds or FOLDS, sentences))
     return gain
 
 

@@ -13,8 +13,8 @@ from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import ScaledProblem, divided_start
 from rerank.tuning.folds import partition, without
 from rerank.tuning.tuning_set import TuningSet
+from rerank.weights import START
 
-START = "the start weights"
 HELD = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
 """Tunings that are held nearer to the start than `expected` is by default."""
 

@@ -62,8 +62,8 @@ class Translator:
 
         Sources of similar length are translated together; `done` hears how many more, before they are yielded.
 
-        A translation has at most twice as many tokens as the source and ten more; of a source without words it is
-        empty.
+        A translation has at most twice as many words, or pieces of them, as the first model reads of the source, and
+        ten more; of a source without words it is empty.
 
         Raises:
             InputError: the memory does not suffice for a beam of a single source.
@@ -87,7 +87,7 @@ class Translator:
                 yield order[first : first + count], models
 
     def _together(self, models: list[Model], sources: list[tuple[str, ...]]) -> list[list[Translation]]:
-        limits = [2 * len(source) + 10 if source else 0 for source in sources]
+        limits = [2 * len(models[0].source.encode(source)) + 10 if source else 0 for source in sources]
         with within_memory("name a smaller beam"):
             ended = search(models, sources, limits, self._beam)
             if not all(ended):

@@ -20,7 +20,7 @@ from features.models.folder import save_weights
 from features.models.folds import FOLD_WEIGHTS, RECORD, DevFolds, weights_file
 from features.models.tables import find
 from features.models.training.checkpoint import Progress, Run
-from features.models.training.epoch import Diverged, Losses, dev_losses, perplexities_of, train_epoch
+from features.models.training.epoch import DevLosses, Diverged, dev_losses, perplexities_of, train_epoch
 from features.models.training.learner import TokenPair, encode
 from features.models.training.preparation import Task, usable
 from features.progress import Bar, note
@@ -71,7 +71,7 @@ class Adaptation:
 
     def _reached(self, bar: Bar) -> list[float]:
         """Return perplexities of each fold by weights that learned the others, if they are lower than before."""
-        before, after = list[Losses](), list[Losses]()
+        before, after = list[DevLosses](), list[DevLosses]()
         for fold in self._folds.numbers:
             self._restore_base()
             before.append(dev_losses(self._parts[fold]))
@@ -153,7 +153,7 @@ def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -
     )  # fmt: skip
 
 
-def _added(losses: Sequence[Losses]) -> Losses:
+def _added(losses: Sequence[DevLosses]) -> DevLosses:
     """Add up the losses of folds, of each learner its own."""
     of_learners = zip(*losses, strict=True)
     return [(sum(loss for loss, _ in each), sum(words for _, words in each)) for each in of_learners]

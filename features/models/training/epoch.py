@@ -19,7 +19,7 @@ from features.models.training.optimizers import step_size
 from features.progress import Bar
 from moses_io.errors import InputError
 
-Losses = list[tuple[float, int]]
+DevLosses = list[tuple[float, int]]
 """Of each learner the sum of -log p of some targets, in nats, and their words, each target's `</s>` counted."""
 
 
@@ -95,14 +95,14 @@ def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> 
     return total
 
 
-def dev_losses(run: Run) -> Losses:
+def dev_losses(run: Run) -> DevLosses:
     """Return what all learners lose on dev."""
     pairs = zip(run.learners, run.dev, strict=True)
     losses = run.ranks.add_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
     return [(loss, sum(dev.target_lengths)) for loss, dev in zip(losses, run.dev, strict=True)]
 
 
-def perplexities_of(losses: Losses) -> list[float]:
+def perplexities_of(losses: DevLosses) -> list[float]:
     """Return perplexities a word: of all learners together, then of each."""
     together = tuple(map(sum, zip(*losses, strict=True)))
     return [perplexity(loss / words) for loss, words in (together, *losses)]

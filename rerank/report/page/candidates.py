@@ -13,7 +13,7 @@ from moses_io.text import tokens
 from rerank.analysis.listed import Listed
 from rerank.analysis.origins import having
 from rerank.report.attention import Attention, Attentions
-from rerank.report.changes import AFTER, BEFORE, Reranked, parts
+from rerank.report.changes import MOSES, RERANKED, Reranked, parts
 from rerank.report.page.packing import packed
 from rerank.report.page.sentences import digits, readable
 from rerank.selection import Ranking
@@ -100,9 +100,9 @@ def _quality(listed: Listed) -> dict[str, Any]:
 def _systems(reranked: Reranked, candidates: SentenceList, attention: Attentions) -> dict[str, Any]:
     """Return what is known of the choice of each system; of equal choices that of Moses alone."""
     number = candidates.sentence
-    lines = {BEFORE: reranked.before[number], AFTER: reranked.after[number]}
-    if lines[BEFORE] == lines[AFTER]:
-        del lines[AFTER]
+    lines = {MOSES: reranked.before[number], RERANKED: reranked.after[number]}
+    if lines[MOSES] == lines[RERANKED]:
+        del lines[RERANKED]
     source = len(tokens(reranked.source[number]))
     texts = [hypothesis.text for hypothesis in candidates.hypotheses]
     systems: dict[str, Any] = {}

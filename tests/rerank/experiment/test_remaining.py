@@ -50,6 +50,11 @@ def test_what_is_new_in_a_second_run_takes_its_share() -> None:
     assert remaining.seconds(0) == 125 + 40
 
 
+def test_stages_of_named_test_sets_take_the_share_of_their_kind() -> None:
+    remaining = Remaining(waiting=(Expected("evaluate, news"), Expected("evaluate, talks"), earlier(TUNE, 16)))
+    assert remaining.seconds(0) == 9 + 9 + 16
+
+
 def test_only_what_changed_is_to_be_done() -> None:
     """What is as it was counts once something that it needs is done anew."""
     stages = (

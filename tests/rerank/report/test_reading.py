@@ -14,11 +14,11 @@ from rerank.confidence.file import read_confidence
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Reranked
 from rerank.report.evaluation import look_up
-from rerank.report.reading import Reading, read
+from rerank.report.reading import ListReading, read
 from rerank.selection import LinearModel, Ranking
 
 
-def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple[Reading, Reranked]:
+def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple[ListReading, Reranked]:
     """Read the list of a set with so many sentences from what cannot be read again."""
     weights = read_weights(str(fitted.weights))
     model = LinearModel(weights, "weights")

@@ -58,7 +58,7 @@ def test_a_system_has_the_models_that_it_needs(study: Path) -> None:
     """Those that its features read, what these start from, and those that give translations and are read by none."""
     text = study.read_text().replace(
         "[features]",
-        'first = { preset = "cohn-align", hidden = 8, seed = 5 }\n'
+        'first = { preset = "cohn-align", hidden = 8, seed = "5" }\n'
         'second = { preset = "cohn-align", hidden = 8, start-from = "first" }\n'
         'widening = { preset = "rnnsearch", candidates = 2 }\n'
         "[features]\n"
@@ -72,3 +72,31 @@ def test_a_system_has_the_models_that_it_needs(study: Path) -> None:
     assert alone.models["second"].start == "first"
     assert alone.models["first"].request.settings["seed"] == 1005
     assert alone.models["widening"].candidates == 2
+
+
+def test_models_that_translate_together_do_so_in_each_system(study: Path) -> None:
+    """With the one that they name, or the first of them that the system reads; several of one name as one group."""
+    small = 'preset = "rnnsearch", hidden = 8'
+    models = [
+        f'second = {{ {small}, candidates = "leader" }}',
+        f'third = {{ {small}, candidates = "leader" }}',
+        f"leader = {{ {small}, candidates = 2 }}",
+        f"many = {{ {small}, candidates = 3, seeds = 2 }}",
+    ]
+    features = ["Leader", "Second", "Third", "Many"]
+    text = study.read_text().replace("[features]", "\n".join(models) + "\n[features]")
+    text = text.replace(
+        "[tuning]", "\n".join(f'{label} = "neural:{label.lower()}"' for label in features) + "\n[tuning]"
+    )
+    study.write_text(
+        text.replace('"NMT", "Len"', '"Leader", "Second", "Many"').replace('["NMT"]', '["Second", "Third"]')
+    )
+    paths = written(study)
+    both, alone = (read_experiment(str(paths[f"60/seed-2/{system}"])) for system in ("both", "alone"))
+    assert {name: (entry.group, entry.candidates) for name, entry in both.models.items()} == {
+        "second": ("leader", 2), "leader": ("", 2),
+        "many-rnnsearch-1": ("", 3), "many-rnnsearch-2": ("many-rnnsearch-1", 3),
+    }  # fmt: skip
+    assert {name: (entry.group, entry.candidates) for name, entry in alone.models.items()} == {
+        "second": ("", 2), "third": ("second", 2)
+    }  # fmt: skip

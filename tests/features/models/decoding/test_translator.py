@@ -8,10 +8,10 @@ import pytest
 
 from features.feature import Resources, Sentence
 from features.models.decoding.replacement import Replacement
-from features.models.decoding.search import Beam
+from features.models.decoding.search import Beam, Ended, search
 from features.models.decoding.translator import Translation, Translator
 from features.models.device import find_device
-from features.models.folder import load_model
+from features.models.folder import Model, load_model
 from features.models.scoring.alone import score_alone
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from moses_io.errors import InputError
@@ -61,6 +61,25 @@ def test_scores_are_those_of_the_texts(kind: str, unknown: str, kinds: Models, s
         np.testing.assert_allclose([one.log_prob for one in each], wanted, atol=1e-4)
         assert [one.value for one in each] == sorted((one.log_prob for one in each), reverse=True)
     assert [one.tokens for one in translations[sources.index(())]] == [()]
+
+
+@pytest.mark.parametrize("kind", ["forward", "pieces"])
+def test_translations_can_be_twice_as_long_as_what_is_read(
+    kind: str, kinds: Models, sources: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that would never end one stops there: of pieces, where it says pieces."""
+    model = load_model(kinds[kind], find_device("cpu"))
+    read = [len(model.source.encode(source)) for source in sources]
+    assert (sum(read) > sum(map(len, sources))) == (kind == "pieces")
+    longest: list[int] = []
+
+    def searched(models: list[Model], batch: list[tuple[str, ...]], limits: list[int], beam: Beam) -> list[list[Ended]]:
+        longest.extend(limits)
+        return search(models, batch, limits, beam)
+
+    monkeypatch.setattr("features.models.decoding.translator.search", searched)
+    translated([kinds[kind]], sources, Beam(1))
+    assert sorted(longest) == sorted(2 * length + 10 if length else 0 for length in read)
 
 
 def test_neighbours_make_no_difference(models: Models, sources: list[tuple[str, ...]]) -> None:
