@@ -74,6 +74,13 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert read_experiment(str(path)).tuning.caution == Caution()
 
 
+def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> None:
+    path = tmp_path / "e.toml"
+    (tmp_path / "models" / "old").mkdir(parents=True)
+    path.write_text(EXPERIMENT.replace("pair/forward,fertile/forward", "fertile/forward,pair/forward[fertility]"))
+    assert read_experiment(str(path)).features["Both"].argument == "fertile/forward,pair/forward[fertility]"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -94,6 +101,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ("neural:forward", "links:back", "features.NMT: expected a forward model, 'back' is not one"),
         ("neural:forward", "agreement:forward,back", "features.NMT: 'back': expected a model on words, from left to"),
         ("neural:forward", "neural:forward[fertility]", "features.NMT: 'forward' has no global fertility"),
+        ("neural:forward", "ensemble:forward,fertile/forward[fertility]", "'forward' has no global fertility"),
         ("neural:forward", "neural:back/forward", "features.NMT: no model 'back/forward' here; there is back"),
         ('"cohn-align-sym" }', '"cohn-align-sym", hidden = 9 }', "start-from: that model has hidden 9, this one 256"),
         ('start-from = "pair"', 'start-from = "forward"', "start-from: that model has symmetric False, this one True"),
@@ -114,6 +122,8 @@ def test_an_experiment_file(tmp_path: Path) -> None:
         ("seed = 7", 'tuner = "kbmira"\niterations = 0', "tuning.iterations: expected a whole number from 1, found 0"),
         ("seed = 7", 'tuner = "kbmira"\nstep = 0', "tuning.step: expected a number above 0, found 0"),
         ("seed = 7", 'tuner = "kbmira"\ndecay = 2', "tuning.decay: expected a number above 0 and at most 1, found 2"),
+        ("seed = 7", 'fallback = "no"', "tuning.fallback: expected true or false, found 'no'"),
+        ("seed = 7", "ablate = 1", "tuning.ablate: expected true or false, found 1"),
         ("backward = true", 'backward = "false"', "models.back.backward: expected true or false, found 'false'"),
         ('"rnnsearch"', "3", "models.back: expected a table with a preset"),
         ('"test.en"', "[]", "test.reference: expected a path, found []"),

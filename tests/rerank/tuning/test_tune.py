@@ -143,6 +143,9 @@ def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
     assert "out of fold, 5 folds: BLEU 100.00 with all features" in err
     assert "  without Good: " in err and "  without Bad: 100.00 (+0.00, p 1.0000)" in err
     assert err.index("without Good") < err.index("without Bad")
+    alone = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), *arguments[-2:])
+    status, ini, err = command("tune", *alone, "--ablate")
+    assert status == 0 and b"Good= " in ini and "out of fold, 2 folds: " in err
 
 
 def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
