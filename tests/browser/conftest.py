@@ -23,7 +23,7 @@ from rerank.analysis.origins import merged
 from rerank.confidence.measured import Measured
 from rerank.metrics.filters import Filters
 from rerank.report.attention import Attention
-from rerank.report.changes import AFTER, BEFORE, Change, Reranked, find_change, in_order
+from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
 from rerank.report.evaluation import LookUp, evaluate
 from rerank.report.page.candidates import Chunks
 from rerank.report.page.document import page
@@ -57,7 +57,7 @@ class Explored:
 
     @property
     def systems(self) -> dict[str, Sequence[str]]:
-        return {BEFORE: self.reranked.before, AFTER: self.reranked.after}
+        return {MOSES: self.reranked.before, RERANKED: self.reranked.after}
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -95,7 +95,7 @@ def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored
     estimates = {number: Estimate(50 + number, 0.5 if differ[number] else None) for number in range(20)}
     attention = {
         (number, system): [Attention(model, made_up(number, source[number], lines[number])) for model in "ab"]
-        for system, lines in ((BEFORE, before), (AFTER, after))
+        for system, lines in ((MOSES, before), (RERANKED, after))
         for number in range(0, len(source), 2)
     }
     reranked = Reranked(
@@ -157,7 +157,7 @@ def long(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
         before=[target, *reranked.before[1:]],
         after=[target, *reranked.after[1:]],
     )
-    attention = {(0, BEFORE): [Attention("a", made_up(0, source, target))]}
+    attention = {(0, MOSES): [Attention("a", made_up(0, source, target))]}
     return write_page(Explored(folder / "list", changed, explored.estimates, attention), folder / "report.html")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rerank.report.changes import AFTER, BEFORE
+from rerank.report.changes import MOSES, RERANKED
 
 Browse, Luminance = Callable[..., Any], Callable[[str], float]
 
@@ -173,7 +173,7 @@ def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Any,
     browser = browse(f"#s{sentence}")
     opened(browser, sentence)
     changed = explored.reranked.before[sentence] != explored.reranked.after[sentence]
-    for system, button in ((AFTER, 1), (BEFORE, 0)) if changed else ((BEFORE, 0),):
+    for system, button in ((RERANKED, 1), (MOSES, 0)) if changed else ((MOSES, 0),):
         if changed:
             browser.find_elements(BY, ".switch button")[button].click()
         maps = browser.find_elements(BY, ".map")
@@ -345,7 +345,7 @@ def test_arrow_keys_move_over_the_cells_of_a_map(browse: Browse, explored: Any) 
     opened(browser, 32)
     browser.execute_script("document.querySelector('.map .scroll').focus()")
     (attention, *_), (source, target) = (
-        explored.attention[32, BEFORE],
+        explored.attention[32, MOSES],
         (explored.reranked.source[32], explored.reranked.before[32]),
     )
     for key, (j, i) in (("right", (0, 0)), ("left", (0, 0)), ("right", (0, 1)), ("down", (1, 1)), ("up", (0, 1))):
