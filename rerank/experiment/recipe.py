@@ -35,12 +35,12 @@ JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
 TRANSFORMER: dict[str, Any] = {
     "preset": "transformer", "hidden": 128, "embedding": 128, "layers": 4, "encoder_layers": 4, "feedforward": 256,
     "lexicon": "bias", "tie": True, "dropout": 0.2,
-    "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "epochs": 8, "average": 3,
+    "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "average": 3,
 }  # fmt: skip
 """Settings of a third model where these join and the corpus is not `SMALL`; it learns what an `rnnsearch` does not."""
 
-TRANSFORMER_BUDGET, TRANSFORMER_WORDS_A_SECOND = 2 * BUDGET, 2_400
-"""Target words that it reads in all, and on a core without bfloat16 products."""
+TRANSFORMER_BUDGET, TRANSFORMER_MINUTES = 2 * BUDGET, 23
+"""Target words that it reads in all, and the minutes that this takes on a core without bfloat16 products."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
@@ -119,7 +119,7 @@ def _adapt(corpus: Corpus, epochs: int) -> int:
 
 def _transformer(words: int, pieces: int, order: str) -> Recipe:
     """Return a transformer of an order of words, which translates with the `rnnsearch` that reads in this order."""
-    settings = TRANSFORMER | {"epochs": min(TRANSFORMER["epochs"], max(1, TRANSFORMER_BUDGET // words))}
+    settings = TRANSFORMER | {"epochs": max(1, TRANSFORMER_BUDGET // words)}
     if words > TRANSFORMER_BUDGET:
         settings["updates"] = TRANSFORMER_BUDGET // TRANSFORMER["tokens"]
     if pieces:
@@ -129,13 +129,8 @@ def _transformer(words: int, pieces: int, order: str) -> Recipe:
     return Recipe(
         models={f"{order}-2": settings},
         features={label: f"neural:{order}-2[{JOINED_VALUES}]"},
-        remarks=(f"One more, which takes {_transformer_minutes(words)} min of a core, with its feature below:",),
+        remarks=(f"One more, which takes {TRANSFORMER_MINUTES} min of a core, with its feature below:",),
     )
-
-
-def _transformer_minutes(words: int) -> int:
-    read: int = min(TRANSFORMER["epochs"] * words, TRANSFORMER_BUDGET)
-    return max(1, round(read / TRANSFORMER_WORDS_A_SECOND / 60))
 
 
 def _remarks(corpus: Corpus, settings: dict[str, Any], transformer: bool) -> tuple[str, ...]:
@@ -145,7 +140,7 @@ def _remarks(corpus: Corpus, settings: dict[str, Any], transformer: bool) -> tup
     words = corpus.target.words + corpus.pairs
     on_dev = settings.get("adapt", 0) * (FOLDS + 1) * corpus.dev * words / corpus.pairs
     minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
-    third = f" `rnnsearch` and {_transformer_minutes(words)} for the transformer" if transformer else ""
+    third = f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer" if transformer else ""
     return (
         f"Chosen for {corpus.pairs:,} sentence pairs. Of dev's words {100 * source.unknown:.1f} % in the source and "
         f"{100 * target.unknown:.1f} % in the target",

@@ -121,7 +121,8 @@ def minutes(remarks: tuple[str, ...]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "epochs", "updates"), [(29_000, 8, None), (100_000, 2, None), (2_000_000, 1, TRANSFORMER_BUDGET // 2000)]
+    ("pairs", "epochs", "updates"),
+    [(12_000, 21, None), (29_000, 9, None), (100_000, 2, None), (2_000_000, 1, TRANSFORMER_BUDGET // 2000)],
 )
 def test_a_transformer_joins_models_that_learn_enough(pairs: int, epochs: int, updates: int | None) -> None:
     """It reads twice as much, and the same pieces; so does one of the other order, for those who have more time."""
