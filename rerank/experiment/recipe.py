@@ -26,8 +26,8 @@ ADAPT, FEWEST_DEV = 3, 50
 LARGE = {"tie": True, "bfloat16": True}
 """Settings of an `rnnsearch` of any other."""
 
-CANDIDATES = 10
-"""Translations of each model that join the lists, unless it is `SMALL` and lacks many words."""
+CANDIDATES, FEWEST_JOINING = 10, 20_000
+"""Translations of each model that join the lists, and the sentence pairs from which those join that lack many words."""
 
 JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
 """What is read of models where their translations join the lists, and where Moses' candidates are alone."""
@@ -37,7 +37,7 @@ TRANSFORMER: dict[str, Any] = {
     "lexicon": "bias", "tie": True, "dropout": 0.2,
     "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "average": 3,
 }  # fmt: skip
-"""Settings of a third model where these join and the corpus is not `SMALL`; it learns what an `rnnsearch` does not."""
+"""Settings of a third model where the corpus is not `SMALL`; it learns what an `rnnsearch` does not."""
 
 TRANSFORMER_BUDGET, TRANSFORMER_MINUTES = 2 * BUDGET, 23
 """Target words that it reads in all, and the minutes that this takes on a core without bfloat16 products."""
@@ -82,30 +82,29 @@ def find_recipe(corpus: Corpus) -> Recipe:
     known = all(side.unknown <= MOST_UNKNOWN for side in sides)
     if not known or any(side.vocabulary > MOST_WORDS for side in sides):
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
-    joins = known or not small
-    if joins:
+    if known or (not small and corpus.pairs >= FEWEST_JOINING):
         settings["candidates"] = CANDIDATES
-    elif adapt := _adapt(corpus, settings["epochs"]):
+    elif small and (adapt := _adapt(corpus, settings["epochs"])):
         settings["adapt"] = adapt
-    return _with_models(corpus, settings, joins, transformer=joins and not small)
+    return _with_models(corpus, settings, transformer=not small)
 
 
-def _with_models(corpus: Corpus, settings: dict[str, Any], joins: bool, transformer: bool) -> Recipe:
+def _with_models(corpus: Corpus, settings: dict[str, Any], transformer: bool) -> Recipe:
     """Return a recipe of two `rnnsearch`, and of a transformer before them, whose training takes longest."""
-    values = JOINED_VALUES if joins else ALONE_VALUES
+    values = _values(settings)
     models = {"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}}
     features = {"NMTltr": f"neural:left-to-right[{values}]", "NMTrtl": f"neural:right-to-left[{values}]"}
     longer = None
     if transformer:
-        words, pieces = corpus.target.words + corpus.pairs, settings.get("bpe", 0)
-        third, longer = (_transformer(words, pieces, order) for order in ("right-to-left", "left-to-right"))
+        words = corpus.target.words + corpus.pairs
+        third, longer = (_transformer(words, settings, order) for order in ("right-to-left", "left-to-right"))
         models, features = third.models | models, features | third.features
     return Recipe(
         models=models,
         features=features | {"Consensus": "consensus:chrf"},
         remarks=(
             *_remarks(corpus, settings, transformer),
-            *(JOINED if joins else ()),
+            *(JOINED if "candidates" in settings else ()),
             *(ADAPTED if "adapt" in settings else ()),
         ),
         longer=longer,
@@ -117,18 +116,25 @@ def _adapt(corpus: Corpus, epochs: int) -> int:
     return min(ADAPT, epochs * corpus.pairs // ((FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
 
 
-def _transformer(words: int, pieces: int, order: str) -> Recipe:
-    """Return a transformer of an order of words, which translates with the `rnnsearch` that reads in this order."""
+def _values(settings: dict[str, Any]) -> str:
+    return JOINED_VALUES if "candidates" in settings else ALONE_VALUES
+
+
+def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
+    """Return a transformer of an order of words, which translates, if at all, with the `rnnsearch` of this order."""
     settings = TRANSFORMER | {"epochs": max(1, TRANSFORMER_BUDGET // words)}
     if words > TRANSFORMER_BUDGET:
         settings["updates"] = TRANSFORMER_BUDGET // TRANSFORMER["tokens"]
-    if pieces:
-        settings["bpe"] = pieces
-    settings |= {"candidates": order} | ({"right-to-left": True} if order == "right-to-left" else {})
+    if "bpe" in beside:
+        settings["bpe"] = beside["bpe"]
+    if "candidates" in beside:
+        settings["candidates"] = order
+    if order == "right-to-left":
+        settings["right-to-left"] = True
     label = {"left-to-right": "NMTltr2", "right-to-left": "NMTrtl2"}[order]
     return Recipe(
         models={f"{order}-2": settings},
-        features={label: f"neural:{order}-2[{JOINED_VALUES}]"},
+        features={label: f"neural:{order}-2[{_values(beside)}]"},
         remarks=(f"One more, which takes {TRANSFORMER_MINUTES} min of a core, with its feature below:",),
     )
 

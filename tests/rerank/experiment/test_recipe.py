@@ -88,7 +88,14 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
 
 @pytest.mark.parametrize(
     ("pairs", "unknown", "joins"),
-    [(6_000, 0.004, True), (29_000, 0.004, True), (29_000, 0.044, True), (10_000, 0.044, False)],
+    [
+        (6_000, 0.004, True),
+        (15_000, 0.004, True),
+        (29_000, 0.004, True),
+        (29_000, 0.044, True),
+        (10_000, 0.044, False),
+        (15_000, 0.044, False),
+    ],
 )
 def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int, unknown: float, joins: bool) -> None:
     recipe = find_recipe(corpus(pairs, unknown=unknown))
@@ -103,7 +110,7 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
 @pytest.mark.parametrize(
     ("pairs", "unknown", "dev", "epochs"),
     [(5_000, 0.1, 1_000, ADAPT), (5_000, 0.1, 2_000, 2), (5_000, 0.1, 20_000, None), (5_000, 0.1, 49, None),
-     (5_000, 0.01, 1_000, None), (29_000, 0.1, 1_000, None)],
+     (5_000, 0.01, 1_000, None), (15_000, 0.1, 1_000, None), (29_000, 0.1, 1_000, None)],
 )  # fmt: skip
 def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev: int, epochs: int | None) -> None:
     """As long as that takes no longer than the training before; where dev is large, or tiny, not at all."""
@@ -121,19 +128,24 @@ def minutes(remarks: tuple[str, ...]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "epochs", "updates"),
-    [(12_000, 21, None), (29_000, 9, None), (100_000, 2, None), (2_000_000, 1, TRANSFORMER_BUDGET // 2000)],
+    ("pairs", "epochs", "updates", "joins"),
+    [(12_000, 21, None, False), (29_000, 9, None, True), (100_000, 2, None, True), (2_000_000, 1, 1_700, True)],
 )
-def test_a_transformer_joins_models_that_learn_enough(pairs: int, epochs: int, updates: int | None) -> None:
+def test_larger_corpora_have_a_transformer(pairs: int, epochs: int, updates: int | None, joins: bool) -> None:
     """It reads twice as much, and the same pieces; so does one of the other order, for those who have more time."""
     recipe = find_recipe(corpus(pairs, unknown=0.04))
     assert recipe.longer is not None and next(iter(recipe.models)) == "right-to-left-2" and len(recipe.models) == 3
     for name, leader in (("right-to-left-2", "right-to-left"), ("left-to-right-2", "left-to-right")):
         settings = (recipe.models | recipe.longer.models)[name]
-        assert (settings["candidates"], settings["bpe"]) == (leader, recipe.models[leader]["bpe"])
+        assert (settings.get("candidates"), settings["bpe"]) == (
+            leader if joins else None,
+            recipe.models[leader]["bpe"],
+        )
         assert settings.get("right-to-left") == recipe.models[leader].get("right-to-left")
         assert (settings["epochs"], settings.get("updates")) == (epochs, updates)
-    assert recipe.longer.features == {"NMTltr2": "neural:left-to-right-2[logprob,added]"}
+        assert (updates or epochs * pairs * 13 / 2_000) <= TRANSFORMER_BUDGET / 2_000
+    values = "logprob,added" if joins else "logprob,entropy"
+    assert recipe.longer.features == {"NMTltr2": f"neural:left-to-right-2[{values}]"}
     assert "for the transformer" in " ".join(recipe.remarks)
 
 
