@@ -39,7 +39,7 @@ class MeanSettings:
         seed: of kbmira; the next one has other climbs.
     """
 
-    name: ClassVar = "mean"
+    name: ClassVar[str] = "mean"
     climbs: int = 5
     seed: int = 1
 
@@ -56,7 +56,7 @@ class MeanSettings:
 class AutoSettings(MeanSettings):
     """The same, for `rerank.tuning.auto`, which looks whether something else is surely better."""
 
-    name: ClassVar = "auto"
+    name: ClassVar[str] = "auto"
 
 
 def tune(problem: Problem, settings: MeanSettings) -> Tuned:

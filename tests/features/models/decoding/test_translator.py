@@ -67,7 +67,7 @@ def test_scores_are_those_of_the_texts(kind: str, unknown: str, kinds: Models, s
 def test_translations_can_be_twice_as_long_as_what_is_read(
     kind: str, kinds: Models, sources: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model that would never end one stops there: of pieces, where it says pieces."""
+    """In words or pieces, whichever a model reads; a model that would never end a translation stops there."""
     model = load_model(kinds[kind], find_device("cpu"))
     read = [len(model.source.encode(source)) for source in sources]
     assert (sum(read) > sum(map(len, sources))) == (kind == "pieces")
