@@ -31,11 +31,8 @@ class Case:
 
     def on_others(self, weights: np.ndarray) -> dict[str, float]:
         """Return BLEU of the other lists."""
-        reached = {}
-        for name, other in self.others.items():
-            vector = other.candidates.space.vector(self.problem.candidates.space.weights(weights))
-            reached[name] = self.score(other.statistics[other.candidates.best(other.candidates.scores(vector))])
-        return reached
+        own = self.problem.candidates.space.weights(weights)
+        return {name: self.score(other.chosen(own)) for name, other in self.others.items()}
 
 
 def cases(data: Path, works: list[Path]) -> Iterator[Case]:

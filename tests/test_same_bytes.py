@@ -22,7 +22,6 @@ _NUMBER = re.compile(rb"-?[0-9]+\.?[0-9]*(?:e[-+][0-9]+)?")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("kenlm")
     pytest.importorskip("transformers")
     folder = tmp_path_factory.mktemp("made")
     subprocess.run([sys.executable, str(SCRIPT), str(folder)], check=True)

@@ -134,10 +134,7 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
 
 def reach(test: TuningSet, weights: Mapping[str, Weights], metric: Metric) -> Column:
     """Return what weights, by the name of their set of features, reach on a scored list that they were not tuned on."""
-    chosen: dict[str, Array] = {}
-    for name, own in weights.items():
-        scores = test.candidates.scores(test.candidates.space.vector(own))  # (N,)
-        chosen[name] = test.statistics[test.candidates.best(scores)]  # (n, formula.size)
+    chosen = {name: test.chosen(own) for name, own in weights.items()}  # each (n, formula.size)
     return _compare(chosen, metric.formula.score)
 
 

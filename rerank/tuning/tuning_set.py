@@ -12,6 +12,7 @@ from moses_io.errors import InputError
 from moses_io.extractor import read_blocks
 from moses_io.nbest import check_id, pool, without_marks
 from moses_io.text import read_references
+from moses_io.weights import Weights
 from rerank.candidates import Candidates
 from rerank.collecting import Collector
 from rerank.metrics.bleu import STATISTICS
@@ -25,6 +26,11 @@ class TuningSet:
 
     candidates: Candidates
     statistics: Array
+
+    def chosen(self, weights: Weights) -> Array:
+        """(n, formula.size) statistics of the candidates that weights, tuned on any list, choose."""
+        scores = self.candidates.scores(self.candidates.space.vector(weights))  # (N,)
+        return self.statistics[self.candidates.best(scores)]  # (n, formula.size)
 
 
 @dataclass(frozen=True)

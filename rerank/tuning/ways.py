@@ -117,13 +117,15 @@ class Unseen:
         self.fair_to_start = other is not None or not tunings.problem.start.all()
         self._score = tunings.problem.formula.score
         self._problems = [] if other else [tunings.problem.of(part) for part in self.parts]
+        self._chosen: dict[Way, Array] = {}
 
     def fold(self, way: Way, number: int, aside: int | None = None) -> Array:
         """(held, formula.size) statistics of what a way chooses in a fold, without knowing it nor the fold aside."""
         if self._other:
-            space, candidates = self._tunings.problem.candidates.space, self._other.candidates
-            weights = candidates.space.vector(space.weights(self._tunings.weights(way)))  # (size,)
-            return self._other.statistics[candidates.best(candidates.scores(weights))][self.parts[number]]
+            if way not in self._chosen:
+                space = self._tunings.problem.candidates.space
+                self._chosen[way] = self._other.chosen(space.weights(self._tunings.weights(way)))  # (n, formula.size)
+            return self._chosen[way][self.parts[number]]
         unknown = frozenset([number] if aside is None else [number, aside])
         return self._problems[number].chosen(self._tunings.weights(way, unknown))
 

@@ -1,4 +1,3 @@
-import importlib.util
 import itertools
 import math
 import subprocess
@@ -19,8 +18,6 @@ from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines, tokens
-
-needs_kenlm = pytest.mark.skipif(importlib.util.find_spec("kenlm") is None, reason="kenlm is not installed")
 
 ARPA = (
     "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-2\t<unk>\n0\t<s>\t-0.5\n-1\t</s>\n-0.5\ta\t-0.25\n\n"
@@ -81,8 +78,6 @@ def test_contract(
     kind: str, row: object, sample: Path, models: dict[str, Path], tmp_path: Path, transformer: Path
 ) -> None:
     """A row a candidate, finite, whatever the batch and the order; but a file of scores has the order of the list."""
-    if kind.startswith("kenlm") and importlib.util.find_spec("kenlm") is None:
-        pytest.skip("kenlm is not installed")
     feature = load(kind, arguments(sample, models, tmp_path, transformer).get(kind, ""))
     values, signature = values_of(feature), feature.signatures["X"]
     assert values.shape[0] == 4
@@ -102,8 +97,6 @@ def test_on_the_sample_no_feature_is_constant(
     kind: str, sample: Path, models: dict[str, Path], tmp_path: Path, transformer: Path
 ) -> None:
     """Each value tells candidates of a sentence apart, but for what the sample does not have: digits, unknown words."""
-    if kind.startswith("kenlm") and importlib.util.find_spec("kenlm") is None:
-        pytest.skip("kenlm is not installed")
     sources = read_lines(str(sample / "dev.de"))
     given = []
     for each in itertools.islice(read_nbest(str(sample / "dev.nbest.gz")), 20):
@@ -125,7 +118,6 @@ def test_length_counts_tokens() -> None:
     assert values_of(load("length")).tolist() == [[6], [2], [0], [9]]
 
 
-@needs_kenlm
 def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
     arpa = tmp_path / "tiny.arpa"
     arpa.write_text(ARPA)
@@ -135,7 +127,6 @@ def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
     assert values[:, 1].tolist() == [0, 1, 0, 1]
 
 
-@needs_kenlm
 def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no model\n")
     with pytest.raises(InputError, match="nowhere: no such language model"):
