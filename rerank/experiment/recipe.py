@@ -37,7 +37,7 @@ TRANSFORMER: dict[str, Any] = {
     "lexicon": "bias", "tie": True, "dropout": 0.2,
     "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "average": 3,
 }  # fmt: skip
-"""Settings of a third model where the corpus is not `SMALL`; it learns what an `rnnsearch` does not."""
+"""Settings of another model where the corpus is not `SMALL`; it learns what an `rnnsearch` does not."""
 
 TRANSFORMER_BUDGET, TRANSFORMER_MINUTES = 2 * BUDGET, 23
 """Target words that it reads in all, and the minutes that this takes on a core without bfloat16 products."""
@@ -48,7 +48,11 @@ MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 PIECES = 4_000
 """Pieces of words that models read else; at most one for two sentence pairs, and more than there are letters."""
 
+BACKWARD = {"NMTback": "neural:backward[logprob]"}
+"""Feature of a backward model."""
+
 JOINED = ("Translations of the models' own join the lists; without `candidates` and `added` there are Moses' alone.",)
+SHORTER = ("In less time: without the transformer, or without `backward`, and its feature.",)
 ADAPTED = ("At last they learn from dev; of its sentences each is scored by weights that did not see it (`adapt`).",)
 
 
@@ -86,29 +90,38 @@ def find_recipe(corpus: Corpus) -> Recipe:
         settings["candidates"] = CANDIDATES
     elif small and (adapt := _adapt(corpus, settings["epochs"])):
         settings["adapt"] = adapt
-    return _with_models(corpus, settings, transformer=not small)
+    return _with_models(corpus, settings, small)
 
 
-def _with_models(corpus: Corpus, settings: dict[str, Any], transformer: bool) -> Recipe:
-    """Return a recipe of two `rnnsearch`, and of a transformer before them, whose training takes longest."""
+def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recipe:
+    """Return a recipe of two `rnnsearch`; where a corpus is not small a transformer trains first, which takes longest.
+
+    There a backward model trains last, while others translate or score.
+    """
     values = _values(settings)
     models = {"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}}
     features = {"NMTltr": f"neural:left-to-right[{values}]", "NMTrtl": f"neural:right-to-left[{values}]"}
     longer = None
-    if transformer:
+    if not small:
         words = corpus.target.words + corpus.pairs
         third, longer = (_transformer(words, settings, order) for order in ("right-to-left", "left-to-right"))
-        models, features = third.models | models, features | third.features
+        models, features = third.models | models | _backward(settings), features | third.features | BACKWARD
     return Recipe(
         models=models,
         features=features | {"Consensus": "consensus:chrf"},
         remarks=(
-            *_remarks(corpus, settings, transformer),
+            *_remarks(corpus, settings, small),
+            *(() if small else SHORTER),
             *(JOINED if "candidates" in settings else ()),
             *(ADAPTED if "adapt" in settings else ()),
         ),
         longer=longer,
     )
+
+
+def _backward(beside: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return a model that says the source, which does not translate."""
+    return {"backward": {key: value for key, value in beside.items() if key != "candidates"} | {"backward": True}}
 
 
 def _adapt(corpus: Corpus, epochs: int) -> int:
@@ -139,14 +152,14 @@ def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
     )
 
 
-def _remarks(corpus: Corpus, settings: dict[str, Any], transformer: bool) -> tuple[str, ...]:
+def _remarks(corpus: Corpus, settings: dict[str, Any], small: bool) -> tuple[str, ...]:
     """Say what was seen of the corpus, and how long models train that read no more of it than the budget has."""
     source, target = corpus.source, corpus.target
     units = "pieces of words" if "bpe" in settings else "whole words"
     words = corpus.target.words + corpus.pairs
     on_dev = settings.get("adapt", 0) * (FOLDS + 1) * corpus.dev * words / corpus.pairs
     minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
-    third = f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer" if transformer else ""
+    third = "" if small else f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer"
     return (
         f"Chosen for {corpus.pairs:,} sentence pairs. Of dev's words {100 * source.unknown:.1f} % in the source and "
         f"{100 * target.unknown:.1f} % in the target",

@@ -28,7 +28,7 @@ An experiment file, with paths relative to its folder:
   [tuning]
   seed = 1
 
-Without [models] and [features] it gets those that suit its corpus and some twenty minutes of two cores;
+Without [models] and [features] it gets those that suit its corpus and some 25 minutes of two cores;
 experiment.toml among the results has them in full. `moses-rerank init` writes such a file for the files that there are.
 
 Several test sets are tables [[test]], each with a name of its own; without "reference" a test set is reranked, and the

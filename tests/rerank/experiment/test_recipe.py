@@ -101,8 +101,10 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
     recipe = find_recipe(corpus(pairs, unknown=unknown))
     assert settings_of(corpus(pairs, unknown=unknown)).get("candidates") == (CANDIDATES if joins else None)
     requests = parse_requests([f"{label}={text}" for label, text in recipe.features.items()])
-    assert {request.values for request in requests[:-1]} == {f"[logprob,{'added' if joins else 'entropy'}]"}
-    assert [request.argument.partition("[")[0] for request in requests[:-1]] == sorted(recipe.models)
+    values = {request.argument.partition("[")[0]: request.values for request in requests[:-1]}
+    assert list(values) == sorted(recipe.models, key=lambda name: (name == "backward", name))
+    assert values.pop("backward", "[logprob]") == "[logprob]"
+    assert set(values.values()) == {f"[logprob,{'added' if joins else 'entropy'}]"}
     assert requests[-1].text == "consensus:chrf"
     assert any("join the lists" in remark for remark in recipe.remarks) == joins
 
@@ -134,7 +136,7 @@ def minutes(remarks: tuple[str, ...]) -> int:
 def test_larger_corpora_have_a_transformer(pairs: int, epochs: int, updates: int | None, joins: bool) -> None:
     """It reads twice as much, and the same pieces; so does one of the other order, for those who have more time."""
     recipe = find_recipe(corpus(pairs, unknown=0.04))
-    assert recipe.longer is not None and next(iter(recipe.models)) == "right-to-left-2" and len(recipe.models) == 3
+    assert recipe.longer is not None and next(iter(recipe.models)) == "right-to-left-2"
     for name, leader in (("right-to-left-2", "right-to-left"), ("left-to-right-2", "left-to-right")):
         settings = (recipe.models | recipe.longer.models)[name]
         assert settings.get("candidates") == (leader if joins else None)
@@ -144,14 +146,24 @@ def test_larger_corpora_have_a_transformer(pairs: int, epochs: int, updates: int
         assert (2_000 * updates if updates else epochs * pairs * 13) <= TRANSFORMER_BUDGET
     values = "logprob,added" if joins else "logprob,entropy"
     assert recipe.longer.features == {"NMTltr2": f"neural:left-to-right-2[{values}]"}
-    assert "for the transformer" in " ".join(recipe.remarks)
+    assert "for the transformer" in " ".join(recipe.remarks) and "In less time" in " ".join(recipe.remarks)
+
+
+@pytest.mark.parametrize("unknown", [0.04, 0.004])
+@pytest.mark.parametrize("pairs", [12_000, 29_000, 2_000_000])
+def test_larger_corpora_have_a_backward_model(pairs: int, unknown: float) -> None:
+    """It reads as much as an `rnnsearch` that reads from left to right, trains last and does not translate."""
+    models = find_recipe(corpus(pairs, unknown=unknown)).models
+    beside = {key: value for key, value in models["left-to-right"].items() if key != "candidates"}
+    assert models["backward"] == {**beside, "backward": True}
+    assert (list(models)[-1], len(models)) == ("backward", 4)
 
 
 @pytest.mark.parametrize(("pairs", "unknown"), [(6_000, 0.004), (10_000, 0.04), (10_000, 0.004)])
 def test_small_corpora_have_two_models(pairs: int, unknown: float) -> None:
     recipe = find_recipe(corpus(pairs, unknown=unknown))
     assert (list(recipe.models), recipe.longer) == (["left-to-right", "right-to-left"], None)
-    assert "transformer" not in " ".join(recipe.remarks)
+    assert "transformer" not in " ".join(recipe.remarks) and "In less time" not in " ".join(recipe.remarks)
 
 
 @pytest.fixture
