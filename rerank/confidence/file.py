@@ -16,7 +16,7 @@ from rerank.confidence.fit import Fit, Part
 from rerank.confidence.predictors import FeatureUnits
 from rerank.confidence.regression import SIGNATURE, BoostedSteps, Regression
 
-FORMAT = 2
+FORMAT = 3
 CONFIDENCE = "confidence.json"
 
 _FIELDS = ("mean", "deviation", "coefficient")
@@ -30,6 +30,7 @@ def write_confidence(path: str, confidence: Confidence) -> None:
         "metric": confidence.metric,
         "weights": confidence.weights,
         "features": dict(confidence.units.dense),
+        "added": confidence.units.added,
         "deviations": confidence.units.spread.tolist(),
         "spread": confidence.spread,
         "quality": _written(confidence.quality),
@@ -72,7 +73,8 @@ def read_confidence(path: str) -> Confidence:
         raise InputError(f"{path}: {written}; make it anew by `moses-rerank run`")
     with as_written(path):
         dense = tuple((name, _whole(count)) for name, count in values["features"].items())
-        units = FeatureUnits(dense, np.array([number_of(value) for value in values["deviations"]]))
+        added = tuple(text_of(name) for name in values["added"])
+        units = FeatureUnits(dense, np.array([number_of(value) for value in values["deviations"]]), added)
         size = sum(count for _, count in dense)
         if len(units.spread) != size:
             raise ValueError(f"{len(units.spread)} deviations of {size} values")

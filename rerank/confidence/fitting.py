@@ -73,11 +73,12 @@ def fit_confidence(files: DevFiles, tuning: Tuning, expected: str, folds: int, o
     Sentences of a fold are chosen for by weights tuned, in one run, on the other folds; where the start weights were
     kept, these choose.
     """
-    problem, _ = read_problem(files.lists, files.start, tuning)
+    problem, start = read_problem(files.lists, files.start, tuning)
     metric, weights = Metric(expected), read_weights(files.weights)
     sentences = len(problem.candidates.sentences)
     folds = min(folds or FOLDS, sentences)
-    units = FeatureUnits(problem.candidates.space.dense, problem.spread())
+    dense = problem.candidates.space.dense
+    units = FeatureUnits(dense, problem.spread(), tuple(name for name, _ in dense if name not in start))
     final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)
     spread = problem.candidates.spread_of(final) or 1.0
     totals = final / spread if kept_start(files.weights) else _out_of_fold(problem, tuning, folds)  # (N,)

@@ -19,10 +19,14 @@ Single features, in units of theirs, are taken by the last one.
 
 @dataclass(frozen=True)
 class FeatureUnits:
-    """Dense features (name, number of values), and of each value the standard deviation within sentences, (D,)."""
+    """Dense features (name, number of values), and of each value the standard deviation within sentences, (D,).
+
+    Moses' start weights have none for those that were `added`.
+    """
 
     dense: tuple[tuple[str, int], ...]
     spread: Array
+    added: tuple[str, ...]
 
     @property
     def names(self) -> list[str]:
@@ -30,6 +34,12 @@ class FeatureUnits:
         return [
             f"{name}:{number}" if count > 1 else name for name, count in self.dense for number in range(1, count + 1)
         ]
+
+    @property
+    def of_added(self) -> list[int]:
+        """The places of the values of features that were added."""
+        owners = [name for name, count in self.dense for _ in range(count)]
+        return [place for place, name in enumerate(owners) if name in self.added]
 
     def values(self, candidates: SentenceList) -> Array:
         """(N, D) dense features in this order."""
@@ -70,6 +80,7 @@ def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> 
     by = [*(f"scale {scale}" for scale in SCALES), *units.names]
     of_choice |= {f"likeness to the list, {name}": value for name, value in zip(by, likeness.tolist(), strict=True)}
     of_choice |= _of_features(units, values, choice, max(1, len(words)))
+    of_choice["likeness of favourites"] = _favourites_agree(texts, values[:, units.of_added])
     if text == before:
         return Predictors(of_choice, {})
     gained = (likeness - texts.wording(before).likeness(shares)).tolist()  # (scales + D,)
@@ -116,10 +127,27 @@ def _of_opinion(wording: Wording, shares: Array, probability: float, scale: str)
 
 
 def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -> dict[str, float]:
-    """Features (N, D) of the choice as they are, for such as a worst word, and per word, for sums over words."""
-    own, best = values[choice].tolist(), (values[choice] >= values.max(axis=0)).tolist()  # (D,), (D,)
+    """Features (N, D) of the choice as they are, for such as a worst word, and per word, for sums over words.
+
+    The highest value of the list is told per word of the choice, too.
+    """
+    own, best = values[choice].tolist(), values.max(axis=0).tolist()  # (D,), (D,)
     of_choice: dict[str, float] = {}
     for name, value, highest in zip(units.names, own, best, strict=True):
         of_choice |= {f"{name} of the choice": value, f"{name} per word": value / length}
-        of_choice[f"{name} is the best"] = float(highest)
+        of_choice |= {f"{name} is the best": float(value >= highest), f"highest {name} per word": highest / length}
     return of_choice
+
+
+def _favourites_agree(texts: Texts, values: Array) -> float:
+    """Return how like each other the texts are which values (N, A) of added features rank first; 1 for less than two.
+
+    A value that ranks several texts first has no favourite. The likeness is the mean over pairs of values, of smoothed
+    sentence BLEU of either favourite against the other.
+    """
+    ranked = [np.unique(texts.of[first]).tolist() for first in (values == values.max(axis=0)).T]
+    favourites = [own[0] for own in ranked if len(own) == 1]
+    if len(favourites) < 2:
+        return 1.0
+    likeness = texts.likeness(favourites)  # (favourites, favourites)
+    return float(likeness[~np.eye(len(favourites), dtype=bool)].mean())

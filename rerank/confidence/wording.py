@@ -1,5 +1,6 @@
 """How a text of a list is worded, and what opinions of the list, as probabilities of its texts, say of that."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,13 +69,21 @@ class Texts:
 
     def wording(self, text: int) -> Wording:
         """Return the n-grams of a text beside those of all."""
+        return self._beside(text, range(len(self.words)))
+
+    def likeness(self, some: Sequence[int]) -> Array:
+        """(S, S) smoothed sentence BLEU of some texts, a row each, against each of them."""
+        rows = {text: self._beside(text, some).likeness(np.eye(len(some))) for text in set(some)}  # (S,) each
+        return np.array([rows[text] for text in some])
+
+    def _beside(self, text: int, others: Sequence[int]) -> Wording:
         own = self._ngrams[text]
-        held = np.array([[each.get(ngram, 0) for ngram in own] for each in self._ngrams], dtype=np.float64)  # (T, G)
+        held = np.array([[self._ngrams[each].get(ngram, 0) for ngram in own] for each in others])  # (T, G)
         order = np.array([len(ngram) for ngram in own], dtype=np.int64)  # (G,)
         return Wording(
-            counts=held[text],
-            held=held,
+            counts=np.array([*own.values()], dtype=np.float64),
+            held=held.astype(np.float64),
             by_length=(order[:, None] == np.arange(1, ORDER + 1)).astype(np.float64),
             sizes=np.maximum(len(self.words[text]) - np.arange(ORDER), 0),
-            lengths=np.array([len(words) for words in self.words]),
+            lengths=np.array([len(self.words[each]) for each in others]),
         )

@@ -40,6 +40,7 @@ def measure(fitted: Any, confidence: Confidence, references: list[list[str]]) ->
 def test_a_predictor_that_knows_the_score_is_found(fitted: Any) -> None:
     values = fitted.values()
     assert values["alone"] == next(iter(values["quality"]["predictors"])) == "Known per word"
+    assert values["added"] == ["Known"]
     assert values["dev"]["alone"] > 0.7 and values["dev"]["correlation"] > 0.7
     reached = [quarter["reached"] for quarter in values["dev"]["quarters"]]
     assert reached == sorted(reached) and reached[3] - reached[0] > 30
@@ -189,12 +190,13 @@ def steps(values: list[Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 1}, "format 1, this version reads format 2; make it anew by `moses-rerank run`"),
-        ({"format": 3}, "format 3, this version reads format 2; make it anew by `moses-rerank run`"),
+        ({"format": 2}, "format 2, this version reads format 3; make it anew by `moses-rerank run`"),
+        ({"format": 4}, "format 4, this version reads format 3; make it anew by `moses-rerank run`"),
         ({"spread": 0}, "expected a number above 0, found 0"),
         ({"spread": 1e999}, "expected a number up to 3.4e+38, found inf"),
         ({"deviations": [1, 1]}, "2 deviations of 3 values"),
         ({"features": []}, "no attribute"),
+        ({"added": [1]}, "expected text, found 1"),
         ({"helped": {"intercept": 1, "predictors": {"x": {"mean": 1}}}}, "no 'deviation'"),
         ({"helped": steps([[0.5, "high"]])}, "expected a number, found 'high'"),
         ({"helped": steps([[0.5]])}, "not enough values to unpack"),

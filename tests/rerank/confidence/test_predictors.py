@@ -10,7 +10,7 @@ from moses_io.nbest import SentenceList
 from moses_io.text import tokens
 from rerank.confidence.predictors import FeatureUnits, predictors
 
-UNITS = FeatureUnits((("L", 1), ("T", 2)), np.array([2.0, 1.0, 0.0]))
+UNITS = FeatureUnits((("L", 1), ("T", 2)), np.array([2.0, 1.0, 0.0]), added=("T",))
 LINES = [
     "0 ||| a b c d ||| L= -4 T= 1 2 ||| -1",
     "0 ||| a b x d ||| L= -2 T= 3 1 ||| -2",
@@ -37,6 +37,7 @@ def test_by_hand() -> None:
         "probability, scale 1": probability,
         "entropy, scale 1": -(texts * np.log(texts)).sum(), "L per word": -0.5, "T:1 per word": 0.75,
         "T:1 of the choice": 3,
+        "highest L per word": -0.5, "highest T:2 per word": 0.5,
         "L is the best": 1.0, "T:2 is the best": 0.0,
         "posterior of 1-grams, scale 1": (3 * (shares[0] + probability) + probability) / 4,
         "posterior of 4-grams, scale 1": probability,
@@ -68,6 +69,20 @@ def consensus(lines: list[str], totals: list[float]) -> list[float]:
     sentence = Sentence(0, (), tuple(tuple(tokens(each.text)) for each in hypotheses), hypotheses)
     values: list[float] = Consensus("bleu,1", Resources())([sentence])[:, 0].tolist()  # (N, 1)
     return values
+
+
+def test_favourites_of_added_features() -> None:
+    """T:1 and T:2 have one each, L is Moses'; where two texts are the highest by T:2, it has none."""
+    first, second = [tuple(line.split(" ||| ")[1].split()) for line in (LINES[1], LINES[0])]
+    sides = [
+        consensus([f"0 ||| {' '.join(text)} ||| L= 0 ||| 0" for text in (one, other)], [-1e9, 0])[0]
+        for one, other in ((first, second), (second, first))
+    ]
+    choice, _ = predictors(listed(LINES), TOTALS, UNITS)
+    assert choice["likeness of favourites"] == pytest.approx(np.mean(sides))
+    assert 0 < choice["likeness of favourites"] < 1
+    tied = listed([line.replace("T= 3 1", "T= 3 2") for line in LINES])
+    assert predictors(tied, TOTALS, UNITS).choice["likeness of favourites"] == 1
 
 
 def test_a_list_of_one_mind_is_like_itself() -> None:

@@ -336,18 +336,18 @@ def test_scores_in_python_come_with_estimates(command: Command, folder: Path) ->
     assert b"".join(each.estimate.line for each in scored if each.estimate) == (folder / "applied").read_bytes()
     assert {each.estimate.helped is None for each in scored if each.estimate} == {True, False}
 
-    content = (place / "confidence.json").read_text().replace('"format": 2', '"format": 1')
+    content = (place / "confidence.json").read_text().replace('"format": 3', '"format": 2')
     (place / "confidence.json").write_text(content)
     manifest = json.loads((place / "reranker.json").read_text())
     manifest["files"]["confidence.json"] = digest(place / "confidence.json")
     (place / "reranker.json").write_text(json.dumps(manifest))
     old = Reranker.load(place, features=reranker.features)
     with pytest.warns(
-        UserWarning, match="no estimates: .*confidence.json: format 1, this version reads format 2; make"
+        UserWarning, match="no estimates: .*confidence.json: format 2, this version reads format 3; make"
     ):
         assert list(old.score(*lists)) == [replace(each, estimate=None) for each in scored]
     status, out, err = command(*apply, "--confidence", folder / "applied")
-    assert (status, out) == (2, b"") and "format 1, this version reads format 2; make it" in err.split("\n")[-2]
+    assert (status, out) == (2, b"") and "format 2, this version reads format 3; make it" in err.split("\n")[-2]
 
 
 def test_a_reference_of_another_length(command: Command, folder: Path) -> None:
