@@ -140,7 +140,7 @@ def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -
 
 
 def _favourites_agree(texts: Texts, values: Array) -> float:
-    """Return how like each other the texts are which values (N, A) of added features rank first; 1 for less than two.
+    """Return how like each other the texts are which values (N, A) of added features rank first; 1 for fewer than two.
 
     A value that ranks several texts first has no favourite. The likeness is the mean over pairs of values, of smoothed
     sentence BLEU of either favourite against the other.
