@@ -8,6 +8,7 @@ import numpy as np
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
+from rerank.tuners.table import Tuning
 from rerank.tuning.looks import columns_by_feature
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import read_problem
@@ -24,6 +25,10 @@ class Case:
         self.problem, self.seed, self.others = problem, seed, others
         columns = columns_by_feature(problem.candidates.space)
         self.new = {name: own for name, own in columns.items() if not problem.start[own].any()}
+
+    def tuning(self, tuner: str) -> Tuning:
+        """Return how a tuner is run with the seed."""
+        return settle({"tuner": tuner} | ({} if tuner == "expected" else {"seed": self.seed}))
 
     def score(self, rows: np.ndarray) -> float:
         """Return BLEU of (n, size) statistics."""
