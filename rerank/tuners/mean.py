@@ -26,7 +26,9 @@ MEMBERS = ("kbmira", "expected", "mert")
 ALL_KNOWN, SOME_NEW = 150, 30
 """As how many sentences the start weights count where none of them is 0, and where some features are new."""
 SEEDS = 2**32
-"""Seeds of climbs begin again at 0 here."""
+"""Seeds begin again at 0 here."""
+CLIMBS_A_RUN = 4
+"""There is a run of kbmira for so many climbs of mert, as there is where these tuners are named."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,9 @@ class MeanSettings:
 
     Attributes:
         name: of the tuner.
-        climbs: of mert, each from another random point; their mean counts as one of the three.
-        seed: of kbmira; the next one has other climbs.
+        climbs: of mert, each from another random point, with a run of kbmira, each in another order of the sentences,
+            for every four; their means count as one of the three each.
+        seed: the next one has other climbs and runs.
     """
 
     name: ClassVar[str] = "mean"
@@ -53,10 +56,15 @@ class MeanSettings:
         return f"{self.name}|climbs:{self.climbs}|start:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
 
 
+@dataclass(frozen=True)
 class AutoSettings(MeanSettings):
-    """The same, for `rerank.tuning.auto`, which looks whether something else is surely better."""
+    """The same, for `rerank.tuning.auto`, which looks whether something else is surely better.
+
+    It has as many climbs and runs as mert and kbmira where these are named, so that it looks at what they would reach.
+    """
 
     name: ClassVar[str] = "auto"
+    climbs: int = 20
 
 
 def tune(problem: Problem, settings: MeanSettings) -> Tuned:
@@ -76,21 +84,26 @@ def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
 
     Those of all alone are drawn to the start. mert, which tunes no sparse features, has no part where there are some.
     """
-    climbs = 0 if problem.candidates.space.sparse else settings.climbs
-    seeds = [((settings.seed - 1) * climbs + 1 + number) % SEEDS for number in range(climbs)]
+    runs, climbs = max(1, settings.climbs // CLIMBS_A_RUN), 0 if problem.candidates.space.sparse else settings.climbs
     tasks: list[Callable[[], Tuned]] = [
-        partial(kbmira.tune, problem, kbmira.KbmiraSettings(seed=settings.seed)),
         partial(expected.tune, problem, expected.ExpectedSettings()),
-        *(partial(mert.tune, problem, mert.MertSettings(seed=seed)) for seed in seeds),
+        *(partial(kbmira.tune, problem, kbmira.KbmiraSettings(seed=seed)) for seed in _seeds(settings.seed, runs)),
+        *(partial(mert.tune, problem, mert.MertSettings(seed=seed)) for seed in _seeds(settings.seed, climbs)),
     ]
     with ThreadPoolExecutor(THREADS) as pool:
-        margins, gradient, *points = (tuned.weights for tuned in pool.map(lambda task: task(), tasks))
+        gradient, *others = (tuned.weights for tuned in pool.map(lambda task: task(), tasks))
+    margins = average(problem, others[:runs])
     weights = {"kbmira": margins, "expected": gradient, "kbmira and expected": average(problem, [margins, gradient])}
-    if points:
-        weights["mert"] = average(problem, points)
+    if climbs:
+        weights["mert"] = average(problem, others[runs:])
     members = [weights[name] for name in MEMBERS if name in weights]
     weights[MEAN] = drawn_to_start(problem, average(problem, members), part_of_start(problem))
     return weights
+
+
+def _seeds(seed: int, count: int) -> list[int]:
+    """Return seeds of which the next seed has none."""
+    return [((seed - 1) * count + 1 + number) % SEEDS for number in range(count)]
 
 
 def average(problem: Problem, members: list[Array]) -> Array:

@@ -43,7 +43,7 @@ def settle(values: dict[str, Any]) -> Tuning:
     Metric(tuning.metric)
     check_numbers(1, whole=True, most=MOST_TIMES, runs=tuning.runs)
     if tuning.tuner == AUTO and tuning.runs > 1:
-        raise InputError(f"runs: {AUTO} tunes once; set climbs=20 for more of mert")
+        raise InputError(f"runs: {AUTO} tunes once; set climbs=40 for more of mert and kbmira")
     if tuning.parity not in ("", "moses"):
         raise InputError(f"parity: expected 'moses', found {shown(tuning.parity)}")
     plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze

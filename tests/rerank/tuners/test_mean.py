@@ -23,21 +23,31 @@ def spread(problem: Problem, weights: np.ndarray) -> float:
     return float(np.sqrt(((scores - scores.mean(axis=1, keepdims=True)) ** 2).mean()))
 
 
-def test_each_tuner_counts_alike_whatever_the_size_of_its_weights(make_problem: MakeProblem) -> None:
+def in_units(problem: Problem, weights: np.ndarray) -> np.ndarray:
+    """Divide weights by the spread of their scores."""
+    return weights / spread(problem, weights)
+
+
+def together(problem: Problem, members: list[np.ndarray]) -> np.ndarray:
+    """Sum weights, each in its units."""
+    return np.sum([in_units(problem, member) for member in members], axis=0)
+
+
+@pytest.mark.parametrize(("seed", "climbs", "runs"), [(1, 2, [1]), (2, 9, [3, 4])])
+def test_each_tuner_counts_alike_whatever_the_size_of_its_weights_and_the_number_of_its_runs(
+    make_problem: MakeProblem, seed: int, climbs: int, runs: list[int]
+) -> None:
     problem = replace(make_problem(1), start=np.array([2.0, 1.0, 0.0]))
-    weights = several(problem, MeanSettings(climbs=2))
-    climbs = [mert.tune(problem, mert.MertSettings(seed=seed)).weights for seed in (1, 2)]
-    points = sum(each / spread(problem, each) for each in climbs)
-    parts = [
-        kbmira.tune(problem, kbmira.KbmiraSettings()).weights,
-        expected.tune(problem, expected.ExpectedSettings()).weights,
-    ]
-    together = sum(each / spread(problem, each) for each in (*parts, points))
-    by_hand = drawn_to_start(problem, together, SOME_NEW / (SOME_NEW + len(problem.candidates.sentences)))
-    assert weights[MEAN] / spread(problem, weights[MEAN]) == pytest.approx(by_hand / spread(problem, by_hand))
-    two = sum(each / spread(problem, each) for each in parts)
-    both = weights["kbmira and expected"]
-    assert both / spread(problem, both) == pytest.approx(two / spread(problem, two))
+    weights = several(problem, MeanSettings(climbs=climbs, seed=seed))
+    first = (seed - 1) * climbs + 1
+    points = [mert.tune(problem, mert.MertSettings(seed=first + number)).weights for number in range(climbs)]
+    margins = [kbmira.tune(problem, kbmira.KbmiraSettings(seed=run)).weights for run in runs]
+    gradient = expected.tune(problem, expected.ExpectedSettings()).weights
+    two = together(problem, [together(problem, margins), gradient])
+    assert in_units(problem, weights["kbmira and expected"]) == pytest.approx(in_units(problem, two))
+    three = together(problem, [together(problem, margins), gradient, together(problem, points)])
+    drawn = drawn_to_start(problem, three, SOME_NEW / (SOME_NEW + len(problem.candidates.sentences)))
+    assert in_units(problem, weights[MEAN]) == pytest.approx(in_units(problem, drawn))
     assert set(weights) == set(names(problem))
 
 
@@ -88,7 +98,7 @@ def test_one_feature_that_tells_all_is_taken_and_what_is_frozen_stays(make_probl
 
 def test_settings_say_what_they_are() -> None:
     assert settle({"tuner": "mean", "seed": 3}).signature == "mean|climbs:5|start:150,30|seed:3"
-    assert settle({"tuner": "auto"}).signature == "auto|climbs:5|start:150,30|seed:1"
+    assert settle({"tuner": "auto"}).signature == "auto|climbs:20|start:150,30|seed:1"
     with pytest.raises(InputError, match="runs: auto tunes once"):
         settle({"tuner": "auto", "runs": 2})
     with pytest.raises(InputError, match="climbs: expected a whole number from 1"):
