@@ -1,6 +1,6 @@
 """Confidence is fitted on dev, on choices by weights that were tuned on other sentences."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
     """(N,) scores by weights tuned on the other folds, in units of their spread."""
     totals = np.zeros(len(problem.statistics))
     with progress_bar("confidence", folds) as bar:
-        for held, weights in fold_weights(problem, replace(tuning, runs=1), folds):
+        for held, weights in fold_weights(problem, tuning.once, folds):
             scores = problem.candidates.scores(weights)  # (N,)
             rows = problem.candidates.rows_of(held)
             totals[rows] = scores[rows] / (problem.candidates.spread_of(scores) or 1.0)  # (rows,)

@@ -63,6 +63,14 @@ class Tuning:
     settings: Any
 
     @property
+    def once(self) -> "Tuning":
+        """The same in one run, for what is tuned many times; the mean, with no more climbs than usual, for `auto`."""
+        if self.tuner != AUTO:
+            return replace(self, runs=1)
+        climbs = min(self.settings.climbs, mean.MeanSettings.climbs)
+        return replace(self, tuner=mean.MEAN, settings=mean.MeanSettings(climbs=climbs, seed=self.settings.seed))
+
+    @property
     def signature(self) -> str:
         """What made the weights."""
         parts = [self.settings.signature]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,7 +115,7 @@ def _write(path: str, column: Column, **others: object) -> None:
 
 def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -> Ablated:
     """Tune, once each, on all choices of features that leave a new one, by its dense columns, out or have it alone."""
-    once = replace(tuning, runs=1)
+    once = tuning.once
     every = np.concatenate(list(new.values()))  # (columns,)
     left_out: dict[str, Integers] = {BASE: every}  # each (columns,)
     left_out |= {f"and {name}": np.setdiff1d(every, own) for name, own in new.items()}
