@@ -19,7 +19,7 @@ PENALTIES = np.logspace(0, 4, 13)
 """Of ridge, of which leave-one-out errors choose."""
 
 STRENGTH = 0.01
-"""Of the logistic regression, the inverse of its penalty; see docs/confidence.md."""
+"""Of the logistic regression, the inverse of its penalty."""
 
 STEPS, RATE, LEAF, SAMPLE, SEEN = 100, 0.08, 10, 0.5, 0.2
 """Of boosting: rounds, how much of each is kept, fewest sentences on a side of a step, and the shares of the sentences
