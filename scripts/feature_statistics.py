@@ -2,14 +2,14 @@
 
 import gzip
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import rankdata
+from tuning_cases import with_features
 
 from features.arrays import Array, Integers
-from rerank.candidates import FeatureSpace
 from rerank.metrics.filters import Filters
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
@@ -54,12 +54,7 @@ class Set:
 
     def beside(self, *columns: Array) -> Problem:
         """Return the problem with more features, each (N,)."""
-        candidates, names = self.problem.candidates, [(f"New{place}", 1) for place in range(len(columns))]
-        space = FeatureSpace((*candidates.space.dense, *names), candidates.space.sparse)
-        dense = np.column_stack([candidates.dense, *columns])  # (N, D + columns)
-        start = np.append(self.problem.start, np.zeros(len(columns)))
-        bounds = {"lower": np.array(-np.inf), "upper": np.array(np.inf)}
-        return replace(self.problem, candidates=replace(candidates, space=space, dense=dense), start=start, **bounds)
+        return with_features(self.problem, {f"New{place}": column for place, column in enumerate(columns)})
 
     def spread(self, values: Array) -> float:
         """Return the standard deviation within lists."""

@@ -1,10 +1,12 @@
 """Problems to tune on, with lists to measure on, for the scripts that compare ways of tuning."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from rerank.candidates import FeatureSpace
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
@@ -61,9 +63,25 @@ def cases(data: Path, works: list[Path]) -> Iterator[Case]:
         yield Case(problem, 1, others)
 
 
+def with_features(problem: Problem, columns: dict[str, np.ndarray]) -> Problem:
+    """Return a problem that has no sparse features with new ones, each (N,) by its name, that may have any weight."""
+    candidates, count = problem.candidates, len(columns)
+    space = FeatureSpace((*candidates.space.dense, *((name, 1) for name in columns)))
+    wider = replace(
+        candidates, space=space, dense=np.column_stack([candidates.dense, *columns.values()])
+    )  # (N, D + new)
+    lower, upper = (
+        np.append(bound, np.full(count, end)) for bound, end in zip(problem.bounds(), (-np.inf, np.inf), strict=True)
+    )
+    start = np.append(problem.start, np.zeros(count))
+    return replace(problem, candidates=wider, start=start, lower=lower, upper=upper)
+
+
 def sampled(case: Case, sentences: int, draw: int) -> Case:
     """Return the case with some sentences of dev, and the others as a list of its own."""
     count = len(case.problem.candidates.sentences)
+    if not 0 < sentences < count:
+        raise SystemExit(f"--sentences: expected 1 to {count - 1}, so that there is a rest, found {sentences}")
     order = np.random.default_rng(draw).permutation(count)  # (n,)
     part, rest = case.problem.of(np.sort(order[:sentences])), case.problem.of(np.sort(order[sentences:]))
     return Case(part, case.seed, {"rest": TuningSet(rest.candidates, rest.statistics), **case.others})

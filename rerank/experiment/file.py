@@ -224,6 +224,8 @@ def _features(
     requests = labelled_requests(texts, modules)
     for request in (member for each in requests for member in expand_feature(each, groups)):
         with at(f"features.{request.label}: "):
+            if request.label == "all":
+                raise InputError("reports say so of all features; choose another name")
             if request.label in features:
                 raise InputError("a group of models makes a feature of this name, too")
             parts = [str(folder / part) for part in request.parts]

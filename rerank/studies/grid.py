@@ -127,8 +127,13 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
             name: _entry(entry, models, folder) | _candidates(name, entry, leaders) for name, entry in models.items()
         },
         "features": {label: _text(study, replicate, request, folder) for label, request in own.items()},
-        "tuning": {"seed": replicate.seed, **study.tuning},
+        "tuning": _seed(study, replicate) | study.tuning,
     }
+
+
+def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
+    """Return the seed of the tuning, if there is anything random in it."""
+    return {"seed": replicate.seed} if hasattr(study.experiment.tuning.tuning.settings, "seed") else {}
 
 
 def _set(files: NbestFiles, folder: Path) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
 
 def _systems(study: Study, results: Results, test: str) -> Table:
     systems, first = results.systems, next(iter(study.systems))
-    metrics = list(next((each.tests[test].scores for each in systems if each.tests[test].scores), {}))
+    metrics = list(next((each.tests[test].scores for each in systems if each.tests[test].scores["BLEU"].values), {}))
     others = [metric for metric in metrics if metric != "BLEU"]
     against = [f"p to {first}"] if len(study.systems) > 1 else []
     header = ("pairs", "system", "dev, out of fold", "BLEU", "gain", "p", *against, *others)

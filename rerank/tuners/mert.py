@@ -3,8 +3,9 @@
 Along a line w + x·d the score of a candidate is a line in x; the best candidate of a sentence changes only at the
 corners of the upper envelope of its candidates' lines. All corners of all sentences, in order of x, give the metric
 everywhere. The best of all directions is taken, until it gains no more (as Moses' `powell` does). A run begins at
-random near the start. The mean of many runs is worth more on other sentences than the best of them (`docs/tuning-figures.md`);
-with `restarts` a run begins at the start and climbs again from near the best so far, for what is highest on this set.
+random near the start. The mean of many runs is worth more on other sentences than the best of them
+(`docs/tuning-figures.md`); with `restarts` a run begins at the start and climbs again from near the best so far, for
+what is highest on this set.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -150,13 +151,15 @@ class LineSearch:
         metrics = sweep(found, order, problem.statistics, sums, problem.formula.parts)  # (corners + 1,)
         points = _points(corners, *self._reach(weights, direction))
         here = int(np.searchsorted(corners, 0.0))
-        points[here] = 0.0 if np.isnan(points[here]) else points[here]
+        on_corner = here < len(corners) and corners[here] == 0  # candidates tie, so that no stretch has the weights
+        points[here] = 0.0 if np.isnan(points[here]) and not on_corner else points[here]
+        metric = problem.formula.score(problem.statistics[point.best].sum(axis=0)) if on_corner else metrics[here]  # ()
         away = weights - problem.start
         with np.errstate(over="ignore", invalid="ignore"):  # of points that are too far to reckon with
             along, square = 2 * (away @ direction), direction @ direction  # (), ()
             costs = (away @ away) + points * (along + points * square)  # (corners + 1,)
             worths = np.where(np.isfinite(costs), metrics - self._ridge * costs, -np.inf)  # (corners + 1,)
-        best, stay = int(np.argmax(worths)), float(metrics[here] - self._ridge * (away @ away))
+        best, stay = int(np.argmax(worths)), float(metric - self._ridge * (away @ away))
         distance = float(points[best]) if worths[best] > stay else 0.0
         return Step(worth=max(float(worths[best]), stay), distance=distance, direction=direction)
 

@@ -73,7 +73,10 @@ def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -
 
 
 def _sample(problem: Problem, settings: ProSettings) -> tuple[Integers, Integers]:
-    """(P,) the better and the worse candidate of each pair, whatever the order of candidates in the list."""
+    """(P,) the better and the worse candidate of each pair.
+
+    The order of candidates in the list makes no difference, but for those whose dense features are equal.
+    """
     rng = np.random.default_rng(settings.seed)
     metrics = problem.formula.smoothed(problem.statistics)  # (N,)
     dense, pairs = problem.candidates.dense, []

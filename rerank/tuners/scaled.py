@@ -43,8 +43,8 @@ class ScaledProblem:
         self._units = np.concatenate([spread[tuned], every_sparse]) * self._scale  # (chosen,)
         columns = candidates.dense[:, tuned] / spread[tuned]  # (N, tuned)
         start, low, high = (each[self._chosen] * self._units for each in (self._start, lower, upper))  # (chosen,)
-        self._frozen, self._anchor = bool(fixed.any()), None
         weighted = self._start[: space.dense_size][fixed]  # (fixed,)
+        self._frozen, self._anchor = bool(weighted.any()), None
         if (spread[fixed] * weighted != 0).any():
             self._anchor = int(tuned.sum())
             columns = np.column_stack([columns, candidates.dense[:, fixed] @ weighted])  # (N, tuned + 1)
@@ -62,7 +62,7 @@ class ScaledProblem:
     def mean(self, tuned: Sequence[Array]) -> Array:
         """(size,) weights of the whole problem: the mean of those that a tuner gave back, each divided by its sum.
 
-        What is constant or frozen keeps its start weight. Where something is frozen nothing is divided.
+        What is constant or frozen keeps its start weight. Where one is frozen that is not 0 nothing is divided.
         """
         outside = [self._outside(weights) for weights in tuned]
         if self._frozen:

@@ -45,11 +45,9 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], fo
     """Compare all features with those that are not among some columns, for each of several choices of columns.
 
     Raises:
-        InputError: fewer sentences than folds.
+        InputError: as of `check_folds`.
     """
-    sentences = len(problem.candidates.sentences)
-    if not 2 <= folds <= sentences:
-        raise InputError(f"folds: expected a whole number from 2 to the {sentences} sentences, found {folds}")
+    check_folds(folds, len(problem.candidates.sentences))
     with progress_bar("folds", folds * (1 + len(columns))) as bar:
         new, weights = out_of_fold(problem, tuning, folds, bar)
         others = [out_of_fold(without(problem, each), tuning, folds, bar).statistics for each in columns]
@@ -85,8 +83,21 @@ def fold_weights(problem: Problem, tuning: Tuning, folds: int) -> Iterator[tuple
         yield held, run(problem.of(np.setdiff1d(np.arange(sentences), held)), tuning).weights
 
 
+def check_folds(folds: int, sentences: int) -> None:
+    """Refuse fewer folds than two, which leave nothing to tune on, and more than there are sentences."""
+    if sentences < 2:
+        raise InputError(f"folds: expected a list of 2 sentences or more, found {sentences}")
+    if not 2 <= folds <= sentences:
+        raise InputError(f"folds: expected a whole number from 2 to the {sentences} sentences, found {folds}")
+
+
 def partition(sentences: int, folds: int) -> list[Integers]:
-    """Divide sentences at random into folds, always the same ones."""
+    """Divide sentences at random into folds, always the same ones.
+
+    Raises:
+        InputError: as of `check_folds`.
+    """
+    check_folds(folds, sentences)
     order = np.random.default_rng(0).permutation(sentences)  # (sentences,)
     return np.array_split(order, folds)
 

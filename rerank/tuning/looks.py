@@ -21,9 +21,10 @@ from rerank.tuning.ways import Tunings
 
 
 class Look(NamedTuple):
-    """What was looked at: on which sentences, and what is gained there; None where nothing was looked at."""
+    """What was looked at: on which sentences, in how many folds, and what is gained there; None where nothing was."""
 
     where: str
+    folds: int
     trust: Trust | None
 
 
@@ -31,11 +32,11 @@ def look(problem: Problem, tuning: Tuning, new: Sequence[str], folds: int) -> Lo
     """Tell what new features gain out of fold, if there are some."""
     if not new:
         note("all features have a start weight, there is nothing new to look at on folds")
-        return Look("", None)
+        return Look("", 0, None)
     places, where = columns_by_feature(problem.candidates.space), f"out of fold, {folds} folds"
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
     _tell(trust, new, f"{where}: {problem.formula.name}", "tuned anew")
-    return Look(where, trust)
+    return Look(where, folds, trust)
 
 
 def look_and_choose(
@@ -57,7 +58,7 @@ def look_and_choose(
     old, nested = (float(formula.score(each.sum(axis=0))) for each in (choice.old, choice.nested))  # (), ()
     trust = Trust(old, nested, p_value(formula.score, choice.old, choice.nested), choice.folds)
     _tell(trust, new, f"{where}, nested: {formula.name}", "as they are or tuned anew")
-    return Look(where, trust), choice
+    return Look(where, folds, trust), choice
 
 
 def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:

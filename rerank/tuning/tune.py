@@ -18,6 +18,7 @@ from rerank.tuners.scaled import divided_start
 from rerank.tuners.table import AUTO, Tuning, run
 from rerank.tuning.auto import Choice
 from rerank.tuning.compiling import compiling_told
+from rerank.tuning.folds import check_folds
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
@@ -79,8 +80,8 @@ def tune(
         other: lists for `auto` to choose on; without them it does so on folds.
 
     Raises:
-        InputError: the metric is 0 whatever the weights were; there is another list and nothing to choose, or too few
-            sentences to choose on.
+        InputError: the metric is 0 whatever the weights were; there is another list and nothing to choose; too few
+            sentences to choose on, or to look at on folds.
     """
     if other and tuning.tuner != AUTO:
         raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
@@ -89,15 +90,18 @@ def tune(
     compare(space, weights, start)
     _warn_of_names(problem.candidates)
     new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
+    folds = min(caution.folds or FOLDS, sentences)
+    if (caution.folds and tuning.tuner != AUTO) or caution.ablate:
+        check_folds(folds, sentences)
     if tuning.tuner == AUTO:
         result = _by_choice(problem, tuning, new, caution.folds or FOLDS, other)
     else:
-        result = _by_tuner(problem, tuning, new, min(caution.folds, sentences), caution.fallback)
-    chosen = f"|folds:{caution.folds or FOLDS}{'|chosen:elsewhere' if other else ''}" if tuning.tuner == AUTO else ""
+        result = _by_tuner(problem, tuning, new, folds if caution.folds else 0, caution.fallback)
+    chosen = f"|folds:{result.look.folds}{'|chosen:elsewhere' if other else ''}" if result.choice else ""
     metric = f"metric:{Metric(tuning.metric).signature}"
     signature = f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
     gain = _gain(problem, result, signature)
-    if max(gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0))) == 0:  # ()
+    if not any((gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0)))):  # ()
         hint = "do list and references fit (tokens, case)?"
         raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
@@ -105,7 +109,7 @@ def tune(
     note(f"signature: {signature}")
     write_weights(output, space.weights(result.weights), [signature, gained, *result.remarks])
     if caution.ablate:
-        ablate_all(problem, tuning, min(caution.folds or FOLDS, sentences))
+        ablate_all(problem, tuning, folds)
     return gain
 
 
@@ -149,7 +153,7 @@ def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterato
 
 def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:
     """Tune, after a look on folds if there is to be one."""
-    seen = look(problem, tuning, new, folds) if folds else Look("", None)
+    seen = look(problem, tuning, new, folds) if folds else Look("", 0, None)
     with progress_bar(f"tune by {tuning.tuner}", None):
         tuned = run(problem, tuning)
     if len(tuned.runs) > 1:
@@ -159,7 +163,7 @@ def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fall
         return _Result(tuned.weights, seen, None, [])
     kept = f"{START} are kept: on folds the new features gain nothing"
     note(kept)
-    untuned = Look(seen.where, replace(seen.trust, weights=()))
+    untuned = seen._replace(trust=replace(seen.trust, weights=()))
     return _Result(divided_start(problem), untuned, None, [kept])
 
 

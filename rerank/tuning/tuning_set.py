@@ -85,22 +85,28 @@ class Extracted:
             raise InputError(f"{own}, not on {metric.formula.name}")
         collector = Collector()
         rows: list[tuple[float, ...]] = []
-        names: tuple[str, ...] = ()
+        names: tuple[str, ...] | None = None
+        sentences: set[int] = set()
         blocks = zip_longest(read_blocks(self.features, "FEATURES"), read_blocks(self.statistics, "SCORES"))
         for block, counted in blocks:
             if block is None or counted is None:
                 raise InputError(f"{self.features} and {self.statistics} do not have the same number of sentences")
             if (block.sentence, len(block.rows)) != (counted.sentence, len(counted.rows)):
                 raise InputError(f"{counted.place}: not the sentence, or not the candidates, of {block.place}")
-            names = names or block.names
-            if block.names != names:
+            if block.names != (block.names if names is None else names):
                 raise InputError(f"{block.place}: not the names, or not the order, of the first sentence")
+            if block.sentence in sentences:
+                raise InputError(f"{block.place}: sentence {block.sentence} a second time")
+            names = block.names
+            sentences.add(block.sentence)
             if counted.names != ("BLEU",):
                 raise InputError(f"{counted.place}: expected statistics of BLEU, found {' '.join(counted.names)}")
             if any(len(row) != STATISTICS or min(row) < 0 for row in counted.rows):
                 raise InputError(f"{counted.place}: expected {STATISTICS} numbers from 0 a candidate, those of BLEU")
             labels = [name.rpartition("_")[0] or name for name in block.names]
             dense = tuple((label, len(list(group))) for label, group in groupby(labels))
+            if len(dict(dense)) < len(dense):
+                raise InputError(f"{block.place}: values of a feature stand apart: {' '.join(block.names)}")
             collector.add_rows(block.sentence, dense, block.rows, block.sparse)
             rows += counted.rows
         if not rows:

@@ -114,7 +114,7 @@ class Unseen:
     def __init__(self, tunings: Tunings, other: TuningSet | None) -> None:
         self._tunings, self._other = tunings, other
         self.parts = partition(len(other.candidates.sentences), tunings.folds) if other else tunings.parts()
-        self.fair_to_start = other is not None or not tunings.problem.start.all()
+        self.fair_to_start = other is not None or bool(tunings.columns)
         self._score = tunings.problem.formula.score
         self._problems = [] if other else [tunings.problem.of(part) for part in self.parts]
         self._chosen: dict[Way, Array] = {}

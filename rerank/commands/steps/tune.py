@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--parity", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")
     add("--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds (auto: 5)")
     add("--ablate", action="store_true", help="tell what is lost without each feature, on folds")
-    add("--fallback", action="store_true", help="keep the start weights if new features gain nothing on folds")
+    add("--fallback", action="store_true", help="keep the start weights where new features gain nothing (not auto)")
     add("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
 
 

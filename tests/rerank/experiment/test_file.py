@@ -90,6 +90,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
         ("hidden", "hiden", "models.forward: unknown setting 'hiden'; did you mean 'hidden'?"),
         ("cohn-align", "cohn", "models.forward: unknown preset 'cohn'"),
         ('"length"', '"lenght"', "unknown feature 'lenght'; did you mean 'length'?"),
+        ("Len = ", "all = ", "features.all: reports say so of all features; choose another name"),
         ("seed = 7", "sed = 7", "tuning.unknown key 'sed'; did you mean 'seed'?"),
         ("seed = 7", 'seed = "x"', "tuning.seed: expected a whole number from 0, found 'x'"),
         ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'; models: forward, back"),

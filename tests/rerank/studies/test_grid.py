@@ -38,6 +38,13 @@ def test_a_cell_is_an_experiment_of_its_own(study: Path) -> None:
     assert experiment.tuning.tuning.settings.seed == 2
 
 
+def test_a_tuner_in_which_nothing_is_random_has_no_seed(study: Path) -> None:
+    random = 'tuner = "kbmira"\niterations = 2\nruns = 1\n'
+    study.write_text(study.read_text().replace(random, 'tuner = "expected"\n'))
+    assert "seed" not in written(study)["60/seed-2/both"].read_text().partition("[tuning]")[2]
+    assert read_experiment(str(study.parent / "work/60/seed-2/both/experiment.toml")).tuning.tuning.tuner == "expected"
+
+
 def test_a_cell_cannot_run_before_its_models(study: Path, command: Callable[..., tuple[int, bytes, str]]) -> None:
     path = written(study)["120/seed-1/alone"]
     status, out, err = command("run", path, "--device", "cpu")

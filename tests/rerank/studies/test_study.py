@@ -83,7 +83,7 @@ def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) 
     (study.parent / "dev.odd").write_text("x\n")
     (study.parent / "test.odd").write_text("x\n")
     bad = f'bad = {{ {SMALL}, start-from = "odd" }}\n[features]\nBad = "neural:bad"\nOdd = "scores:{{set}}.odd"'
-    broken = text.replace("[features]", bad).replace('alone = ["NMT"]', 'alone = ["Bad"]\nodd = ["Odd"]')
+    broken = text.replace("[features]", bad).replace('both = ["NMT", "Len"]', 'both = ["Bad"]\nodd = ["Odd"]')
     study.write_text(broken.replace('sizes = [60, "all"]\nseeds = 2', "seeds = 1"))
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
     last = err.splitlines()[-1]
@@ -94,11 +94,12 @@ def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) 
     )
     assert re.search(r"^warning: train 120/seed-1/bad failed: \S+/odd: not a model folder", err, re.M)
     assert re.search(r"^warning: run 120/seed-1/odd failed: \S+/dev.odd", err, re.M)
-    assert re.search(r"^ +120  alone +- +- +- +-", out.decode(), re.M)
+    assert re.search(r"^ +120  both +- +- +- +-", out.decode(), re.M)
+    assert re.search(r"^pairs +system .* chrF +TER$", out.decode(), re.M)
     study.write_text(text.replace('sizes = [60, "all"]\nseeds = 2', "seeds = 1"))
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
-    assert status == 0 and not re.search(r"^ +120  alone +-", out.decode(), re.M)
-    assert done(err) == ["run 120/seed-1/alone", "compare 120/alone, test"]
+    assert status == 0 and not re.search(r"^ +120  both +-", out.decode(), re.M)
+    assert done(err) == ["run 120/seed-1/both", "compare 120/both, test", "compare 120/alone, test"]
 
 
 def test_models_alone(command: Command, study: Path) -> None:

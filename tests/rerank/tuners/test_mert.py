@@ -46,6 +46,21 @@ def best_on(problem: Problem, weights: np.ndarray, direction: np.ndarray) -> np.
     return weights + step.distance * direction
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_where_candidates_tie_a_step_leads_to_what_it_claims(make_problem: Make, sign: float) -> None:
+    """At weights of 0 all of them do, on whichever side the best stretch of the line lies."""
+    problem = make_problem(1, sentences=4)
+    search, nowhere, best = LineSearch(problem), np.zeros(3), np.array([sign, 0.0, 0.0])
+    step = search.along(search.point(nowhere), search.line(best))
+    assert sign * step.distance > 0 and problem.measure(step.distance * best) == pytest.approx(step.worth)
+    assert step.worth > problem.measure(nowhere)
+    bounded = replace(problem, upper=np.array([0.0, np.inf, np.inf]))
+    search = LineSearch(bounded)
+    step = search.along(search.point(nowhere), search.line(best))
+    assert sign * step.distance <= 0 and problem.measure(step.distance * best) == pytest.approx(step.worth)
+    assert tune(replace(problem, start=nowhere), MertSettings()).weights[0] > 0
+
+
 def test_nothing_better_is_no_step(make_problem: Make) -> None:
     problem = make_problem(1)
     problem.statistics[:] = problem.statistics[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_io.errors import InputError
 from moses_io.weights import read_weights
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Extracted
@@ -42,6 +43,27 @@ def test_the_files_hold_the_list(command: Command, write: Write, tmp_path: Path)
     assert (folder / "init.dense").read_text() == "L= 0.5\nTM= 0.25\nTM= -0.25\n"
     assert (folder / "init.opt").read_text() == "0.5 0.25 -0.25 1\n0 0 0 0\n1 1 1 1\n"
     assert "-d 4 " in (folder / "tune.sh").read_text()
+
+
+HEAD, TAIL = "FEATURES_TXT_BEGIN_0 {} 1 {} {}\n", "FEATURES_TXT_END_0\n"
+STATISTICS = "SCORES_TXT_BEGIN_0 {} 1 9 BLEU\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_0\n"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        (((0, "LM0_0 TM0_0 LM0_0", "1 2 3"),), "values of a feature stand apart: LM0_0 TM0_0 LM0_0"),
+        (((0, "L_0", "1"), (0, "L_0", "1")), "sentence 0 a second time"),
+        (((0, "", "s_x=1"), (1, "L_0", "1")), "not the names, or not the order, of the first sentence"),
+    ],
+)
+def test_what_is_no_file_of_the_extractor(write: Write, blocks: tuple[tuple[int, str, str], ...], message: str) -> None:
+    features = "".join(
+        HEAD.format(sentence, len(names.split()), names) + f"{row}\n" + TAIL for sentence, names, row in blocks
+    )
+    statistics = "".join(STATISTICS.format(sentence) for sentence, _, _ in blocks)
+    with pytest.raises(InputError, match=message):
+        Extracted(str(write("features", features)), str(write("scores", statistics))).read(Metric("bleu"))
 
 
 @pytest.mark.parametrize(

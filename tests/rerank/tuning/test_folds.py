@@ -50,6 +50,8 @@ def test_without_a_column_nothing_is_known_of_it() -> None:
     assert given.candidates.dense[:, 0].tolist() == problem(1.0).candidates.dense[:, 0].tolist()
     with pytest.raises(InputError, match="from 2 to the 60 sentences, found 61"):
         cross_validate(given, settle({}), [np.array([1])], 61)
+    with pytest.raises(InputError, match="expected a list of 2 sentences or more, found 1"):
+        next(fold_weights(given.of(np.array([0])), settle({}), 1))
 
 
 def test_the_command_tells_the_gain_and_keeps_the_start_only_if_asked(command: Command, write: Write) -> None:

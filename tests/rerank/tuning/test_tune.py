@@ -148,6 +148,32 @@ def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
     assert status == 0 and b"Good= " in ini and "out of fold, 2 folds: " in err
 
 
+@pytest.mark.parametrize("asked", [("--folds", "5"), ("--ablate",)])
+def test_one_sentence_has_no_folds(command: Command, write: Write, asked: tuple[str, ...]) -> None:
+    one, start = "".join(TWO.splitlines(keepends=True)[:2]), write("start", "[weight]\nGood= 0.1\n")
+    arguments = (write("list", one), "--reference", write("ref", REFERENCE), "--start", start, *asked)
+    status, ini, err = command("tune", *arguments)
+    assert (status, ini) == (2, b"") and "folds: expected a list of 2 sentences or more, found 1" in err
+
+
+def test_ter_below_zero_is_a_metric_like_others(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a b c d ||| L= 2 ||| 0\n0 ||| x y ||| L= 1 ||| 0\n")
+    start, reference = write("start", "[weight]\nL= 1\n"), write("ref", "p q\n")
+    status, _, err = command(
+        "tune", nbest, "--reference", reference, "--start", start, "--metric", "ter", "--tuner", "kbmira"
+    )
+    assert status == 0 and "ter on the tuning set -100.00 -> 0.00" in err
+
+
+def test_the_signature_of_auto_has_the_folds_that_were_used(command: Command, write: Write) -> None:
+    three = TWO + "2 ||| the old house ||| Good= -4 Bad= 0 ||| 0\n2 ||| a cat sat here . ||| Good= -1 Bad= 1 ||| 0\n"
+    reference = write("ref", TWO_REFERENCES + "a cat sat here .\n")
+    start = write("start", "[weight]\nGood= 0.1\n")
+    arguments = (write("list", three), "--reference", reference, "--start", start, "--tuner", "auto")
+    status, ini, err = command("tune", *arguments)
+    assert status == 0 and "out of fold, 3 folds" in err and b"|folds:3|" in ini
+
+
 def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"[weight]\nGood= 0.1\nBad= 0.3\n")))
     monkeypatch.setattr(sys, "stdin", content)
