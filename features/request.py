@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from features.foreign import class_of_module, packaged
 from features.table import FEATURES, Kind
 from moses_io.errors import InputError
+from moses_io.weights import weight_files
 
 REST = re.compile("Rest[0-9]*")
 """Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
@@ -46,6 +47,11 @@ class FeatureRequest:
             return []
         named = self.argument if self.row.takes == "files" else split_values(self.argument)[0]
         return named.split(",") if self.row.many else [named]
+
+    @property
+    def files(self) -> list[str]:
+        """What the feature reads: the parts, the weight files that an ini among them names, and code."""
+        return [*(weight_files(self.argument) if self.kind == "rest" else self.parts), *self.code]
 
     @property
     def readers(self) -> set[tuple[str, ...]]:

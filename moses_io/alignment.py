@@ -48,17 +48,16 @@ def word_alignment(line: Hypothesis, source_length: int, target_length: int) -> 
     Raises:
         Fault: links that fit neither way.
     """
-    for field in line.fields[4:6]:
-        links = printed_links(field)
-        if links is None or not (links or field is not line.fields[4] or len(line.fields) == 5):
-            continue
-        if any(i >= source_length or j >= target_length for i, j in links):
-            links = {(i - 1, j - 1) for i, j in links}
-            if any(not (-1 <= i <= source_length and -1 <= j <= target_length) for i, j in links):
-                raise Fault(f"word alignment beyond the {source_length} source and {target_length} target words")
-            links = {(i, j) for i, j in links if 0 <= i < source_length and 0 <= j < target_length}
-        return frozenset(links)
-    return None
+    printed = [links for links in map(printed_links, line.fields[4:6]) if links is not None]
+    links = next((each for each in printed if each), printed[0] if printed else None)
+    if links is None:
+        return None
+    if any(i >= source_length or j >= target_length for i, j in links):
+        links = {(i - 1, j - 1) for i, j in links}
+        if any(not (-1 <= i <= source_length and -1 <= j <= target_length) for i, j in links):
+            raise Fault(f"word alignment beyond the {source_length} source and {target_length} target words")
+        links = {(i, j) for i, j in links if 0 <= i < source_length and 0 <= j < target_length}
+    return frozenset(links)
 
 
 def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Alignment]:

@@ -97,6 +97,8 @@ def _features(field: bytes) -> list[tuple[str, list[str]]]:
     for token in tokens(decode(without_line_end(field))):
         if token[-1] == "=" or (token[-1] == ":" and _OLD_LABEL.fullmatch(token)):
             features.append((token[:-1], []))
+            if token == "=":
+                raise Fault("a '=' with no name of a feature before it")
             continue
         if not features:
             features.append((UNLABELLED, []))

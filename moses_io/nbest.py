@@ -158,18 +158,18 @@ def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
     if len(paths) == 1:
         yield from read_nbest(paths[0])
         return
-    layout, pooled = Layout(), dict[int, list[Hypothesis]]()
+    layout, pooled = Layout(), dict[int, tuple[str, list[Hypothesis]]]()
     for path in paths:
         for sentence_list in read_nbest(path):
             try:
                 layout.check(sentence_list.hypotheses[0])
             except Fault as fault:
                 raise InputError(f"{sentence_list.place}: {fault}") from None
-            known = pooled.setdefault(sentence_list.sentence, [])
+            _, known = pooled.setdefault(sentence_list.sentence, (path, []))
             texts = {hypothesis.text for hypothesis in known}
             known += [hypothesis for hypothesis in sentence_list.hypotheses if hypothesis.text not in texts]
-    for sentence, hypotheses in pooled.items():
-        yield SentenceList(sentence, tuple(hypotheses), " + ".join(paths))
+    for sentence, (path, hypotheses) in pooled.items():
+        yield SentenceList(sentence, tuple(hypotheses), name_of(path))
 
 
 def regroup(nbest: str, output: str) -> int:

@@ -4,6 +4,7 @@ import bz2
 import contextlib
 import gzip
 import lzma
+import re
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader, RawIOBase
 from typing import Any, BinaryIO, cast
@@ -13,8 +14,12 @@ from moses_io.errors import InputError
 MOST_BYTES, MOST_TIMES = 2**26, 200
 """Unpacked bytes above which a file must not be so many times as large as it is packed; of text that is 3 to 50."""
 
-_PACKERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-"""First bytes of packed files."""
+_PACKERS: dict[re.Pattern[bytes], Callable[..., Any]] = {
+    re.compile(rb"\x1f\x8b"): gzip.open,
+    re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"): bz2.open,
+    re.compile(rb"\xfd7zXZ"): lzma.open,
+}
+"""First bytes of packed files, by which they are told; of bzip2 so many that no word begins so."""
 
 
 @contextlib.contextmanager
@@ -23,8 +28,8 @@ def unpacked(raw: BufferedReader, name: str) -> Iterator[BinaryIO]:
 
     Reading raises an `InputError` with the name where a small file unpacks to a very large one.
     """
-    head = raw.peek(5)
-    unpack = next((unpack for start, unpack in _PACKERS.items() if head.startswith(start)), None)
+    head = raw.peek(10)
+    unpack = next((unpack for start, unpack in _PACKERS.items() if start.match(head)), None)
     if unpack is None:
         yield raw
         return

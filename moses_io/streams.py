@@ -165,7 +165,12 @@ def digest(path: Path) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes in hexadecimal digits."""
+    """Return the SHA-256 of a file's bytes in hexadecimal digits.
+
+    Raises:
+        InputError: it is no plain file, so that what was read of it is not there again.
+    """
+    check_plain(path)
     total = hashlib.sha256()
     with open(path, "rb") as stream:
         while block := stream.read(1 << 20):
@@ -200,6 +205,8 @@ def open_output(path: str) -> Iterator[BinaryIO]:
             _hold(descriptor)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path}: no file has a name with a NUL in it") from None
     if direct is not None:
         with BufferedWriter(direct) as stream:
             yield stream

@@ -15,6 +15,18 @@ from moses_io.streams import STANDARD, Lines, name_of, numbered_lines
 LARGEST = 3.4028235e38
 """Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""
 
+ESCAPES = {
+    "&lt;": "<",
+    "&gt;": ">",
+    "&apos;": "'",
+    "&quot;": '"',
+    "&#91;": "[",
+    "&#93;": "]",
+    "&#124;": "|",
+    "&amp;": "&",
+}
+"""What Moses' tokenizer writes for a character, in the order in which it is turned back."""
+
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+[|,]")
 
@@ -32,6 +44,14 @@ def encode(text: str) -> bytes:
 def without_line_end(line: bytes) -> bytes:
     """Cut LF or CR LF from the end of a line."""
     return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def unescaped(text: str) -> str:
+    """Return the text with the characters that Moses' tokenizer escaped."""
+    if "&" in text:
+        for escape, character in ESCAPES.items():
+            text = text.replace(escape, character)
+    return text
 
 
 def tokens(text: str) -> list[str]:

@@ -37,9 +37,11 @@ def add_features(
     address of a Ray cluster, its machines score. What a killed scoring has of the same list is not scored again.
 
     Raises:
-        InputError: a label that the list has already, an id beyond the source, or a value that is not finite; no such
-            cluster.
+        InputError: no feature, a label that the list has already, an id beyond the source, or a value that is not
+            finite; no such cluster.
     """
+    if not requests:
+        raise InputError("expected a feature or more to score, found none")
     sample = Sample(verify, random.Random(1))
     with _journal(output) as journal, _loaded(requests, resources, journal, address) as features:
         with open_output(output) as stream:

@@ -121,7 +121,8 @@ def _check_outputs(parsed: argparse.Namespace) -> None:
     named = [(flag, path) for name, flag in OUTPUTS.items() for path in paths.get(name, []) if path is not None]
     outputs = [path for _, path in named]
     values = [value for name, listed in paths.items() if name not in OUTPUTS for value in listed]
-    inputs = [path for value in values if isinstance(value, str) for path in (value, value.partition("=")[2])]
+    texts = [text for value in values if isinstance(value, str) for text in (value, value.partition("=")[2])]
+    inputs = [path for text in texts for path in (text, *text.partition(":")[2].partition("[")[0].split(","))]
     if any("\0" in path for path in (*inputs, *outputs)):
         raise InputError("a name has a NUL in it, which no file can have")
     for (one, path), (other, same) in itertools.combinations(named, 2):

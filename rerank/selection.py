@@ -227,7 +227,7 @@ def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Ho
     lines = read_lines(on_missing)
     if sentences is not None and len(lines) != sentences:
         raise InputError(f"{on_missing} has {len(lines)} lines, there are {sentences} source sentences")
-    return Holes(sentences, lines=lines)
+    return Holes(len(lines), lines=lines)
 
 
 def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceList | bytes]:

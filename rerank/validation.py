@@ -9,12 +9,10 @@ from moses_io.errors import Fault, shown
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.nbest import EmptyLines, Layout, Order
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import has_marks, read_lines, tokens, without_line_end
+from moses_io.text import ESCAPES, has_marks, read_lines, tokens, without_line_end
 from moses_io.weights import read_weights
 from rerank.candidates import FeatureSpace
 from rerank.weights import unused_weights
-
-_ESCAPES = ("&amp;", "&#124;", "&lt;", "&gt;", "&apos;", "&quot;", "&#91;", "&#93;")
 
 
 @dataclass
@@ -126,7 +124,7 @@ def _count(findings: Findings, hypothesis: Hypothesis) -> None:
     findings.candidates[hypothesis.sentence] += 1
     findings.sparse.update(hypothesis.sparse)
     findings.empty += not text
-    findings.escaped = findings.escaped or any(escape in text for escape in _ESCAPES)
+    findings.escaped = findings.escaped or any(escape in text for escape in ESCAPES)
     findings.upper = findings.upper or text != text.lower()
     further = enumerate(hypothesis.fields[4:], start=5)
     findings.fields.update(f"field {place}, {describe_field(content)}" for place, content in further)
@@ -136,7 +134,7 @@ def _compare_texts(findings: Findings, references: list[str]) -> None:
     """Warn of escaping or upper case on one side only."""
     if not references:
         return
-    escaped = any(escape in line for line in references for escape in _ESCAPES)
+    escaped = any(escape in line for line in references for escape in ESCAPES)
     upper = any(line != line.lower() for line in references)
     for here, there, what in (
         (findings.escaped, escaped, "escaped characters such as &apos;"),

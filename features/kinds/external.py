@@ -60,7 +60,7 @@ class Command:
             printed = ask(self._command, encode(text), len(pairs))
         except Fault as fault:
             raise InputError(f"feature 'command:{self._command}': {fault}") from None
-        lines = printed.decode(errors="replace").split("\n")[:-1]
+        lines = printed.decode(errors="replace").removesuffix("\n").split("\n") if printed else []
         rows = list(self._numbers(lines))
         if len(rows) != len(pairs) or len({len(row) for row in rows}) != 1:
             counts = f"{len(rows)} lines of numbers for {len(pairs)} candidates"

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from features.arrays import Array
 from features.feature import Resources, Sentence
@@ -59,13 +61,13 @@ def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> lis
 
 def _connected(alignment: Alignment) -> list[Phrase]:
     """Return the spans of groups of links that share words, in target order."""
-    groups: list[set[tuple[int, int]]] = []
-    for link in sorted(alignment):
-        touching = [group for group in groups if any(link[0] == i or link[1] == j for i, j in group)]
-        groups = [group for group in groups if group not in touching]
-        groups.append({link}.union(*touching))
-    phrases = []
-    for group in groups:
-        sources, targets = [i for i, _ in group], [j for _, j in group]
-        phrases.append(Phrase(min(sources), max(sources), min(targets), max(targets)))
+    if not alignment:
+        return []
+    links = np.array(sorted(alignment))  # (links, 2)
+    targets = links[:, 1] + links[:, 0].max() + 1  # (links,) target words behind all source words
+    graph = coo_array((np.ones(len(links)), (links[:, 0], targets)), shape=(targets.max() + 1,) * 2)
+    groups = connected_components(graph, directed=False)[1][links[:, 0]]  # (links,)
+    order = np.argsort(groups, kind="stable")  # (links,)
+    own = np.split(links[order], np.flatnonzero(np.diff(groups[order])) + 1)  # (links of the group, 2) each
+    phrases = [Phrase(*(int(end) for side in each.T for end in (side.min(), side.max()))) for each in own]
     return sorted(phrases, key=lambda phrase: phrase.target_start)

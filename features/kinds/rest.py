@@ -9,7 +9,7 @@ from features.arrays import Array
 from features.feature import Resources, Sentence
 from moses_io.errors import Fault, InputError
 from moses_io.streams import digest
-from moses_io.weights import read_weights, weighted
+from moses_io.weights import read_weights, weight_files, weighted
 
 ROUNDING = 0.01
 """A smaller rest is what printing with six digits leaves."""
@@ -26,7 +26,7 @@ class Rest:
 
     def __init__(self, argument: str, resources: Resources) -> None:
         self._path, self._weights = argument, read_weights(argument)
-        self.signature = f"rest|sha256:{digest(Path(argument))}"
+        self.signature = f"rest|sha256:{','.join(digest(Path(path)) for path in weight_files(argument))}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 1)."""

@@ -11,7 +11,7 @@ from moses_io.streams import name_of
 from moses_io.text import no_number, number, read_lines, tokens
 
 LINES = {
-    "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81",
+    "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81; the line without a segment is left out",
     "fairseq": "H-3<TAB>-0.51<TAB>text, in any order; other lines are left out",
     "lamtram": "ll=-12.3 unk=1; of unknown words minus the number",
     "mantis": "3 ||| source ||| target ||| 1.7; the last number is a loss, minus it is kept",
@@ -20,7 +20,8 @@ LINES = {
 }
 """What a line of each form looks like."""
 
-_COMET = re.compile(r".*\tSegment [0-9]+\tscore: *(\S+)")
+_COMET = re.compile(r".*\tSegment [0-9]+\tscore: *(\S+)(\tvariance: .*)?")
+_COMET_OF_ALL = re.compile(r"[^\t]+\tscore: *\S+")
 _FAIRSEQ = re.compile(r"H-([0-9]{1,18})\t(\S+)\t.*")
 _LAMTRAM = re.compile(r"ll=(\S+)(?: unk=(\S+))?.*")
 _LABEL = re.compile(r"\S+[=:] +[-+0-9.]")
@@ -82,7 +83,7 @@ def read_scores(path: str) -> tuple[str, Array]:
     hypotheses = {place: match for place, line in lines.items() if (match := _FAIRSEQ.fullmatch(line))}
     if hypotheses:
         return "fairseq", _ordered(hypotheses, path)
-    lines = {place: line for place, line in lines.items() if not line.endswith("system score")}
+    lines = {place: line for place, line in lines.items() if not _COMET_OF_ALL.fullmatch(line)}
     first, begin = next(iter(lines.items()), (1, ""))
     form = next((name for name, parse in FORMS.items() if _good(parse(begin))), "")
     if not form:

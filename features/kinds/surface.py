@@ -1,6 +1,7 @@
 """What can be seen on the surface of a source and a candidate: copies, repetitions, numbers and punctuation.
 
-Counts of what is wrong are negative, so that higher is better.
+Counts of what is wrong are negative, so that higher is better. Characters that Moses' tokenizer escaped count as what
+they are.
 """
 
 import collections
@@ -8,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from features.feature import CandidateFeature, Resources
+from moses_io.text import unescaped
 
 Tokens = tuple[str, ...]
 
@@ -23,7 +25,7 @@ class Copied(_Surface):
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
         """Count tokens with a letter."""
         shared = collections.Counter(source) & collections.Counter(hypothesis)
-        return [sum(count for token, count in shared.items() if any(letter.isalpha() for letter in token))]
+        return [sum(count for token, count in shared.items() if any(map(str.isalpha, unescaped(token))))]
 
 
 class Repetition(_Surface):
@@ -58,8 +60,8 @@ def _difference(left: Iterable[str], right: Iterable[str]) -> int:
 
 
 def _digits(token: str) -> str:
-    return "".join(letter for letter in token if letter.isdigit())
+    return "".join(filter(str.isdigit, unescaped(token)))
 
 
 def _is_punctuation(token: str) -> bool:
-    return all(unicodedata.category(letter)[0] in "PS" for letter in token)
+    return all(unicodedata.category(letter)[0] in "PS" for letter in unescaped(token))

@@ -174,7 +174,7 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
     stages, nbest = [], experiment.nbest(name)
     for group in together(_requests(experiment, name)):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
-        parts = [part for request in group for part in (*request.parts, *request.code)]
+        parts = [part for request in group for part in request.files]
         settings = [
             [[request.label, request.kind, request.values] for request in group],
             resources.precision if group[0].readers else "",
@@ -223,7 +223,7 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     """Make the reranker that can be applied to new lists."""
     ingredients, folder = _ingredients(experiment, link), experiment.result("reranker")
     requests = ingredients.requests
-    parts = [part for request in requests if request.kind != "scores" for part in request.parts]
+    parts = [part for request in requests if request.kind != "scores" for part in request.files]
     texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
     inputs = (
         ingredients.weights, ingredients.confidence, *texts, *parts,

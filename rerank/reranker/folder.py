@@ -17,6 +17,7 @@ from moses_io.errors import InputError, shown
 from moses_io.json_files import read_json
 from moses_io.streams import digest, open_output
 from moses_io.text import whole
+from moses_io.weights import read_weights, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
 from rerank.systems.request import CandidateRequest, check_candidates, check_names
@@ -153,7 +154,7 @@ def read_features(
     requests = []
     for label, text in manifest.features.items():
         kind = text.partition(":")[0]
-        if runs_code(text) and not allow_code:
+        if runs_code(text) and label not in others and not allow_code:
             raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code; --allow-code lets it")
         if kind == "scores" and label not in others:
             raise InputError(
@@ -200,9 +201,17 @@ class _Rooms:
         """Copy a part into a room, unless that was done, and return its place in the folder."""
         origin = Path(part).resolve()
         if origin not in self._placed:
-            self._placed[origin] = _free(room, _name(origin), self._placed)
+            self._placed[origin] = _free(room, _name(Path(os.path.abspath(part))), self._placed)
             _copy(origin, self._folder / self._placed[origin], self._link)
         return self._placed[origin]
+
+    def place_weights(self, room: str, ini: str) -> str:
+        """Write weights whose ini names other files into a file of their own, and return its place in the folder."""
+        place = _free(room, _name(Path(os.path.abspath(ini))), self._placed)
+        self._placed[Path(ini).resolve()] = place
+        (self._folder / place).parent.mkdir(exist_ok=True)
+        write_weights(str(self._folder / place), read_weights(ini), [])
+        return place
 
 
 def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
@@ -211,6 +220,8 @@ def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
         return replace(request, argument="FILE")
     if request.row.takes not in _ROOMS:
         return request
+    if request.kind == "rest" and len(weight_files(request.argument)) > 1:
+        return request.with_parts([rooms.place_weights(_ROOMS["files"], request.argument)])
     return request.with_parts([rooms.place(_ROOMS[request.row.takes], part) for part in request.parts])
 
 

@@ -74,6 +74,7 @@ def test_text_and_total() -> None:
         (b"0 ||| a ||| LM0= 0x10\n", "expected a number, found '0x10'"),
         (b"0 ||| a ||| LM0= 1_0\n", "expected a number, found '1_0'"),
         (b"0 ||| a ||| a_b=1.5\n", "expected a number, found 'a_b=1.5'"),
+        (b"0 ||| a ||| LM0= 1 = 2\n", "a '=' with no name of a feature before it"),
         (b"0 ||| a ||| LM0= TM0= 1\n", "feature 'LM0' has no value"),
         (b"0 ||| a ||| LM0= 1 TM0= 1 LM0= 2\n", "feature 'LM0' stands there twice"),
         (b"0 ||| a ||| x_y= 1 x_y= 2\n", "feature 'x_y' stands there twice"),

@@ -97,6 +97,7 @@ def test_lists_of_several_runs_are_pooled_by_id_and_text(tmp_path: Path) -> None
     pooled = list(pool([str(first), str(second)]))
     found = [(each.sentence, [(line.text, line.dense[0][1][0]) for line in each.hypotheses]) for each in pooled]
     assert found == [(3, [("a", 1), ("a", 2)]), (0, [("b", 3), ("c", 4)]), (7, [("d", 6)])]
+    assert [each.place for each in pooled] == [f"{first}:1", f"{first}:3", f"{second}:3"]
     second.write_text("0 ||| c ||| M= 4\n")
     with pytest.raises(InputError, match="second:1: feature 'M' is not in earlier lines"):
         list(pool([str(first), str(second)]))

@@ -171,8 +171,22 @@ def test_a_line_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack
 
 
 def test_a_name_that_no_file_can_have() -> None:
-    with pytest.raises(InputError, match="no file has a name with a NUL in it"), open_input("a\0b"):
-        pass
+    for opened in (open_input, open_output):
+        with pytest.raises(InputError, match="no file has a name with a NUL in it"), opened("a\0b"):
+            pass
+
+
+def test_text_that_begins_as_bzip2_does(tmp_path: Path) -> None:
+    (tmp_path / "names").write_bytes(b"BZhang sagt\n")
+    assert list(numbered_lines(str(tmp_path / "names"))) == [(1, b"BZhang sagt\n")]
+    (tmp_path / "empty").write_bytes(bz2.compress(b""))
+    assert list(numbered_lines(str(tmp_path / "empty"))) == []
+
+
+def test_what_can_be_read_once_has_no_digest(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="a pipe or a device, expected a plain file"):
+        digest(tmp_path / "pipe")
 
 
 def test_what_reading_fails_with_is_an_error_of_the_file() -> None:

@@ -42,6 +42,11 @@ def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -
     reference = write("ref", "a\nb\n")
     (tmp_path / "link").symlink_to(weights)
     (tmp_path / "folder").mkdir()
+    scores = write("scores", "1\n2\n")
+    status, _, err = command(
+        "score", nbest, "--source", reference, "--feature", f"S=scores:{scores}", "--output", scores
+    )
+    assert (status, "the command reads this file and would write over it" in err) == (2, True)
     for output in (weights, tmp_path / "folder" / ".." / "m.ini", tmp_path / "link", nbest, reference):
         status, _, err = command("tune", nbest, "--reference", reference, "--start", weights, "--output", output)
         assert (status, "the command reads this file and would write over it" in err) == (2, True)
@@ -51,7 +56,7 @@ def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -
     out = tmp_path / "folder" / ".." / "out"
     status, _, err = command("rerank", nbest, "--weights", weights, "--output", tmp_path / "out", "--nbest", out)
     assert (status, "--output and --nbest name the same place" in err) == (2, True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "list", "m.ini", "ref"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "list", "m.ini", "ref", "scores"]
 
 
 def test_numbers_that_are_not_finite(command: Command, write: Write, tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ def test_a_reranker_without_features_weighs_what_the_list_has(command: Command, 
         (lambda: tune("nbest", "en", start="moses.ini", output="o", fallback=True), "--fallback needs --folds"),
         (lambda: train_on("de", hiden=3), "unknown setting 'hiden'; did you mean 'hidden'"),
         (lambda: train_on("de", device="gpu", hidden=3), "device 'gpu': expected auto, cpu, cuda"),
+        (lambda: score("nbest", "de", {}, "out"), "expected a feature or more to score, found none"),
         (lambda: score("nbest", "de", {"LM0": "copied"}, "out"), "the list already has a feature 'LM0'"),
     ],
 )

@@ -34,6 +34,7 @@ def test_one_line_a_source_sentence(command: Command, write: Write) -> None:
     assert (status, "sentence 0 has no candidates" in err) == (2, True)
     assert command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", "blank")[1] == b"\nb\n\n"
     assert command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", source)[1] == b"x\nb\nz\n"
+    assert command("rerank", nbest, "--weights", weights, "--on-missing", source)[1] == b"x\nb\nz\n"
     short = write("short", "x\n")
     status, _, err = command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", short)
     assert (status, "has 1 lines, there are 3 source sentences" in err) == (2, True)

@@ -41,7 +41,7 @@ LIST = "0 ||| a b ||| L= 1 ||| 0\n0 ||| c ||| L= 1 ||| 0\n1 ||| d ||| L= 1 ||| 0
         ("nematus", "0 ||| a ||| LM0= -2 ||| -3 ||| 0-0 1 2\n", [[-1, -2]]),
         (
             "comet",
-            "h.txt\tSegment 0\tscore: 0.5\nh.txt\tSegment 1\tscore: -1\nh.txt\tscore: 0.2 system score\n",
+            "h.txt\tSegment 0\tscore: 0.5\nh.txt\tSegment 1\tscore: -1\tvariance: 0.1\nh.txt\tscore: -0.2500\n",
             [[0.5], [-1]],
         ),
         ("fairseq", "S-1\tx\nH-1\t-0.5\tb\nP-1\t-1 -2\nS-0\tx\nH-0\t-0.25\ta\n", [[-0.25], [-0.5]]),
@@ -107,6 +107,11 @@ def content(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
+
+
+def test_the_last_line_of_a_program_needs_no_end(command: Command, write: Write) -> None:
+    asked = ("--source", write("src", "x\ny\n"), "--feature", "X=command:printf '1\\n2\\n3'")
+    assert command("score", write("list", LIST), *asked)[1].count(b" X= ") == 3
 
 
 @pytest.mark.parametrize(

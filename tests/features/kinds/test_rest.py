@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
 
 INI = "[weight]\nL= 0.5\nT= 0.1 0.2\nUnknownWordPenalty0= 1\n"
+SPARSE = "[weight-file]\nsparse\n"
 LIST = """\
 0 ||| the house ||| L= -2 T= 1 2 ||| -100.5
 0 ||| the old house is red . ||| L= -2 T= 1 2 ||| -0.4996
@@ -33,6 +35,19 @@ def test_it_is_frozen_with_weight_1(command: Command, write: Write) -> None:
         status, ini, err = command("tune", nbest, "--reference", reference, "--start", start, "--tuner", tuner)
         assert status == 0, err
         assert read_weights(str(write("ini", ini)))["Rest"] == (1.0,)
+
+
+def test_sparse_weights_of_a_file_that_the_ini_names(command: Command, write: Write) -> None:
+    """They are part of what the total has; another file is another feature."""
+    nbest = write("list", LIST.replace("T= 1 2", "T= 1 2 s_x= 3"))
+    asked = ("--source", write("src", "x\n"), "--feature", f"Rest=rest:{write('sparse.ini', INI + SPARSE)}")
+    signatures = set()
+    for weight, rest in ((2, b" Rest= -106 "), (4, b" Rest= -112 ")):
+        write("sparse", f"s_x {weight}\n")
+        status, out, err = command("score", nbest, *asked)
+        assert status == 0 and rest in out
+        signatures |= set(re.findall(r"Rest = (\S+)", err))
+    assert len(signatures) == 2
 
 
 def test_weights_of_another_list_are_refused(command: Command, write: Write) -> None:

@@ -63,6 +63,14 @@ def test_numbers_that_differ() -> None:
     assert values("numbers", "", given) == [[0], [-3], [-2]]
 
 
+def test_what_is_escaped_counts_as_what_it_is() -> None:
+    escaped, plain = ("er", "sagt", "&quot;", "ja", "&#91;", "3"), ("er", "sagt", '"', "ja", "[", "3")
+    for source in (escaped, plain):
+        given = [Sentence(0, source, (("he", "said", source[2], "yes"),))]
+        found = [values(kind, "", given) for kind in ("numbers", "punctuation", "copied")]
+        assert found == [[[-1]], [[-1]], [[0]]]
+
+
 def test_length_ratio_of_a_corpus(tmp_path: Path) -> None:
     """Ratios 2/2 and 4/2: logs 0 and log 2, mean log(2)/2, variance (log(2)/2)²."""
     (tmp_path / "s").write_text("a\na\n")
@@ -130,7 +138,7 @@ def test_consensus_by_hand() -> None:
     assert first[0] == pytest.approx(math.exp(sum(map(math.log, precisions)) / 4), rel=1e-6)
     assert second[0] == pytest.approx(math.exp(0 + 1 - 11 / 3), rel=1e-6)
     assert 0 < values("consensus", "chrf")[3][0] < values("consensus", "chrf")[2][0] < 1
-    assert values("consensus", "bleu,0")[2] != [first]
+    assert values("consensus", "bleu,0")[2][0] != pytest.approx(first[0])
     for argument in ("ter", "bleu,x"):
         with pytest.raises(InputError, match=f"feature 'consensus:{argument}'"):
             values("consensus", argument)
@@ -154,6 +162,18 @@ def test_phrases_by_hand() -> None:
     nothing = [Sentence(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
     with pytest.raises(InputError, match=":1: feature 'phrases': no alignment here; decode with"):
         values("phrases", "", nothing)
+
+
+def test_groups_of_links_that_share_words() -> None:
+    """0-0 0-2 1-2 hang together by source word 0 and target word 2, 3-1 stands by itself."""
+    line = parse_line(b"0 ||| a b c ||| L= 1 ||| -1 ||| 0-0 0-2 3-1 1-2", 1)
+    (found,) = values("phrases", "", [Sentence(0, ("w", "x", "y", "z"), (("a", "b", "c"),), (line,))])
+    assert found == [2, 1.5, -1, 0, 0.5]
+
+
+def test_a_candidate_without_links_before_its_tree() -> None:
+    line = parse_line(b"0 ||| a ||| L= 1 ||| 0 |||  ||| [S a]", 1)
+    assert values("phrases", "", [Sentence(0, ("x",), (("a",),), (line,))]) == [[0, 0, -1, -1, 1]]
 
 
 def test_links_of_chart_decoders_count_the_marks() -> None:

@@ -98,6 +98,25 @@ def test_links_lead_to_the_same(
     assert results[0] == results[1]
 
 
+def test_what_a_file_is_called_or_names_elsewhere(command: Command, tmp_path: Path, write: Write) -> None:
+    """An ini that names sparse weights, and a table that is a link: the reranker has all of both, by their own names."""
+    (tmp_path / "from").mkdir()
+    write("from/sparse", "s_x 2\n")
+    ini, table = write("from/sparse.ini", "[weight-file]\nsparse\n[weight]\nL= 1\n"), write("from/table7", "a x 0.5\n")
+    (tmp_path / "from" / "lex.f2e").symlink_to(table)
+    nbest, source = write("list", "0 ||| a ||| L= 1 s_x= 3 ||| 2\n"), write("source", "x\n")
+    requests = parse_requests([f"Rest=rest:{ini}", f"Lex=lexical:{tmp_path / 'from' / 'lex.f2e'}"])
+    for link in (False, True):
+        folder = tmp_path / f"reranker{link}"
+        weights = write("weights", "[weight]\nL= 1\nRest= 1\nLex= 1\n")
+        write_folder(folder, Contents(requests, str(weights), "tuned by hand"), link)
+        status, _, err = command("apply", folder, nbest, "--source", source, "--nbest", tmp_path / "best")
+        assert status == 0, err
+        assert " Rest= -5 Lex= -" in (tmp_path / "best").read_text()
+    (tmp_path / "from").rename(tmp_path / "to")
+    assert command("apply", tmp_path / "rerankerFalse", nbest, "--source", source)[0] == 0
+
+
 def test_a_folder_that_is_none_or_was_altered(
     command: Command, tmp_path: Path, reranker: Path, texts: tuple[Path, Path]
 ) -> None:
