@@ -66,7 +66,13 @@ class FeatureRequest:
         return f"{self.kind}:{self.argument}" if self.argument else self.kind
 
     def with_parts(self, parts: Sequence[str]) -> "FeatureRequest":
-        """Return the request with other folders or files, and the same values of them."""
+        """Return the request with other folders or files, and the same values of them.
+
+        Raises:
+            InputError: one of several has a comma in its path, which stands between them.
+        """
+        if self.row.many and any("," in part for part in parts):
+            raise InputError(f"feature {self.text!r}: a comma in {next(part for part in parts if ',' in part)!r}")
         return replace(self, argument=",".join(parts) + self.values) if self.parts else self
 
     @property

@@ -13,12 +13,17 @@ LOCK = ".lock"
 """An empty file in a folder that a process is at work in; it goes when the work ends."""
 
 
+class InUse(InputError):
+    """Another process holds a folder."""
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder for this process while the block runs; what a process that died held is free.
 
     Raises:
-        InputError: another process holds it, or its `.lock` is none of ours.
+        InUse: another process holds it.
+        InputError: its `.lock` is none of ours.
     """
     path = folder / LOCK
     with contextlib.ExitStack() as held:
@@ -48,7 +53,7 @@ def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise InputError(f"{path.parent}: another run is at work here") from None
+        raise InUse(f"{path.parent}: another run is at work here") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be locked ({error.strerror})") from None
 

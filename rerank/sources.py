@@ -2,6 +2,9 @@
 
 import codecs
 import contextlib
+import os
+import stat
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,4 +110,11 @@ def open_sources(path: str | Lines, nbest: str | Lines) -> Iterator[Sources]:
 
 def is_live(nbest: str | Lines) -> bool:
     """Tell whether a list may still be in the making: it comes from stdin or another pipe."""
-    return not isinstance(nbest, Lines) and (nbest == STANDARD or not Path(nbest).is_file())
+    if isinstance(nbest, Lines):
+        return False
+    if nbest != STANDARD:
+        return not Path(nbest).is_file()
+    try:
+        return not stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
+    except (AttributeError, OSError):
+        return True

@@ -195,7 +195,7 @@ def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
     experiment = experiment_of({**values, "models": recipe.models, "features": recipe.features}, folder)
     tables = {"models": recipe.models, "features": recipe.features}
     tables |= {"tuning": values["tuning"]} if "tuning" in values else {}
-    files = moved(values, folder, experiment.output)
+    files = moved(values, folder, experiment.output.resolve())
     text = write_experiment({**files, "output": ".", **tables}, {"": HEAD, "models": recipe.remarks})
     return dataclasses.replace(experiment, text=text)
 

@@ -31,6 +31,8 @@ class Member(NamedTuple):
 def members(presets: str, seeds: int) -> list[Member]:
     """Return the models of `--preset A,B --seeds N`; seeds count from 1."""
     names = presets.split(",")
+    if len(set(names)) < len(names):
+        raise InputError(f"preset: one of {presets} stands there twice; seeds = N makes several models of one preset")
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MOST:
         expected = f"expected a whole number from 1, and at most {MOST} models of one name"
         raise InputError(f"seeds: {expected}, found {seeds!r}")
@@ -66,6 +68,8 @@ def _models(name: str, entry: Any) -> dict[str, Any] | None:
         presets = ",".join(str(preset) for preset in presets)
     elif not isinstance(presets, str) or not ("," in presets or "seeds" in entry):
         return None
+    if "seed" in entry:
+        raise InputError(f"models.{name}.seed: several models have the seeds 1, 2, …; leave it away")
     others = {key: value for key, value in entry.items() if key != "seeds"}
     try:
         several = members(presets, entry.get("seeds", 1))

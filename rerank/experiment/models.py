@@ -78,7 +78,8 @@ def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, Model
             if first is None or not first.candidates:
                 expected = "expected a number, or the name of a model that has one and translates with it"
                 raise InputError(f"models.{name}.candidates: {expected}, found {entry.group!r}")
-            together[name] = replace(together[name], candidates=first.candidates)
+            group = of_group.get(entry.group, entry.group)
+            together[name] = replace(together[name], group=group, candidates=first.candidates)
     return together
 
 

@@ -182,9 +182,13 @@ def _digests(paths: Sequence[str]) -> list[Any]:
 
 
 def _digest(path: Path) -> Any:
-    if path.is_dir():
-        return {str(child.relative_to(path)): digest(child) for child in sorted(path.rglob("*")) if child.is_file()}
-    return digest(path) if path.is_file() else None
+    """Digest a file or folder; a link in a folder counts as what it leads to, None where that is not there."""
+    if not path.is_dir():
+        return digest(path) if path.is_file() else None
+    below = sorted(path.rglob("*"))
+    digests: dict[str, Any] = {str(child.relative_to(path)): digest(child) for child in below if child.is_file()}
+    links = (child for child in below if child.is_symlink() and not child.is_file())
+    return digests | {str(link.relative_to(path)): _digest(link.resolve()) if link.exists() else None for link in links}
 
 
 def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:

@@ -21,6 +21,9 @@ GPUS = Path("/proc/driver/nvidia/gpus")
 PATIENCE = 30.0
 """Seconds that a process has to end by itself before it is killed."""
 
+MOST_TOLD = 10_000
+"""Letters of a reason that a process gives; a pipe that no one reads yet holds as many."""
+
 _SAFE_PATH = "PYTHONSAFEPATH"
 """Has Python look for no module in the working folder, where a new process would find a `signal.py` of the user."""
 
@@ -178,7 +181,10 @@ def _work(name: str, action: Action, reason: Connection, safe_path: bool, shown:
     try:
         action()
     except InputError as error:
-        reason.send(str(error))
+        reason.send(str(error)[:MOST_TOLD])
+        sys.exit(2)
+    except MemoryError:
+        reason.send("out of memory")
         sys.exit(2)
     except OSError as error:
         reason.send(f"{error.filename or 'output'}: {error.strerror}")

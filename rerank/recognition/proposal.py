@@ -8,7 +8,7 @@ from typing import Any
 
 from features.kinds.language_model import require_kenlm
 from moses_io.errors import InputError, printable, shown
-from moses_io.streams import name_of
+from moses_io.streams import STANDARD
 from rerank.experiment.corpus import look_at
 from rerank.experiment.recipe import Recipe, find_recipe
 from rerank.experiment.sets import UNNAMED, NbestFiles
@@ -133,4 +133,4 @@ def _encoded(text: str, output: str) -> bytes:
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start)
         fault = f"a path that is no UTF-8, which TOML cannot carry: {shown(text.split(chr(10))[line])}"
-        raise InputError(f"{name_of(output)}: {fault}") from None
+        raise InputError(f"{'<stdout>' if output == STANDARD else output}: {fault}") from None

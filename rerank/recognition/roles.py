@@ -32,6 +32,9 @@ DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
 TEST = ("test", "eval", "heldout")
 """Parts of a file name that say that a list is not that of dev."""
 
+OTHER_WORDS = ("contest", "fastest", "greatest", "latest", "shortest")
+"""Parts that end as these do and say nothing."""
+
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
 MOST = 3
@@ -255,7 +258,7 @@ def _has_all(path: str, dev: ListContent) -> bool:
 def _says(use: Sequence[str], path: str) -> bool:
     """Tell whether a part of a file name is one of those of a use, or ends with the first, as in newsdev2016."""
     parts = re.split("[^a-z]+", Path(path).name.lower())
-    return any(part in use or part.endswith(use[0]) for part in parts)
+    return any(part in use or (part.endswith(use[0]) and part not in OTHER_WORDS) for part in parts)
 
 
 def _name(path: str, taken: Collection[str]) -> str:

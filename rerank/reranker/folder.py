@@ -95,6 +95,9 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
         shutil.copyfile(contents.weights, folder / WEIGHTS)
         if contents.confidence:
             shutil.copyfile(contents.confidence, folder / CONFIDENCE)
+    except shutil.Error as error:
+        origin, _, reason = error.args[0][0]
+        raise InputError(f"{origin}: {reason}") from None
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from None
     manifest = Manifest(features, _files(folder), contents.tuned, candidates)

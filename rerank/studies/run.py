@@ -1,7 +1,8 @@
 """A study as a whole: what is not done yet is done, then its tables and curves are written."""
 
 import importlib.util
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from moses_io.text import encode
 from rerank.experiment.chain import check_inputs
 from rerank.experiment.stages import run_stages
 from rerank.studies.file import Study
-from rerank.studies.grid import cells, replicates
+from rerank.studies.grid import Cell, cells, replicates
 from rerank.studies.results import Results, gather
 from rerank.studies.stages import Plan, plan
 from rerank.studies.tables import as_csv, as_json, notes, tables
+
+RECORD = "stages.json"
+TABLES = ("study.txt", "study.md", "study.json", "study.csv")
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,13 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
         experiments = [cell for replicate in grid for cell in cells(study, replicate)]
         for replicate in grid:
             _make(Path(replicate.experiment.result("models")))
+        if not (study.output / RECORD).exists():
+            _check_free(study.output, experiments)
         for cell in experiments:
             _make(cell.path.parent)
             _write(cell.path, [cell.text.removesuffix("\n")])
         steps = plan(study, grid, experiments, resources, sharing=not address)
-        run_stages(steps.stages, study.output / "stages.json", jobs, address)
+        run_stages(steps.stages, study.output / RECORD, jobs, address)
         failed = [stage.name for stage in steps.stages if not all(Path(path).exists() for path in stage.outputs)]
         return _tell(study, steps, gather(study, steps), failed)
 
@@ -66,6 +72,14 @@ def _check(study: Study) -> None:
     for files in (study.experiment.train, *study.texts.values()):
         for path in files.files:
             check_plain(path)
+
+
+def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
+    """Refuse a folder with files of others in the places of tables and cells; what a killed study wrote may stay."""
+    others = {output / name: b"" for name in TABLES} | {cell.path: encode(cell.text) for cell in experiments}
+    for path, own in others.items():
+        if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == own):
+            raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
 
 
 def _make(folder: Path) -> None:
@@ -81,10 +95,14 @@ def _tell(study: Study, steps: Plan, results: Results, failed: list[str]) -> Stu
     plain = [line for table in shown for line in (*table.plain(), "")]
     lines = list(map(printable, [*plain, *notes(study)]))
     marked = [line for table in shown for line in (*table.markdown(), "")]
-    _write(study.output / "study.txt", lines)
-    _write(study.output / "study.md", map(printable, [*marked, *notes(study)]))
-    _write(study.output / "study.json", [as_json(study, results, failed)])
-    _write(study.output / "study.csv", [as_csv(results).removesuffix("\n")])
+    contents: list[Iterable[str]] = [
+        lines,
+        map(printable, [*marked, *notes(study)]),
+        [as_json(study, results, failed)],
+        [as_csv(results).removesuffix("\n")],
+    ]
+    for name, content in zip(TABLES, contents, strict=True):
+        _write(study.output / name, content)
     if importlib.util.find_spec("matplotlib") is None:
         note("no curves, only tables: pictures need matplotlib (pip install moses-rerank[plot])")
     else:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from features.feature import Resources
 from features.progress import warn
 from moses_io.errors import InputError
+from moses_io.locks import InUse
+from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment, trainings
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import Stage
@@ -85,9 +87,15 @@ def folders(replicate: Replicate, model: str) -> dict[str, str]:
 
 
 def go_on(name: str, outputs: Sequence[str], action: Callable[[], object]) -> None:
-    """Do something; if its input is at fault, say so and leave no output, so that the other cells go on."""
+    """Do something; if its input is at fault, say so and leave no output, so that the other cells go on.
+
+    Raises:
+        InUse: another run is at work there, whose output stays.
+    """
     try:
         action()
+    except InUse:
+        raise
     except InputError as error:
         warn(f"{name} failed: {error}")
         for path in map(Path, outputs):
@@ -122,7 +130,12 @@ def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Sta
 def _run(cell: Cell, resources: Resources, cache: str) -> Stage:
     """Do the experiment of a cell, whose own record says what of it is done, with this cache unless one is named."""
     experiment, own = cell.experiment, replace(resources, cache=resources.cache or cache)
-    read = (str(cell.path), *experiment.files, *(path for name in experiment.sets for path in _parts(experiment, name)))
+    read = (
+        str(cell.path),
+        *experiment.files,
+        *weight_files(experiment.start),
+        *(path for name in experiment.sets for path in _parts(experiment, name)),
+    )
     inputs = tuple(map(os.path.normpath, read))  # as the stages that make some of them name them
     action = partial(_run_cell, cell, own)
     stage = Stage(f"run {cell.name}", inputs, resources.precision, _results(cell, experiment), action, apart=True)
@@ -154,7 +167,7 @@ def _results(cell: Cell, experiment: Experiment) -> tuple[str, ...]:
 def _compare(study: Study, size: int, system: str, test: str) -> tuple[Comparison, Stage]:
     """Compare a system with Moses, and with the first one of the study."""
     references = study.experiment.tests[test].reference
-    first, output = next(iter(study.systems)), str(study.output / str(size) / f"{system}.{test}.p.json")
+    first, output = next(iter(study.systems)), str(study.output / str(size) / f"{system}+{test}.p.json")
     others = {MOSES: _outputs(study, size, system, f"{test}.{MOSES}")}
     if system != first:
         others[first] = _outputs(study, size, first, f"{test}.{RERANKED}")

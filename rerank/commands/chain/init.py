@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     from features.progress import note, progress_bar
     from moses_io.errors import InputError
-    from moses_io.streams import STANDARD, name_of, open_output
+    from moses_io.streams import STANDARD, open_output
     from rerank.experiment.chain import check_inputs
     from rerank.experiment.file import parse_experiment
     from rerank.recognition.proposal import propose
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     if roles.missing:
         raise InputError("; ".join(roles.missing))
     content = propose(roles, output)
-    check_inputs(parse_experiment(content, name_of(output)))
+    check_inputs(parse_experiment(content, "<stdout>" if output == STANDARD else output))
     with open_output(output) as stream:
         stream.write(content)
     if output != STANDARD:

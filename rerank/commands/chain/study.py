@@ -53,5 +53,6 @@ def run(arguments: argparse.Namespace) -> None:
     outcome = run_study(study, resources, jobs, arguments.ray)
     show(outcome.lines)
     if outcome.failed:
-        others = f" and {len(outcome.failed) - 1} more of {counted(outcome.parts, 'part')}"
+        more = f" and {len(outcome.failed) - 1} more" if len(outcome.failed) > 1 else ""
+        others = f"{more} of {counted(outcome.parts, 'part')}"
         raise InputError(f"{outcome.failed[0]}{others} failed, as told above; the same command tries them again")

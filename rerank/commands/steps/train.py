@@ -69,6 +69,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(
             "torchrun has one model trained by all processes: leave --jobs, --ray, --seeds and further presets away"
         )
+    if several and "seed" in settings:
+        raise InputError("seed: several models have the seeds 1, 2, …; leave it away")
     switches = {name: vars(arguments)[name] for name in ("backward", "right_to_left", "paper_sizes")}
     trainings = {}
     for name, preset, seed in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds):

@@ -74,6 +74,17 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert read_experiment(str(path)).tuning.caution == Caution()
 
 
+def test_a_comma_in_the_folder_of_several_parts(tmp_path: Path) -> None:
+    (tmp_path / "de,en").mkdir()
+    (tmp_path / "de,en" / "models" / "old").mkdir(parents=True)
+    path = tmp_path / "de,en" / "e.toml"
+    path.write_text(EXPERIMENT.replace('"length"', '"ibm1:train.de,train.en"'))
+    with pytest.raises(
+        InputError, match=r"features\.Len: feature 'ibm1:train.de,train.en': a comma in '.*de,en/train.de'"
+    ):
+        read_experiment(str(path))
+
+
 def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     (tmp_path / "models" / "old").mkdir(parents=True)

@@ -31,6 +31,18 @@ def test_seeds_are_no_more_than_a_thousand_models(seeds: object) -> None:
     assert len(expand_models({"x": {"preset": "a,b", "seeds": 500}})[0]) == 1000
 
 
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"preset": "a", "seeds": 2, "seed": 7}, "models.x.seed: several models have the seeds 1, 2, …; leave it away"),
+        ({"preset": "a,a"}, "models.x.preset: one of a,a stands there twice"),
+    ],
+)
+def test_what_several_models_cannot_have(entry: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        expand_models({"x": entry})
+
+
 def test_two_entries_make_no_model_of_one_name() -> None:
     single, group = {"preset": "a"}, {"preset": "a", "seeds": 2}
     for entries in ({"x-a-1": single, "x": group}, {"x": group, "x-a-1": single}):

@@ -184,6 +184,25 @@ def test_a_folder_that_was_moved_is_up_to_date(tmp_path: Path) -> None:
     assert done([train(a, folder, 1)], record) == []
 
 
+def test_a_link_to_a_folder_that_was_moved_is_made_again(tmp_path: Path) -> None:
+    def link(path: Path) -> Stage:
+        def action() -> None:
+            shutil.rmtree(path / "linked", ignore_errors=True)
+            (path / "linked").mkdir()
+            (path / "linked" / "model").symlink_to(path / "model")
+
+        return Stage("link", (str(path / "model"),), None, (str(path / "linked"),), action)
+
+    (tmp_path / "x" / "model").mkdir(parents=True)
+    (tmp_path / "x" / "model" / "weights").write_text("1")
+    for expected in (["link"], []):
+        assert done([link(tmp_path / "x")], tmp_path / "x" / "record") == expected
+    (tmp_path / "x").rename(tmp_path / "y")
+    for expected in (["link"], []):
+        assert done([link(tmp_path / "y")], tmp_path / "y" / "record") == expected
+    assert (tmp_path / "y" / "linked" / "model" / "weights").read_text() == "1"
+
+
 def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Stage:
     """Make a folder beside its place, and note each time in `trainings`."""
 

@@ -102,6 +102,10 @@ def test_what_goes_wrong_ends_the_others(tmp_path: Path, capfd: pytest.CaptureFi
         workers.wait()
     assert has_ended(process)
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
+    with pytest.raises(InputError, match=r"^long: x{10000}$"):
+        do_all({"long": partial(fail, "x" * 200_000)}, 2)
+    with pytest.raises(InputError, match=r"^large: out of memory$"):
+        do_all({"large": partial(bytearray, 2**62)}, 2)
     with pytest.raises(InputError, match=r"^broken: ended with status 1$"):
         do_all({"broken": partial(fail, "")}, 2)
     assert "a fault of ours" in capfd.readouterr().err

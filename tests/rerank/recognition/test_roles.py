@@ -135,6 +135,7 @@ def test_a_list_that_says_test_leaves_dev_to_another(roles_of: RolesOf, files: F
         ("dev.eval", True),
         ("DEV", True),
         ("devtest", False),
+        ("latest.dev.gz", True),
     ],
 )
 def test_names_that_say_dev(roles_of: RolesOf, files: Files, name: str, says: bool) -> None:

@@ -99,7 +99,7 @@ def test_links_lead_to_the_same(
 
 
 def test_what_a_file_is_called_or_names_elsewhere(command: Command, tmp_path: Path, write: Write) -> None:
-    """An ini that names sparse weights, and a table that is a link: the reranker has all of both, by their own names."""
+    """An ini that names sparse weights, and a table that is a link: the reranker has both, by their own names."""
     (tmp_path / "from").mkdir()
     write("from/sparse", "s_x 2\n")
     ini, table = write("from/sparse.ini", "[weight-file]\nsparse\n[weight]\nL= 1\n"), write("from/table7", "a x 0.5\n")
@@ -225,6 +225,15 @@ def test_a_live_pipe(reranker: Path, texts: tuple[Path, Path], lines: list[bytes
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}, capture_output=True, check=True,
     )  # fmt: skip
     assert (program.returncode, b"".join(translations) + out) == (0, whole.stdout), err
+
+
+def test_a_file_on_stdin_needs_no_last_line_end(reranker: Path, texts: tuple[Path, Path]) -> None:
+    texts[0].write_bytes(texts[0].read_bytes().rstrip(b"\n"))
+    apply = [sys.executable, "-m", "rerank.cli", "apply", reranker, "--source", texts[1]]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    with texts[0].open("rb") as stdin:
+        ran = subprocess.run(apply, stdin=stdin, env=environment, capture_output=True, check=True)
+    assert len(ran.stdout.splitlines()) == SENTENCES
 
 
 @pytest.mark.parametrize(

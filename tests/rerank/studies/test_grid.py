@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from rerank.experiment.file import read_experiment
 from rerank.studies.file import read_study
 from rerank.studies.grid import cells, replicates
@@ -36,6 +38,15 @@ def test_a_cell_is_an_experiment_of_its_own(study: Path) -> None:
     assert Path(experiment.dev.nbest).resolve() == folder / "dev.nbest"
     assert Path(experiment.start).resolve() == folder / "moses.ini"
     assert experiment.tuning.tuning.settings.seed == 2
+
+
+def test_results_may_be_a_link(study: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Paths in files of cells are those from the folder that it leads to."""
+    scratch = tmp_path_factory.mktemp("scratch") / "deep" / "work"
+    scratch.mkdir(parents=True)
+    (study.parent / "work").symlink_to(scratch)
+    experiment = read_experiment(str(written(study)["60/seed-2/both"]))
+    assert Path(experiment.dev.nbest).resolve() == study.parent / "dev.nbest" and Path(experiment.dev.nbest).exists()
 
 
 def test_a_tuner_in_which_nothing_is_random_has_no_seed(study: Path) -> None:

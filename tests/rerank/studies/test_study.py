@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from moses_io.errors import InputError
+from moses_io.locks import InUse, locked
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import replicates_p_value
 from rerank.studies.stages import go_on
@@ -74,6 +75,21 @@ def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> N
     study.write_text(study.read_text().replace('alone = ["NMT"]', 'alone = ["Len"]'))
     changed = [f"run {cell}" for cell in CELLS if cell.endswith("alone")]
     assert done(command("study", study, "--device", "cpu", "--jobs", "1")[2])[:4] == changed
+
+
+def test_what_is_not_of_an_earlier_study_stays(command: Command, study: Path) -> None:
+    (study.parent / "work").mkdir()
+    (study.parent / "work" / "study.md").write_text("mine\n")
+    status, _, err = command("study", study, "--device", "cpu", "--jobs", "1")
+    assert (status, "study.md: this is there already and not of an earlier run" in err) == (2, True)
+    assert (study.parent / "work" / "study.md").read_text() == "mine\n"
+
+
+def test_a_cell_in_which_another_run_is_at_work_keeps_its_results(tmp_path: Path) -> None:
+    (tmp_path / "result").write_text("there")
+    with locked(tmp_path), pytest.raises(InUse):
+        go_on("cell", [str(tmp_path / "result")], lambda: locked(tmp_path).__enter__())
+    assert (tmp_path / "result").read_text() == "there"
 
 
 def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) -> None:
