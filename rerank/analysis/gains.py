@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Array
+from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 
 WIDTH = 10
@@ -33,7 +34,7 @@ class Gains:
 def find_gains(before: Array, after: Array) -> Gains:
     """Return how many of n sentences gained and lost how much, by their (n, 9) statistics of BLEU."""
     smoothed = Metric("bleu").formula.smoothed
-    differences = 100 * (smoothed(after) - smoothed(before))  # (n,)
+    differences = 100 * np.round(smoothed(after) - smoothed(before), DECIMALS)  # (n,)
     changed = differences[differences != 0]  # (changed,)
     edges = np.arange(-100, 101, WIDTH)
     counts, _ = np.histogram(changed, edges)

@@ -10,6 +10,7 @@ from features.progress import with_bar
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
 from moses_io.streams import Lines
 from rerank.metrics.filters import Filters
+from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 
 
@@ -57,5 +58,6 @@ def read_listed(
         if references:
             count = bleu.counter([lines[candidates.sentence] for lines in references])
             statistics = np.array([count(text) for text in texts], dtype=np.float64)  # (N, 9)
-            judged = JudgedCandidates(statistics=statistics, quality=bleu.formula.smoothed(statistics))
+            quality = np.round(bleu.formula.smoothed(statistics), DECIMALS)  # (N,)
+            judged = JudgedCandidates(statistics=statistics, quality=quality)
         yield Listed(candidates, texts, judged)

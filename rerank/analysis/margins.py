@@ -71,7 +71,7 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
     """
     first = candidates.hypotheses[candidates.decoded]
     origin = having(first, lists)[:1]
-    others = [each for each in candidates.hypotheses if each.fields[1] != first.fields[1]]
+    others = [each for each in candidates.hypotheses if each.text != first.text]
     totals = [each.total for each in others if having(each, lists)[:1] == origin]
     known = [total for total in totals if total is not None]
     return None if first.total is None or not known else first.total - max(known)

@@ -15,9 +15,12 @@ from rerank.confidence.confidence import Confidence, Kept
 from rerank.confidence.fit import Fit, Part
 from rerank.confidence.predictors import FeatureUnits
 from rerank.confidence.regression import SIGNATURE, BoostedSteps, Regression
+from rerank.metrics.metric import Metric
 
 FORMAT = 3
 CONFIDENCE = "confidence.json"
+MOST_BYTES = 2**28
+"""Size of the largest file that is read: with many features it is large."""
 
 _FIELDS = ("mean", "deviation", "coefficient")
 
@@ -65,7 +68,7 @@ def read_confidence(path: str) -> Confidence:
     Raises:
         InputError: it is another file, of another format, or was damaged.
     """
-    values = read_json(Path(path))
+    values = read_json(Path(path), MOST_BYTES)
     if not isinstance(values, dict) or "format" not in values:
         raise InputError(f"{path}: no file of confidence, such as `moses-rerank run` writes")
     if values["format"] != FORMAT:
@@ -73,15 +76,19 @@ def read_confidence(path: str) -> Confidence:
         raise InputError(f"{path}: {written}; make it anew by `moses-rerank run`")
     with as_written(path):
         dense = tuple((name, _whole(count)) for name, count in values["features"].items())
-        added = tuple(text_of(name) for name in values["added"])
+        added = tuple(map(text_of, values["added"])) if isinstance(values["added"], list) else ()
+        if not set(added) <= {name for name, _ in dense} or len(added) < len(values["added"]):
+            raise ValueError(f"{shown(values['added'])} are no list of its features")
         units = FeatureUnits(dense, np.array([number_of(value) for value in values["deviations"]]), added)
+        if (units.spread < 0).any():
+            raise ValueError("a deviation below 0")
         size = sum(count for _, count in dense)
         if len(units.spread) != size:
             raise ValueError(f"{len(units.spread)} deviations of {size} values")
         if values["alone"] not in values["quality"]["predictors"]:
             raise ValueError(f"{shown(values['alone'])} is no predictor of the expected score")
         return Confidence(
-            metric=text_of(values["metric"]),
+            metric=_metric(values["metric"]),
             weights=text_of(values["weights"]),
             units=units,
             spread=_above_0(values["spread"]),
@@ -131,6 +138,14 @@ def _above_0(value: Any) -> float:
     if number_of(value) <= 0:
         raise ValueError(f"expected a number above 0, found {shown(value)}")
     return float(value)
+
+
+def _metric(value: Any) -> str:
+    try:
+        Metric(text_of(value))
+    except InputError as error:
+        raise ValueError(error) from None
+    return str(value)
 
 
 def _whole(value: Any) -> int:

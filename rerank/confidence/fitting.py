@@ -16,7 +16,7 @@ from rerank.confidence.fit import Outcome, correlation
 from rerank.confidence.measured import choice_and_before
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import Regression, fit_logistic, fit_score, probabilities
-from rerank.metrics.formula import Formula
+from rerank.metrics.formula import DECIMALS, Formula
 from rerank.metrics.metric import Metric
 from rerank.selection import Ranking
 from rerank.tuners.problem import Problem
@@ -129,7 +129,7 @@ def _choices(candidates: Candidates, lists: Lists, metric: Metric, totals: Array
     of_choice = tuple(values[0].choice)
     of_change = tuple(next((each.change for each in values if each.change), {}))
     change = np.array([[each.change.get(name, 0) for name in of_change] for each in values])  # (n, Q)
-    reached, before = 100 * metric.formula.smoothed(both).T  # (n, 2) -> (n,), (n,)
+    reached, before = 100 * np.round(metric.formula.smoothed(both), DECIMALS).T  # (n, 2) -> (n,), (n,)
     return _Choices(
         names=(of_choice, of_change),
         choice=np.array([list(each.choice.values()) for each in values]),  # (n, P)

@@ -9,6 +9,7 @@ from features.arrays import Array
 from rerank.confidence.confidence import Confidence
 from rerank.confidence.fit import Outcome
 from rerank.metrics.filters import Filters
+from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 from rerank.selection import Estimate, Ranking
 
@@ -49,7 +50,7 @@ class Measuring:
         estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate(values)
         if self._references:
             statistics = choice_and_before(ranking, self._metric, self._references, self._filters)  # (2, size)
-            reached, before = (100 * self._metric.formula.smoothed(statistics)).tolist()  # (2,)
+            reached, before = (100 * np.round(self._metric.formula.smoothed(statistics), DECIMALS)).tolist()  # (2,)
             helped = np.nan if estimate.helped is None else estimate.helped
             row = (estimate.expected, helped, values.choice[confidence.alone], reached, reached - before)
             self._rows.append(row)

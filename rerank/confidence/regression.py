@@ -141,8 +141,8 @@ def probabilities(log_odds: Array) -> Array:
 
 
 def _moments(rows: Array) -> tuple[Array, Array]:
-    varies = rows.max(axis=0) > rows.min(axis=0)  # (P,)
-    return rows.mean(axis=0), np.where(varies, rows.std(axis=0), 1)
+    deviations = np.where(rows.max(axis=0) > rows.min(axis=0), rows.std(axis=0), 0)  # (P,)
+    return rows.mean(axis=0), np.where(deviations > 0, deviations, 1)
 
 
 def _standardized(rows: Array, means: Array, deviations: Array) -> Array:

@@ -11,6 +11,7 @@ from moses_io.text import tokens
 Filter = Callable[[str], str]
 
 _PIECE_END = re.compile("@@( |$)")
+_LANGUAGE = re.compile("([a-z]{2,3})?")
 _MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+(,[^|]*)?\|(?=$| )")
 
 
@@ -79,6 +80,8 @@ class Filters:
                 raise InputError(f"unknown filter {shown(name)}{nearest(name, list(FILTERS))}")
             if argument and name != "detokenize":
                 raise InputError(f"filter {shown(part)}: {name} takes nothing behind a colon")
+            if not _LANGUAGE.fullmatch(argument):
+                raise InputError(f"filter {shown(part)}: expected the code of a language, such as de")
 
     @property
     def _parts(self) -> list[str]:

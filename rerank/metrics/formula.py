@@ -20,6 +20,10 @@ class Parts(NamedTuple):
     weights: Array
 
 
+DECIMALS = 9
+"""To which scores of sentences, 0 … 1, are rounded where it counts whether they are equal."""
+
+
 @dataclass(frozen=True)
 class Formula:
     """A metric of statistics: its name in messages, the number of statistics, and what it sums."""

@@ -97,12 +97,17 @@ def series_style(number: int) -> dict[str, Any]:
 
 def label(text: str) -> str:
     """Return a word as it is drawn: cut where it is long; what no picture can hold is escaped or replaced."""
-    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-    return printable(short).translate({0xFFFE: "\ufffd", 0xFFFF: "\ufffd"})
+    return _drawn(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+
+
+def _drawn(text: str) -> str:
+    return printable(text).translate({0xFFFE: "\ufffd", 0xFFFF: "\ufffd"})
 
 
 def names(paths: Sequence[str]) -> list[str]:
     """Return what tells files or folders apart in a picture: the last parts of their paths, as few as are enough.
+
+    Long ones are cut at their ends, or at their beginnings if they differ in their ends, or have a number in front.
 
     Raises:
         InputError: one is named twice.
@@ -112,5 +117,10 @@ def names(paths: Sequence[str]) -> list[str]:
         if own in parts[:place]:
             raise InputError(f"{shown(paths[place])} is named twice")
     sizes = range(1, max(map(len, parts)) + 1)
-    tails = ([label("/".join(own[-size:])) for own in parts] for size in sizes)
-    return next((each for each in tails if len(set(each)) == len(parts)), [label(path) for path in paths])
+    tails = next(tail for size in sizes if len(set(tail := ["/".join(own[-size:]) for own in parts])) == len(parts))
+    ways = (
+        [label(tail) for tail in tails],
+        [_drawn(tail if len(tail) <= LONGEST else f"…{tail[1 - LONGEST :]}") for tail in tails],
+        [label(f"{number} {tail}") for number, tail in enumerate(tails, start=1)],
+    )
+    return next(way for way in ways if len(set(way)) == len(parts))

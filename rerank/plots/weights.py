@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_io.errors import counted
+from moses_io.hypothesis import is_sparse
 from moses_io.weights import Weights, read_weights
 from rerank.plots.canvas import COLOURS, COLUMN, canvas, label, names
 
@@ -45,7 +46,7 @@ def read_spreads(paths: Sequence[str]) -> tuple[list[Spread], int]:
     dense, sparse = dict[str, list[float]](), set[str]()
     for run in runs:
         for name, values in run.items():
-            if "_" in name and len(values) == 1:
+            if is_sparse(name, len(values)):
                 sparse.add(name)
                 continue
             for number, value in enumerate(values):

@@ -1,6 +1,7 @@
 """Sentences whose translation changed, and what each feature had to say about it."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, weighted
 from rerank.metrics.filters import Filters
+from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 from rerank.selection import Estimate
 
@@ -121,16 +123,32 @@ def _gain(answers: Sequence[str], before: str, after: str) -> float:
     bleu = Metric("bleu")
     count = bleu.counter(answers)
     new, old = bleu.formula.smoothed(np.array([count(after), count(before)])).tolist()  # (2, formula.size) -> (2,)
-    return float(new - old)
+    return round(float(new - old), DECIMALS)
 
 
 def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: str) -> tuple[tuple[str, float], ...]:
-    first = {hypothesis.text: hypothesis for hypothesis in reversed(sentence_list.hypotheses)}
-    if before not in first or after not in first:
+    places = decoder_says(sentence_list, before), weights_say(sentence_list, after, weights)
+    if None in places:
         return ()
-    old, new = parts(first[before], weights), parts(first[after], weights)
+    old, new = (parts(sentence_list.hypotheses[place], weights) for place in places if place is not None)
     differences = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new}
     return tuple(sorted(differences.items(), key=lambda item: -item[1]))
+
+
+def decoder_says(candidates: SentenceList, line: str) -> int | None:
+    """Return the place of the candidate that says a line of the decoder, of several the one with the highest total."""
+    return _says(candidates, line, lambda each: -math.inf if each.total is None else each.total)
+
+
+def weights_say(candidates: SentenceList, line: str, weights: Weights) -> int | None:
+    """Return the place of the candidate that says what weights chose, of several the one that these score highest."""
+    return _says(candidates, line, lambda each: sum(weighted(each, weights).values()))
+
+
+def _says(candidates: SentenceList, line: str, worth: Callable[[Hypothesis], float]) -> int | None:
+    """Of candidates of equal worth it is the first."""
+    saying = [(place, each) for place, each in enumerate(candidates.hypotheses) if each.text == line]
+    return max(saying, key=lambda item: worth(item[1]), default=(None, None))[0]
 
 
 def parts(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:

@@ -51,8 +51,8 @@ class ListFacts:
         """Return a line a system."""
         lines = []
         for name, ranks in self.ranks.items():
-            known = sorted(rank for rank in ranks if rank is not None)
-            mean = f", place {np.mean(known):.1f} in the mean, {known[len(known) // 2]} in the median" if known else ""
+            known = [rank for rank in ranks if rank is not None]
+            mean = f", place {np.mean(known):.1f} in the mean, {np.median(known):g} in the median" if known else ""
             counts = f"{len(known)} of {len(ranks)} lines are in the list, {known.count(1)} first in it"
             lines.append(f"{name}: {counts}{mean}")
         return lines

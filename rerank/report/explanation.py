@@ -18,7 +18,7 @@ class Question:
     """Which candidates of which sentence are compared, by their places in the list, from 1.
 
     0 stands for the one that the weights choose, in `against` for the one with the highest total or, if that is chosen,
-    the second best by weights.
+    the best other one by weights.
     """
 
     sentence: int
@@ -43,7 +43,7 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     if against is None:
         others = (sentence_list.decoded, *order[:2])
         against = next((place for place in others if place != chosen), chosen)
-    lines = [f"sentence {question.sentence}, {len(scores)} candidates"]
+    lines = [f"sentence {question.sentence}, {counted(len(scores), 'candidate')}"]
     lines += [f"  {name:<10} {text}" for name, text in texts]
     for name, place in (("chosen", chosen), ("against", against)):
         text = sentence_list.hypotheses[place].text

@@ -192,12 +192,25 @@ def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Any,
     assert texts(browser, ".phrases li")[0].startswith(f"{source[0]} → ")
 
 
+def test_what_was_looked_at_before_makes_no_difference(browse: Browse, explored: Any) -> None:
+    """A sentence opened twice before its candidates are there has them once; its maps are of the reranked choice."""
+    changed = next(each for each in range(20) if explored.reranked.before[each] != explored.reranked.after[each])
+    kept = next(each for each in range(20) if explored.reranked.before[each] == explored.reranked.after[each])
+    browser = browse("")
+    for sentence in (changed, kept, changed):
+        browser.execute_script("location.hash = arguments[0]", f"s{sentence}")
+    opened(browser, changed)
+    browser.execute_script("return new Promise((wait) => setTimeout(wait, 500))")
+    assert len(browser.find_elements(BY, ".candidates")) == 1
+    assert texts(browser, ".switch [aria-pressed=true]") in ([], [RERANKED])
+
+
 def test_nothing_of_the_list_is_read_as_html(browse: Browse) -> None:
     browser = browse("#s30")
     opened(browser, 30)
     words = texts(browser, ".candidates td.words > span")
     assert sorted(words) == ["the <b>house</b>", "the <script>alert(1)</script> house"]
-    assert browser.execute_script("return document.querySelectorAll('#reading :is(script, b.x), td b').length") == 0
+    assert browser.execute_script("return document.querySelectorAll('#reading :is(script, dd b, td b)').length") == 0
     resources = (
         "return performance.getEntriesByType('resource').filter((each) => !each.name.startsWith('data:')).length"
     )

@@ -51,7 +51,7 @@ class Scale:
 
 
 def scale(values: Iterable[float], start: float, end: float, most: int = 6) -> Scale:
-    """Return a scale that holds all values, is about 1 wide at least, and has about `most` round numbers on it."""
+    """Return a scale of all values, with about `most` round numbers on it, as far apart as in a range of 1 or more."""
     known = list(values)
     low, high = min(known), max(known)
     least = max(high - low, 1.0) / most

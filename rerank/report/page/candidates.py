@@ -13,7 +13,7 @@ from moses_io.text import tokens
 from rerank.analysis.listed import Listed
 from rerank.analysis.origins import having
 from rerank.report.attention import Attention, Attentions
-from rerank.report.changes import MOSES, RERANKED, Reranked, parts
+from rerank.report.changes import MOSES, RERANKED, Reranked, decoder_says, parts, weights_say
 from rerank.report.page.packing import packed
 from rerank.report.page.sentences import digits, readable
 from rerank.selection import Ranking
@@ -104,10 +104,10 @@ def _systems(reranked: Reranked, candidates: SentenceList, attention: Attentions
     if lines[MOSES] == lines[RERANKED]:
         del lines[RERANKED]
     source = len(tokens(reranked.source[number]))
-    texts = [hypothesis.text for hypothesis in candidates.hypotheses]
     systems: dict[str, Any] = {}
     for name, line in lines.items():
-        place = texts.index(line) if line in texts else None
+        ours = name == RERANKED
+        place = weights_say(candidates, line, reranked.weights) if ours else decoder_says(candidates, line)
         aligned = _aligned(None if place is None else candidates.hypotheses[place], source)
         attended = [_rows(each) for each in attention.get((number, name), ())]
         systems[name] = {"place": place, "attention": attended, **aligned}

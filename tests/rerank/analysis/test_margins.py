@@ -16,13 +16,20 @@ Read = Callable[..., Any]
 def test_margins_are_over_the_next_other_text() -> None:
     texts = [
         "0 ||| a ||| F= 1 ||| -1",
-        "0 ||| a ||| F= 1 ||| -2",
+        "0 |||  a  ||| F= 1 ||| -2",
         "0 ||| b ||| F= 1 ||| -2.5",
         "0 ||| c ||| F= 3 ||| -4",
     ]
     texts += ["1 ||| a ||| F= 0 ||| -7", "3 ||| a ||| F= 0 ||| -1.25", "3 ||| b ||| F= 2 ||| -1"]
     lists = read_nbest(Lines("list", texts))
     assert [margin(each, []) for each in lists] == [1.5, None, 0.25]
+
+
+def test_equal_scores_neither_rise_nor_fall() -> None:
+    """18/5040 both times, by other products: 6 · 3 · 1 · 1 and 9 · 2 · 1 · 1 with smoothing."""
+    before, after = ([[5, 9, 2, 8, 0, 7, 0, 6, 10]], [[8, 9, 1, 8, 0, 7, 0, 6, 10]])
+    found = find_gains(np.array(before, dtype=float), np.array(after, dtype=float))
+    assert (found.rose, found.fell, found.stayed) == (0, 0, 1)
 
 
 def test_of_a_joined_list_only_candidates_of_the_decoder_have_totals_of_their_own() -> None:

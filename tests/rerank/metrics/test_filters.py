@@ -40,6 +40,8 @@ def test_what_is_no_filter() -> None:
         Filters("marks,debep")
     with pytest.raises(InputError, match="debpe takes nothing behind a colon"):
         Filters("debpe:en")
+    with pytest.raises(InputError, match="filter 'detokenize:klingon': expected the code of a language, such as de"):
+        Filters("detokenize:klingon")
 
 
 def test_tuning_and_evaluation_see_filtered_text(command: Command, write: Write) -> None:

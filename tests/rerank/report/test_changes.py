@@ -54,6 +54,16 @@ def test_gains_by_hand(changes: list[Change]) -> None:
     assert gains == pytest.approx([1 - 0.36787944, 1 - 0.125**0.25 * 2**0.25, 0.125**0.25 - 1])
 
 
+def test_reasons_are_those_of_the_lines_that_were_chosen(tmp_path: Path) -> None:
+    """Where a list repeats a text: of Moses' choice the one with the highest total, else the one of the weights."""
+    lines = ("a b ||| L= 0 ||| -2", "a x ||| L= 1 ||| -1", "a x ||| L= 2 ||| -1.5", "a b ||| L= 5 ||| -3")
+    (tmp_path / "list").write_text("".join(f"0 ||| {line}\n" for line in lines))
+    reranked = Reranked(["s"], [], ["a x"], ["a b"], {"L": (1.0,)}, Filters(""))
+    (candidates,) = read_nbest(str(tmp_path / "list"))
+    change = find_change(candidates, reranked, "bleu", None)
+    assert change is not None and change.reasons == (("L", 4.0),)
+
+
 def test_reasons_are_weighted_differences_of_features(changes: list[Change]) -> None:
     assert changes[1].reasons == (("L", 0.5), ("sparse", -0.25), ("T", -2.0))
     assert changes[0].reasons == ()

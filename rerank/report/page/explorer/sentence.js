@@ -17,7 +17,7 @@ async function showSentence(id) {
   scrollTo(0, 0);
   if (!document.activeElement.matches("nav button:enabled")) heading.focus({ preventScroll: true });
   const data = await readCandidates(sentence);
-  if (reading.id === id) find("reading").append(...details(sentence, data));
+  if (heading.isConnected) find("reading").append(...details(sentence, data));
 }
 
 function closeSentence() {
@@ -90,13 +90,16 @@ function attended(sentence, systems) {
   if (!names.length) return [];
   const box = make("div");
   const show = (system) => {
-    reading.system = system;
     box.replaceChildren(...grids(sentence, system, systems[system]));
     for (const each of choice.children) each.setAttribute("aria-pressed", String(each.value === system));
   };
   const buttons = names.map((value) => make("button", { type: "button", value }, value));
   const choice = make("p", { class: "switch" }, ...(names.length > 1 ? buttons : []));
-  choice.addEventListener("click", (event) => event.target.value && show(event.target.value));
+  choice.addEventListener("click", ({ target }) => {
+    if (!target.value) return;
+    reading.system = target.value;
+    show(target.value);
+  });
   show(names.includes(reading.system) ? reading.system : names[0]);
   return [make("h3", {}, "Attention and alignment"), choice, box];
 }

@@ -5,6 +5,7 @@ const split = (line) => line.split(" ").filter((word) => word);
 // Return the runs of words of both lines in turn: [kind, words], of a kind "same", "old" or "new".
 function differences(before, after) {
   const [old, now] = [split(before), split(after)];
+  if (before === after) return old.length ? [["same", old]] : [];
   const common = commonLengths(old, now);
   const runs = [];
   const add = (kind, word) => {
