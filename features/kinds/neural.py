@@ -6,7 +6,7 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import ModelFeature, Need, Reading, Sentence
-from features.models.tables import ADDED, VALUES
+from features.models.tables import ADDED, OF_ATTENTION, VALUES
 from features.reader import Reader
 from features.request import split_values
 from moses_io.errors import InputError, nearest, shown
@@ -30,6 +30,9 @@ class Neural(ModelFeature):
         self._names = named or need.values
         if "fertility" in need.values and "fertility" not in reader.config.architecture.objectives:
             raise InputError(f"{need.folders[0]}: a model without global fertility, which the value fertility needs")
+        if set(need.values) & OF_ATTENTION and reader.config.architecture.wiring == "none":
+            names = ", ".join(name for name in need.values if name in OF_ATTENTION)
+            raise InputError(f"{need.folders[0]}: a model without attention, which {names} needs")
         parts = [type(self).__name__.lower(), reader.signature, f"values:{','.join(named)}" if named else ""]
         self.signature = "|".join(part for part in (*parts, reader.precision) if part)
 

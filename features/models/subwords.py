@@ -16,6 +16,9 @@ import sentencepiece
 from features.progress import note
 from moses_io.errors import InputError
 
+MOST_KNOWN = 100_000
+"""Tokens whose pieces are remembered."""
+
 _START = "▁"
 """Sentencepiece's mark of where a token begins."""
 
@@ -48,6 +51,8 @@ class Subwords:
     def cut(self, token: str) -> list[str]:
         """Return the pieces of a token, at least one."""
         if token not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             self._known[token] = self._processor.encode(_text(token), out_type=str) or [token]
         return self._known[token]
 

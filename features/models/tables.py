@@ -71,7 +71,7 @@ VALUES = {
     "known": Value(f"{_VALUES}:known", "the same without tokens that the model does not know"),
     "unknown": Value(f"{_VALUES}:unknown", "number of tokens that the model does not know"),
     "worst": Value(f"{_VALUES}:worst", "log-probability of the worst token"),
-    "worst3": Value(f"{_VALUES}:worst3", "mean log-probability of the three worst tokens"),
+    "worst3": Value(f"{_VALUES}:worst3", "log-probabilities of the three worst tokens, divided by 3"),
     "entropy": Value(f"{_VALUES}:entropy", "entropy of the attention, summed over the tokens"),
     "coverage": Value(f"{_VALUES}:coverage", "sum over source words of log min(1, attention) (Wu et al. 2016)"),
     "deviation": Value(f"{_VALUES}:deviation", "minus the sum over source words of (1 - attention)² (Xu et al. 2015)"),
@@ -81,6 +81,9 @@ VALUES = {
     ),
 }
 """Named in brackets behind a model's folder."""
+
+OF_ATTENTION = {"entropy", "coverage", "deviation", "fertility"}
+"""Those that a model without attention cannot give."""
 
 ADDED = "added"
 """One more: the log-probability again of candidates that the first of joined lists lacks, and 0 for others.

@@ -136,7 +136,7 @@ def _options(walks: Sequence[Walk], living: _Prefixes, left: Integers, size: int
 
 
 def _best_words(log_probs: Tensor, left: Integers, size: int, unsaid: list[int]) -> tuple[Array, Integers]:
-    """(N, size) log p of the best words and their numbers, of log p (N, V) of all, which are changed."""
+    """(N, size) log p of the best words and their numbers, of log p (N, V) of all, which are changed; of equals any."""
     for word in unsaid:
         log_probs[:, word] = float("-inf")
     full = on_device(np.flatnonzero(left == 0), log_probs.device)

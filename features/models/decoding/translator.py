@@ -9,7 +9,7 @@ from typing import NamedTuple
 from features.feature import Resources, Sentence
 from features.models.decoding.replacement import Replacement
 from features.models.decoding.search import Beam, Ended, search
-from features.models.device import find_device, within_memory
+from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model
 from features.models.scoring.alone import encode_target
 from features.models.scoring.inference import prepare
@@ -87,12 +87,20 @@ class Translator:
                 yield order[first : first + count], models
 
     def _together(self, models: list[Model], sources: list[tuple[str, ...]]) -> list[list[Translation]]:
+        """Translate sources, or if the memory does not suffice their halves."""
         limits = [2 * len(models[0].source.encode(source)) + 10 if source else 0 for source in sources]
-        with within_memory("name a smaller beam"):
+        try:
             ended = search(models, sources, limits, self._beam)
             if not all(ended):
                 raise InputError("the model gives no translation a probability: its weights are damaged")
             return self._worded(models, sources, ended)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+        if len(sources) == 1:
+            raise InputError(f"out of memory for a source of {len(sources[0])} words; name a smaller beam")
+        middle = len(sources) // 2
+        return [each for half in (sources[:middle], sources[middle:]) for each in self._together(models, half)]
 
     def _worded(
         self, models: list[Model], sources: list[tuple[str, ...]], ended: list[list[Ended]]

@@ -44,7 +44,7 @@ class Attention(nn.Module):
     def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
         """(B, S, …) annotations projected once for all steps; `source_length` (B, 1) is I."""
         keys: Tensor = self.score.key(annotations.states)
-        positions = torch.arange(keys.shape[1], device=keys.device, dtype=keys.dtype)  # (S,)
+        positions = torch.arange(keys.shape[1], device=keys.device, dtype=source_length.dtype)  # (S,)
         for term in self._terms():
             constant = term.constant(source_length, positions)
             keys = keys if constant is None else keys + constant

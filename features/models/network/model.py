@@ -114,7 +114,7 @@ class EncoderDecoder(nn.Module):
         source_length = source_mask.sum(dim=1, keepdim=True)  # (B, 1)
         open_to_attention = mask if self.sentinels else torch.where(source_length > 0, source_mask, mask)  # (B, S)
         bias = annotations.states.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
-        length = source_length.to(bias.dtype)
+        length = source_length.to(torch.promote_types(bias.dtype, torch.float32))  # bfloat16 counts no further than 256
         states, keys = self.decoder.values(annotations.states), self.decoder.keys(annotations, length)
         encoded = Source(states=states, keys=keys, bias=bias, source_length=length, last=annotations.last, gate=gate)
         return encoded._replace(lexicon=self.lexicon.look_up(source)) if self.lexicon else encoded

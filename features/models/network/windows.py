@@ -52,7 +52,7 @@ class LocalPredictive(nn.Module):
 
 
 def _positions(source: Source) -> Tensor:
-    return torch.arange(source.bias.shape[1], device=source.bias.device, dtype=source.bias.dtype)  # (S,)
+    return torch.arange(source.bias.shape[1], device=source.bias.device, dtype=source.source_length.dtype)  # (S,)
 
 
 def _within(source: Source, distance: Tensor, reach: int) -> Tensor:

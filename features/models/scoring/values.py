@@ -94,7 +94,7 @@ def worst(sums: Sums, source: SourceWords) -> Tensor:
 
 
 def worst3(sums: Sums, source: SourceWords) -> Tensor:
-    """(N,) mean of the lowest log p of tokens."""
+    """(N,) sum of the `WORST` lowest log p of tokens, or of all where there are fewer, divided by `WORST`."""
     return sums.worst.mean(dim=1)  # (N,)
 
 

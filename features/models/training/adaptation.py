@@ -6,7 +6,6 @@ seen it (`features.models.folds`), as in stacked generalization (Wolpert 1992), 
 all of dev. Perplexity on the folds says whether the model is better for it.
 """
 
-import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,14 +13,13 @@ from dataclasses import replace
 import safetensors.torch
 import torch
 
-from features.models.batches import bucketed
 from features.models.config import BASE, WEIGHTS
 from features.models.folder import save_weights
 from features.models.folds import FOLD_WEIGHTS, RECORD, DevFolds, weights_file
 from features.models.tables import find
 from features.models.training.checkpoint import Progress, Run
 from features.models.training.epoch import DevLosses, Diverged, dev_losses, perplexities_of, train_epoch
-from features.models.training.learner import TokenPair, encode
+from features.models.training.learner import TokenPair, encode, planned_updates
 from features.models.training.preparation import Task, usable
 from features.progress import Bar, note
 from moses_io.errors import InputError, counted
@@ -145,8 +143,7 @@ def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -
         schedule="linear", warmup=0, guidance=0.0, average=0,
     )  # fmt: skip
     corpus, held = encode(seen, run.learners), encode(unseen, run.learners)
-    batches = len(bucketed(corpus[0].pairs, settings.batch, settings.tokens))
-    planned = settings.epochs * math.ceil(batches / settings.accumulate)
+    planned = planned_updates(settings, corpus[0], seen, run.learners)
     return replace(
         run, settings=settings, pairs=seen, links=(), corpus=corpus, dev=held, planned=planned,
         progress=Progress(), recent=[],

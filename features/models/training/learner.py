@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from features.models.batches import CELLS, EncodedPair, bucketed, pad
 from features.models.config import METRICS, ModelConfig
 from features.models.device import multiplies_bfloat16
 from features.models.network.model import EncoderDecoder, Objective
+from features.models.settings import Training
 from features.models.subwords import Dropout
 from features.models.training.links import spread
 from features.models.training.ranks import ALONE, Ranks
@@ -67,6 +69,17 @@ class EncodedCorpus:
     def tokens(self, numbers: Sequence[int]) -> int:
         """Return the target's tokens of some pairs, `</s>` included."""
         return sum(len(self.pairs[number][1]) + 1 for number in numbers)
+
+
+def planned_updates(
+    settings: Training, corpus: EncodedCorpus, pairs: Sequence[TokenPair], learners: Sequence[Learner]
+) -> int:
+    """Return how many updates a corpus gives; where words are cut by chance, as its pairs do when they are so cut."""
+    if settings.bpe_dropout and settings.tokens:
+        corpus = encode(pairs, learners, dropout=Dropout(settings.bpe_dropout, random.Random(settings.seed)))[0]
+    batches = len(bucketed(corpus.pairs, settings.batch, settings.tokens))
+    planned = settings.epochs * math.ceil(batches / settings.accumulate)
+    return min(planned, settings.updates) if settings.updates else planned
 
 
 def encode(

@@ -1,6 +1,7 @@
 """Training: epoch after epoch, early stopping on dev perplexity, the best model kept, at last perhaps dev itself."""
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -35,12 +36,12 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
         for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.leads else ():
             stack.enter_context(held(folder))
         with within_memory(f"lower batch, tokens, length, {LARGE}"):
-            _train(task, start, resume)
+            _train(replace(task, start=start), resume)
 
 
-def _train(task: Task, start: Path | None, resume: bool) -> None:
+def _train(task: Task, resume: bool) -> None:
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
-    run = _lead(task, start, resume) if task.ranks.leads else None
+    run = _lead(task, resume) if task.ranks.leads else None
     if not task.ranks.from_first(lambda: run is not None):
         return
     run = run or resume_run(task, checkpoint)
@@ -61,7 +62,7 @@ def _train(task: Task, start: Path | None, resume: bool) -> None:
     note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
 
 
-def _lead(task: Task, start: Path | None, resume: bool) -> Run | None:
+def _lead(task: Task, resume: bool) -> Run | None:
     """Begin a training or go on with it, with a checkpoint from which other processes do so, too; none if it ended."""
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
     interrupted = resume and checkpoint.exists()
@@ -75,7 +76,7 @@ def _lead(task: Task, start: Path | None, resume: bool) -> Run | None:
         note(f"{folder.name}: {f'going on after epoch {epoch}' if epoch else 'beginning again'}")
         return run
     with progress_bar("prepare", None):
-        run = begin_run(task, start, resume)
+        run = begin_run(task, resume)
     save(run, checkpoint, [random_state(run.device)])
     return run
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import math
 import os
 import random
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ from typing import Any
 
 import torch
 
-from features.models.batches import bucketed
 from features.models.config import SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
 from features.models.folder import Model, check_free, create_folder, load_model
@@ -23,7 +21,7 @@ from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
-from features.models.training.learner import Learner, TokenPair, encode
+from features.models.training.learner import Learner, TokenPair, encode, planned_updates
 from features.models.training.links import lexicon_of
 from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
@@ -31,6 +29,7 @@ from features.models.weights import outline
 from features.progress import note, warn
 from moses_io.alignment import Alignment
 from moses_io.errors import InputError, counted
+from moses_io.streams import sha256
 from moses_io.text import encode as encode_text
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
@@ -51,11 +50,12 @@ class Task:
     device: torch.device
     links: Sequence[Alignment] = ()  # of each pair of the corpus; empty if it has no word alignment
     ranks: Ranks = ALONE  # the processes that train together
+    start: Path | None = None  # folder of the model or pair whose weights and vocabularies the training starts from
 
     @cached_property
     def configs(self) -> list[ModelConfig]:
-        """The models with the digest of the text."""
-        digest = _digest(self.corpus, self.dev, self.links)
+        """The models with the digest of the text, and of what they start from."""
+        digest = _digest(self.corpus, self.dev, self.links, [folder / WEIGHTS for folder in self.starts])
         return [dataclasses.replace(model, corpus=digest) for model in self.models]
 
     @property
@@ -66,14 +66,22 @@ class Task:
     @property
     def folders(self) -> list[Path]:
         """Folder of each model."""
-        return [self.folder / model.direction for model in self.models] if len(self.models) > 1 else [self.folder]
+        return self._of_models(self.folder)
+
+    @property
+    def starts(self) -> list[Path]:
+        """Folder of what each model starts from, if it does."""
+        return self._of_models(self.start) if self.start else []
+
+    def _of_models(self, folder: Path) -> list[Path]:
+        return [folder / model.direction for model in self.models] if len(self.models) > 1 else [folder]
 
 
-def begin_run(task: Task, start: Path | None, resume: bool) -> Run:
+def begin_run(task: Task, resume: bool) -> Run:
     """Make a run at its beginning, and its folders; arguments and errors are those of `train`."""
     pairs, links = _pairs_to_train_on(task)
     check_free(task.folder, resume)
-    starts = _start_models(task, start)
+    starts = _start_models(task)
     if starts:
         vocabularies = [starts[0].source, starts[0].target]
     else:
@@ -107,7 +115,9 @@ def is_finished(task: Task) -> bool:
     return True
 
 
-def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair], links: Sequence[Alignment]) -> str:
+def _digest(
+    corpus: Sequence[TokenPair], dev: Sequence[TokenPair], links: Sequence[Alignment], starts: Sequence[Path]
+) -> str:
     total = hashlib.sha256()
     for pairs in (corpus, dev):
         for source, target in pairs:
@@ -115,6 +125,8 @@ def _digest(corpus: Sequence[TokenPair], dev: Sequence[TokenPair], links: Sequen
         total.update(b"\n")
     for alignment in links:
         total.update(f"{sorted(alignment)}\n".encode())
+    for weights in starts:
+        total.update(sha256(weights).encode())
     return total.hexdigest()[:12]
 
 
@@ -162,9 +174,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
     settings = task.settings
     corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, ())))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
-    batches = len(bucketed(corpus[0].pairs, settings.batch, settings.tokens))
-    planned = settings.epochs * math.ceil(batches / settings.accumulate)
-    planned = min(planned, settings.updates) if settings.updates else planned
+    planned = planned_updates(settings, corpus[0], pairs, learners)
     if settings.warmup > planned:
         warn(f"warmup={settings.warmup}, but {planned} updates are planned: the step size never comes to its height")
     return Run(
@@ -198,18 +208,15 @@ def _network(config: ModelConfig, source: int, target: int, start: Model | None)
     return network
 
 
-def _start_models(task: Task, start: Path | None) -> list[Model]:
+def _start_models(task: Task) -> list[Model]:
     """Load what the training starts from: models that differ in what training adds to the likelihood alone."""
-    if start is None:
-        return []
-    folders = dataclasses.replace(task, folder=start).folders
-    models = [load_model(folder, task.device) for folder in folders]
-    for config, folder in zip(task.configs, folders, strict=True):
+    models = [load_model(folder, task.device) for folder in task.starts]
+    for config, folder in zip(task.configs, task.starts, strict=False):
         _check_settings(folder, config, _SHARED_WITH_START)
         if os.path.lexists(folder / RECORD):
             raise InputError(f"{folder}: this model has learned from dev (adapt); start from one that has not")
     if len(models) > 1 and (models[0].source, models[0].target) != (models[1].target, models[1].source):
-        raise InputError(f"{start}: the two models have different vocabularies")
+        raise InputError(f"{task.start}: the two models have different vocabularies")
     return models
 
 
@@ -222,6 +229,8 @@ def _check_same(task: Task) -> None:
 def _check_settings(folder: Path, config: ModelConfig, names: Sequence[str]) -> None:
     actual, expected = _flat(read_config(folder)), _flat(config)
     for name in names:
+        if name == "corpus" and actual[name] != expected[name]:
+            raise InputError(f"{folder}: this model was trained on other text, or started from another model")
         if actual[name] != expected[name]:
             raise InputError(f"{folder}: this model has {name} {actual[name]!r}, asked for is {expected[name]!r}")
 

@@ -319,6 +319,25 @@ def test_hugging_face_sums_over_the_pieces(transformer: Path) -> None:
     np.testing.assert_allclose(values[0, 0], wanted, rtol=1e-5)
 
 
+def test_hugging_face_tells_what_it_cannot_read(transformer: Path, tmp_path: Path) -> None:
+    """The model reads 64 pieces. Padding that is the end of sentence, too, leaves the latter in the sum."""
+    pairs = [Sentence(0, ("die",), (("the",), ("the", "newspaper")))]
+    wanted = HuggingFace(str(transformer), Resources("cpu"))(pairs)
+    for source, text in ((("die",) * 64, ("the",)), (("die",), ("the",) * 64)):
+        with pytest.raises(InputError, match=r"feature 'hf': 65 pieces, more than the 64 that the model reads: '\w+ "):
+            HuggingFace(str(transformer), Resources("cpu"))([Sentence(0, source, (text,))])
+    folder = tmp_path / "folder"
+    shutil.copytree(transformer, folder)
+    settings = folder / "tokenizer_config.json"
+    values = json.loads(settings.read_text())
+    settings.write_text(json.dumps(values | {"pad_token": "</s>"}))
+    np.testing.assert_allclose(HuggingFace(str(folder), Resources("cpu"))(pairs), wanted, rtol=1e-5)
+    settings.write_text(json.dumps({name: value for name, value in values.items() if name != "pad_token"}))
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
+    with pytest.raises(InputError, match="its tokenizer has no token for padding"):
+        HuggingFace(str(folder), Resources("cpu"))
+
+
 def test_without_transformers_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match="feature 'hf' needs transformers"):

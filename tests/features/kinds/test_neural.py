@@ -16,6 +16,7 @@ from features.feature_set import FeatureSet
 from features.models.batches import pad
 from features.models.config import ModelConfig
 from features.models.folder import Model, load_model
+from features.models.presets import find_preset
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.training.loop import train
@@ -186,6 +187,14 @@ def test_out_of_memory_halves_what_is_scored_together(
     limit[0] = 0
     with pytest.raises(InputError, match="out of memory for a single candidate of 3 words"):
         feature.score([replace(SENTENCE, hypotheses=SENTENCE.hypotheses[:1])])
+
+
+def test_attention_of_a_model_that_has_none(tmp_path: Path) -> None:
+    architecture = replace(find_preset("encdec").architecture, embedding=6, hidden=8)
+    config = ModelConfig("encdec", "forward", architecture, Training(epochs=1))
+    train(Task([config], TEXT, TEXT, tmp_path / "model", CPU))
+    with pytest.raises(InputError, match="model: a model without attention, which entropy, coverage needs"):
+        load(f"neural:{tmp_path / 'model'}[logprob,entropy,coverage]")
 
 
 def test_other_errors_are_not_taken_for_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def begin(
 ) -> Run:
     training = Training(**{"frequency": 1} | settings)
     models = [ModelConfig("x", direction, architecture, training) for direction in directions]
-    return begin_run(Task(models, PAIRS, PAIRS, folder, CUDA, links), None, False)
+    return begin_run(Task(models, PAIRS, PAIRS, folder, CUDA, links), False)
 
 
 @pytest.fixture

@@ -90,6 +90,28 @@ def test_neighbours_make_no_difference(models: Models, sources: list[tuple[str, 
         np.testing.assert_allclose([one[1:] for one in some], [one[1:] for one in others], atol=1e-4)
 
 
+def test_where_memory_is_short_fewer_sources_translate_together(
+    models: Models, sources: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = translated([models["forward"]], sources, Beam(4, 2))
+    sizes = []
+
+    def scarce(members: list[Model], some: list[tuple[str, ...]], limits: list[int], beam: Beam) -> list[list[Ended]]:
+        sizes.append(len(some))
+        if len(some) > most:
+            raise MemoryError
+        return search(members, some, limits, beam)
+
+    monkeypatch.setattr("features.models.decoding.translator.search", scarce)
+    most = 6
+    parts = translated([models["forward"]], sources, Beam(4, 2))
+    assert [[one.tokens for one in each] for each in parts] == [[one.tokens for one in each] for each in whole]
+    assert max(sizes) > most
+    most = 0
+    with pytest.raises(InputError, match=r"out of memory for a source of \d+ words; name a smaller beam"):
+        translated([models["forward"]], sources, Beam(4, 2))
+
+
 def test_bfloat16_says_nearly_the_same(models: Models, sources: list[tuple[str, ...]]) -> None:
     exact = translated([models["forward"]], sources, Beam(1), "keep")
     translator = Translator([str(models["forward"])], Beam(1), Replacement("keep"), Resources("cpu", "bf16"))

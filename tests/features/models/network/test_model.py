@@ -45,6 +45,15 @@ def test_rows_of_attention(network: EncoderDecoder, architecture: Architecture) 
             np.testing.assert_allclose(rows.sum(dim=1), 1, atol=1e-12)
 
 
+def test_words_are_counted_beyond_what_bfloat16_counts(network: EncoderDecoder) -> None:
+    """257 and 300 are numbers that it rounds."""
+    with torch.autocast("cpu", torch.bfloat16), torch.inference_mode():
+        source = network.float().encode(pad([[4] * 257, [5] * 300], CPU))
+        state = network.decoder.start(source)
+    assert source.source_mask.sum(dim=1).tolist() == [257, 300]
+    assert (state.step + 299).tolist() == [[300], [300]]
+
+
 @pytest.mark.parametrize("architecture", ["choi-atty2d", "choi-context-atty2d", "fine-local-m"], indirect=True)
 def test_weights_of_every_dimension_sum_to_one(network: EncoderDecoder, architecture: Architecture) -> None:
     source, attention = network.encode(pad(SOURCES, CPU)), network.decoder.attention

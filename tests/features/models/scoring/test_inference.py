@@ -37,6 +37,8 @@ def test_lower_precision_comes_close(network: EncoderDecoder) -> None:
         lowered = copy.deepcopy(network)
         lower(lowered, stepwise)
         assert {weight.dtype for weight in lowered.parameters()} == {torch.float32, torch.bfloat16}
+        layers = [weight for name, weight in lowered.named_parameters() if ".recurrence." in name and weight.dim() > 1]
+        assert not stepwise or {weight.dtype for weight in layers} <= {torch.bfloat16}
         assert torch.equal(lowered.target_embedding.weight, network.target_embedding.weight)
         assert lowered.softmax.bias is None or lowered.softmax.bias.dtype == torch.float32
         if not stepwise:

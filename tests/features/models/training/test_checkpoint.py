@@ -22,7 +22,7 @@ PAIRS = [(["das", "Haus"], ["the", "house"]), (["das"], ["the"])] * 2
 def begin(folder: Path, direction: str = "forward") -> Run:
     """Begin a training whose checkpoint has all that one may have."""
     config = ModelConfig("rnnsearch", direction, Architecture(embedding=2, hidden=3, attention=2), Training(average=2))
-    run = begin_run(Task([config], PAIRS, PAIRS, folder, torch.device("cpu")), None, False)
+    run = begin_run(Task([config], PAIRS, PAIRS, folder, torch.device("cpu")), False)
     run.recent = [[dict(run.learners[0].network.state_dict())]]
     for weight in run.parameters:
         weight.grad = torch.ones_like(weight)
@@ -91,8 +91,8 @@ PROGRESS = '"progress": {"epoch": 0, "updates": 0,'
     [
         ("random", torch.zeros(5), None),
         ("random", torch.zeros(5, dtype=torch.uint8), None),
-        ("network.0.decoder.bias", torch.zeros(2), None),
-        ("recent.0.0.encoder.embedding.weight", torch.zeros(1), None),
+        ("network.0.decoder.bridge.bias", torch.zeros(2), None),
+        ("recent.0.0.source_embedding.weight", torch.zeros(1), None),
         ("optimizer.0.exp_avg", torch.zeros(7), None),
         ("optimizer.0.step", None, None),
         ("", None, (PROGRESS, '"progress": {"epoch": "1", "updates": 0,')),

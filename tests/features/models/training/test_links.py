@@ -116,7 +116,7 @@ def test_a_killed_training_goes_on_with_its_lexicon(
 def test_other_links_are_another_corpus(tmp_path: Path) -> None:
     train(task(tmp_path / "model", diagonal(), epochs=1))
     for links in ([], [frozenset[tuple[int, int]]()] * 60):
-        with pytest.raises(InputError, match="this model has corpus '"):
+        with pytest.raises(InputError, match="was trained on other text, or started from another model"):
             train(task(tmp_path / "model", links, epochs=1), resume=True)
 
 

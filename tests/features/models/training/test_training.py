@@ -26,6 +26,7 @@ from features.models.training.loop import train
 from features.models.training.optimizers import constant, halving, linear, step_size
 from features.models.training.preparation import Task, begin_run
 from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
+from features.progress import progress_bar
 from moses_io.errors import InputError
 from moses_io.locks import LOCK, locked
 
@@ -63,6 +64,33 @@ def test_a_start_may_have_objectives_that_the_model_lacks(tmp_path: Path) -> Non
         train(Task([config], pairs, pairs, tmp_path / name, CPU), start)
     perplexities = [metrics(tmp_path / name)[0]["dev_perplexity"] for name in ("first", "then")]
     assert perplexities[1] < perplexities[0]
+
+
+def test_a_training_goes_on_from_what_it_started_from(tmp_path: Path) -> None:
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, batch=16))
+    for name, seed in (("first", 1), ("second", 2)):
+        seeded = replace(config, training=replace(config.training, seed=seed))
+        train(Task([seeded], corpus(40), corpus(40), tmp_path / name, CPU))
+    task = Task([config], corpus(40), corpus(40), tmp_path / "then", CPU)
+    train(task, tmp_path / "first")
+    train(task, tmp_path / "first", resume=True)
+    for other in (tmp_path / "second", None):
+        with pytest.raises(InputError, match="was trained on other text, or started from another model"):
+            train(task, other, resume=True)
+
+
+@pytest.mark.parametrize(("dropout", "settings"), [(0.0, {}), (0.5, {}), (0.5, {"accumulate": 2})])
+def test_as_many_updates_are_planned_as_are_made(tmp_path: Path, dropout: float, settings: dict[str, int]) -> None:
+    """Also where words are cut by chance, into more pieces than otherwise."""
+    rng = random.Random(1)
+    longer = [["".join(rng.choices("abcd", k=6)) for _ in range(4)] for _ in range(200)]
+    training = Training(epochs=2, tokens=60, bpe=60, bpe_dropout=dropout, **settings)
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, training)
+    run = begin(tmp_path / "model", [config], [(words, words) for words in longer])
+    with progress_bar("train", None) as bar:
+        for _ in range(training.epochs):
+            epoch.train_epoch(run, bar)
+    assert run.progress.updates == pytest.approx(run.planned, rel=0.03)
 
 
 def test_only_what_it_left_itself_is_removed(tmp_path: Path) -> None:
@@ -192,7 +220,7 @@ def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Pat
     with pytest.raises(InputError, match=r"this model has rate 0\.02, asked for is 0\.5"):
         fit(tmp_path / "model", resume=True, epochs=1, rate=0.5)
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, rate=0.02, batch=16, dropout=0.0))
-    with pytest.raises(InputError, match="this model has corpus"):
+    with pytest.raises(InputError, match="was trained on other text, or started from another model"):
         train(Task([config], corpus(300), corpus(40), tmp_path / "model", CPU), resume=True)
     with pytest.raises(InputError, match="the folder is not empty"):
         fit(tmp_path / "model", epochs=1)
@@ -212,7 +240,7 @@ def test_the_average_of_checkpoints_is_kept_if_it_is_better(
 
 
 def begin(folder: Path, configs: list[ModelConfig], pairs: list[tuple[list[str], list[str]]]) -> Run:
-    return begin_run(Task(configs, pairs, pairs, folder, CPU), None, False)
+    return begin_run(Task(configs, pairs, pairs, folder, CPU), False)
 
 
 def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
@@ -278,7 +306,7 @@ def test_guidance_is_the_cross_entropy_of_attention_with_links(
     architecture = replace(Architecture(embedding=4, hidden=5, attention=4), **parts)  # type: ignore[arg-type]
     settings = Training(dropout=0.0, optimizer="sgd", gamma=0.0, clip=1e9, init=0.3, guidance=3.0, frequency=1)
     configs = [ModelConfig("x", side, architecture, settings) for side in ("forward", "backward")]
-    run = begin_run(Task(configs, pairs, pairs, tmp_path / "pair", CPU, links), None, False)
+    run = begin_run(Task(configs, pairs, pairs, tmp_path / "pair", CPU, links), False)
     there, back = (one.forward(each.pairs, [1, 0], CPU) for one, each in zip(run.learners, run.corpus, strict=True))
     # of each link: target word, place in the batch, source word, share
     forward = [(1, 0, 0, 1.0), (0, 1, 1, 1.0), (1, 1, 0, 0.5), (1, 1, 2, 0.5)]
