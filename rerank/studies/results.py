@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_io.json_files import as_written, number_of, read_json, text_of
+from rerank.experiment.sets import CHOOSE
 from rerank.studies.file import Study
 from rerank.studies.stages import Plan, folders, perplexities
 from rerank.tuning.gain import GAIN, read_gain
@@ -68,7 +69,7 @@ class TestResult:
 
 @dataclass(frozen=True)
 class SystemResult:
-    """A system at one size: the metric out of fold on dev, with and without its features, and test sets by name."""
+    """A system at one size: the metric where nothing was tuned, with and without its features; test sets by name."""
 
     size: int
     system: str
@@ -79,11 +80,20 @@ class SystemResult:
 
 @dataclass(frozen=True)
 class Results:
-    """All numbers of a study; `metric` is the one that was tuned on, `signatures` those of the scores on test sets."""
+    """All numbers of a study.
+
+    Attributes:
+        models: perplexities.
+        systems: what reranking reaches.
+        metric: that was tuned on.
+        unseen: where it is measured beside test sets: on dev out of fold, or on the set to choose on.
+        signatures: of the scores on test sets.
+    """
 
     models: list[ModelResult]
     systems: list[SystemResult]
     metric: str
+    unseen: str
     signatures: dict[str, str]
 
 
@@ -100,7 +110,8 @@ def gather(study: Study, plan: Plan) -> Results:
     for cell in plan.cells:
         for test in study.experiment.tests:
             signatures |= _report(study, cell.path.parent, test).get("signatures", {})
-    return Results(models, systems, study.experiment.tuning.tuning.metric, signatures)
+    unseen = CHOOSE if study.experiment.choose else "dev, out of fold"
+    return Results(models, systems, study.experiment.tuning.tuning.metric, unseen, signatures)
 
 
 def _models(study: Study, plan: Plan, size: int, model: str) -> list[ModelResult]:

@@ -84,6 +84,7 @@ def as_json(study: Study, results: Results, failed: Sequence[str]) -> str:
         "sizes": study.sizes,
         "seeds": study.seeds,
         "metric": results.metric,
+        "unseen": results.unseen,
         "signatures": results.signatures,
         "significance": {"test": "stratified approximate randomization", "trials": TRIALS, "seed": SEED},
         "tuning": study.experiment.tuning.tuning.signature,
@@ -109,7 +110,8 @@ def _numbers(results: Results) -> Iterator[tuple[int, str, str, str, Replicated]
         for text, replicated in model.perplexity.items():
             yield model.size, model.model, text, "perplexity", replicated
     for system in results.systems:
-        yield system.size, system.system, "dev", f"{results.metric} out of fold", system.folds
+        where, _, how = results.unseen.partition(", ")
+        yield system.size, system.system, where, f"{results.metric} {how}".strip(), system.folds
         for test, result in system.tests.items():
             for metric, replicated in result.scores.items():
                 yield system.size, system.system, test, metric, replicated
@@ -141,7 +143,7 @@ def _systems(study: Study, results: Results, test: str) -> Table:
     metrics = list(next((each.tests[test].scores for each in systems if each.tests[test].scores["BLEU"].values), {}))
     others = [metric for metric in metrics if metric != "BLEU"]
     against = [f"p to {first}"] if len(study.systems) > 1 else []
-    header = ("pairs", "system", "dev, out of fold", "BLEU", "gain", "p", *against, *others)
+    header = ("pairs", "system", results.unseen, "BLEU", "gain", "p", *against, *others)
     moses = next((each.tests[test].moses for each in systems if each.tests[test].moses["BLEU"].values), {})
     rows = [
         ("", MOSES, NOTHING, _only(moses, "BLEU"), *[NOTHING] * (2 + len(against)), *(_only(moses, m) for m in others))
@@ -156,11 +158,11 @@ def _systems(study: Study, results: Results, test: str) -> Table:
 
 
 def _dev(study: Study, results: Results) -> Table:
-    header = ("pairs", "system", "without its features", "out of fold")
+    header = ("pairs", "system", "without its features", "with them")
     rows = [
         (f"{each.size:,}", each.system, in_short(each.folds_without), in_short(each.folds)) for each in results.systems
     ]
-    return Table(f"dev: {results.metric} out of fold, times 100", header, rows)
+    return Table(f"{results.unseen}: {results.metric}, times 100", header, rows)
 
 
 def in_short(replicated: Replicated, sign: str = "") -> str:
@@ -190,5 +192,5 @@ def _system_as_json(result: SystemResult) -> dict[str, Any]:
         }
         for name, test in result.tests.items()
     }
-    dev = {"with": result.folds.as_json(), "without": result.folds_without.as_json()}
-    return {"size": result.size, "system": result.system, "out_of_fold": dev, "tests": tests}
+    unseen = {"with": result.folds.as_json(), "without": result.folds_without.as_json()}
+    return {"size": result.size, "system": result.system, "unseen": unseen, "tests": tests}

@@ -2,8 +2,8 @@ import statistics
 
 import pytest
 
-from rerank.studies.results import Replicated, TestResult
-from rerank.studies.tables import Table, in_short
+from rerank.studies.results import Replicated, Results, SystemResult, TestResult
+from rerank.studies.tables import Table, as_csv, in_short
 
 
 def test_mean_and_standard_deviation() -> None:
@@ -18,6 +18,12 @@ def test_mean_and_standard_deviation() -> None:
 def test_the_gain_is_that_of_each_seed() -> None:
     own, moses = Replicated({1: 31.0, 3: 32.5}), Replicated({1: 30.0, 3: 30.0})
     assert TestResult({"BLEU": own}, {"BLEU": moses}, {}).gain.values == {1: 1.0, 3: 2.5}
+
+
+@pytest.mark.parametrize(("unseen", "where"), [("dev, out of fold", "dev,bleu out of fold"), ("choose", "choose,bleu")])
+def test_a_number_says_where_it_was_measured(unseen: str, where: str) -> None:
+    system = SystemResult(60, "both", Replicated({1: 0.5}), Replicated({}), {})
+    assert as_csv(Results([], [system], "bleu", unseen, {})).splitlines()[1:] == [f"60,1,both,{where},0.5"]
 
 
 def test_a_table_in_both_forms() -> None:
