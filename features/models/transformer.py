@@ -37,7 +37,7 @@ class TransformerScorer:
             raise ValueError("its tokenizer has no token for padding")
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **_ALONE)
         self._model = model.to(self._device).eval()
-        self._longest = getattr(model.config, "max_position_embeddings", None)
+        self._longest: int | None = model.config.to_dict().get("max_position_embeddings")  # none of relative positions
 
     @torch.inference_mode()
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> Any:

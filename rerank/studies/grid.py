@@ -14,6 +14,8 @@ from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles
 from rerank.experiment.toml import parse_toml
 from rerank.experiment.writing import write_experiment
 from rerank.studies.file import Study
+from rerank.tuners.table import TUNERS
+from rerank.tuning.settings import setting_names
 
 FILE = "experiment.toml"
 """Name of the file in the folder of a cell."""
@@ -133,7 +135,8 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
 
 def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
     """Return the seed of the tuning, if there is anything random in it."""
-    return {"seed": replicate.seed} if hasattr(study.experiment.tuning.tuning.settings, "seed") else {}
+    names = setting_names(TUNERS[study.experiment.tuning.tuning.tuner])
+    return {"seed": replicate.seed} if "seed" in names else {}
 
 
 def _set(files: NbestFiles, folder: Path) -> dict[str, Any]:

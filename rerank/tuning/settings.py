@@ -31,9 +31,9 @@ def settle(values: dict[str, Any]) -> Tuning:
     kind = TUNERS[tuner]
     if parity and tuner == "kbmira":
         others = {"step": moses.STEP} | others
-    known = _settings(kind)
+    known = setting_names(kind)
     for name in others:
-        owners = [other for other, row in TUNERS.items() if name in _settings(row)]
+        owners = [other for other, row in TUNERS.items() if name in setting_names(row)]
         if name not in known and owners:
             raise InputError(f"unknown key {shown(name)} for the tuner {tuner}; known to {', '.join(owners)}")
         if name not in known:
@@ -52,5 +52,6 @@ def settle(values: dict[str, Any]) -> Tuning:
     return tuning
 
 
-def _settings(kind: TunerKind) -> list[str]:
+def setting_names(kind: TunerKind) -> list[str]:
+    """Return the names of what can be set of a tuner."""
     return [each.name for each in dataclasses.fields(kind.settings)]
