@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from features.foreign import class_of_module, packaged
+from features.models.tables import ADDED, VALUES
 from features.table import FEATURES, Kind
-from moses_io.errors import InputError
+from moses_io.errors import InputError, nearest, shown
 from moses_io.weights import weight_files
 
 REST = re.compile("Rest[0-9]*")
@@ -100,6 +101,25 @@ def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
     if not (bracket and argument.endswith("]")):
         return argument, ()
     return folders, tuple(names.split(","))
+
+
+def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders that `neural` or `ensemble` names, and the names of values.
+
+    Raises:
+        InputError: a value that no model has, one that stands there twice, or an ensemble of a single model.
+    """
+    folder, names = split_values(argument)
+    known = [*VALUES, ADDED]
+    for place, name in enumerate(names):
+        if name not in known:
+            raise InputError(f"feature '{kind}:{argument}': unknown value {shown(name)}{nearest(name, known)}")
+        if name in names[:place]:
+            raise InputError(f"feature '{kind}:{argument}': value '{name}' stands there twice")
+    folders = tuple(folder.split(",")) if kind == "ensemble" else (folder,)
+    if kind == "ensemble" and len(folders) < 2:
+        raise InputError(f"feature 'ensemble:{argument}': expected several models, separated by commas")
+    return folders, names
 
 
 def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureRequest]:

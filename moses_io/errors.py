@@ -1,7 +1,9 @@
 """The errors that a user sees as a line and not as a traceback, and how lines for people show what was read."""
 
+import contextlib
 import difflib
 import re
+from collections.abc import Iterator
 
 QUOTED = 80
 """Characters of the input that a message repeats, at most."""
@@ -16,6 +18,15 @@ class InputError(Exception):
 
 class Fault(Exception):
     """A fact about a line, found by code that knows no file; the reader of the file makes it an `InputError`."""
+
+
+@contextlib.contextmanager
+def at(place: str) -> Iterator[None]:
+    """Put the place in front of what is wrong there; a `Fault` becomes an `InputError`."""
+    try:
+        yield
+    except (InputError, Fault) as error:
+        raise InputError(f"{place}{error}") from None
 
 
 def nearest(name: str, known: list[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from moses_io.errors import Fault, InputError, counted, shown
+from moses_io.errors import Fault, InputError, at, counted, shown
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.streams import Lines, name_of, numbered_lines, open_output
 from moses_io.text import has_marks, without_line_end
@@ -161,10 +161,8 @@ def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
     layout, pooled = Layout(), dict[int, tuple[str, list[Hypothesis]]]()
     for path in paths:
         for sentence_list in read_nbest(path):
-            try:
+            with at(f"{sentence_list.place}: "):
                 layout.check(sentence_list.hypotheses[0])
-            except Fault as fault:
-                raise InputError(f"{sentence_list.place}: {fault}") from None
             _, known = pooled.setdefault(sentence_list.sentence, (path, []))
             texts = {hypothesis.text for hypothesis in known}
             known += [hypothesis for hypothesis in sentence_list.hypotheses if hypothesis.text not in texts]

@@ -8,7 +8,7 @@ import numpy as np
 from features.arrays import Array
 from features.progress import note, warn
 from features.request import REST
-from moses_io.errors import Fault, InputError, nearest, shown
+from moses_io.errors import InputError, at, nearest, shown
 from moses_io.hypothesis import UNLABELLED
 from moses_io.text import read_lines
 from moses_io.weights import Weights, read_weights
@@ -47,10 +47,8 @@ def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
         weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
     rest = [name for name, _ in space.dense if REST.fullmatch(name)]
     weights = dict.fromkeys(rest, (1.0,)) | weights
-    try:
+    with at(f"{path}: "):
         space.vector(weights)
-    except Fault as fault:
-        raise InputError(f"{path}: {fault}") from None
     return weights, rest
 
 

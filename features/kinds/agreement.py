@@ -9,7 +9,7 @@ from features.feature import ModelFeature, Need, Reading, Sentence
 from features.kinds.phrases import alignment_of
 from features.models.settings import check_rows
 from features.reader import Reader
-from moses_io.errors import InputError
+from moses_io.errors import InputError, at
 
 
 class Agreement(ModelFeature):
@@ -83,10 +83,8 @@ def _check(reader: Reader, direction: str) -> None:
     config, folder = reader.config, reader.folders[0]
     if config.direction != direction:
         raise InputError(f"{folder}: expected a {direction} model, this is a {config.direction} one")
-    try:
+    with at(f"{folder}: "):
         check_rows(config.architecture, config.training, config.right_to_left)
-    except InputError as error:
-        raise InputError(f"{folder}: {error}") from None
 
 
 def _signature(reader: Reader) -> str:

@@ -9,7 +9,7 @@ from features.arrays import Array
 from features.feature import ListFeature, Resources, Sentence
 from features.kinds.program import ask
 from features.kinds.score_files import read_scores
-from moses_io.errors import Fault, InputError, shown
+from moses_io.errors import InputError, at, shown
 from moses_io.streams import digest
 from moses_io.text import encode, number, tokens
 
@@ -56,10 +56,8 @@ class Command:
         """(N, values)."""
         pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
         text = "".join(f"{' '.join(source)}\t{' '.join(hypothesis)}\n" for source, hypothesis in pairs)
-        try:
+        with at(f"feature 'command:{self._command}': "):
             printed = ask(self._command, encode(text), len(pairs))
-        except Fault as fault:
-            raise InputError(f"feature 'command:{self._command}': {fault}") from None
         lines = printed.decode(errors="replace").removesuffix("\n").split("\n") if printed else []
         rows = list(self._numbers(lines))
         if len(rows) != len(pairs) or len({len(row) for row in rows}) != 1:

@@ -6,10 +6,11 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import ModelFeature, Need, Reading, Sentence
-from features.models.tables import ADDED, OF_ATTENTION, VALUES
+from features.models.settings import check_values
+from features.models.tables import ADDED
 from features.reader import Reader
-from features.request import split_values
-from moses_io.errors import InputError, nearest, shown
+from features.request import models_and_values
+from moses_io.errors import InputError, at
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR, first_indicator
 
@@ -26,32 +27,23 @@ class Neural(ModelFeature):
     def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
         (reader,) = readers
         (need,) = self.needs(argument)
-        _, named = split_values(argument)
+        _, named = models_and_values(self._kind(), argument)
         self._names = named or need.values
-        if "fertility" in need.values and "fertility" not in reader.config.architecture.objectives:
-            raise InputError(f"{need.folders[0]}: a model without global fertility, which the value fertility needs")
-        if set(need.values) & OF_ATTENTION and reader.config.architecture.wiring == "none":
-            names = ", ".join(name for name in need.values if name in OF_ATTENTION)
-            raise InputError(f"{need.folders[0]}: a model without attention, which {names} needs")
-        parts = [type(self).__name__.lower(), reader.signature, f"values:{','.join(named)}" if named else ""]
+        with at(f"{need.folders[0]}: "):
+            check_values(need.values, reader.config.architecture)
+        parts = [self._kind(), reader.signature, f"values:{','.join(named)}" if named else ""]
         self.signature = "|".join(part for part in (*parts, reader.precision) if part)
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
         """Return one need, of one model."""
-        folders, names = split_values(argument)
-        known = [*VALUES, ADDED]
-        for place, name in enumerate(names):
-            if name not in known:
-                raise InputError(f"feature 'neural:{argument}': unknown value {shown(name)}{nearest(name, known)}")
-            if name in names[:place]:
-                raise InputError(f"feature 'neural:{argument}': value '{name}' stands there twice")
+        folders, names = models_and_values(cls._kind(), argument)
         read = dict.fromkeys("logprob" if name == ADDED else name for name in names or ("logprob",))
-        return [Need(cls._folders(folders), tuple(read))]
+        return [Need(folders, tuple(read))]
 
     @classmethod
-    def _folders(cls, argument: str) -> tuple[str, ...]:
-        return (argument,)
+    def _kind(cls) -> str:
+        return cls.__name__.lower()
 
     def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
         """(N, values)."""
@@ -71,13 +63,6 @@ class Ensemble(Neural):
     Raises:
         InputError: a single model, or models that do not say the same words in the same order.
     """
-
-    @classmethod
-    def _folders(cls, argument: str) -> tuple[str, ...]:
-        folders = tuple(argument.split(","))
-        if len(folders) < 2:
-            raise InputError(f"feature 'ensemble:{argument}': expected several models, separated by commas")
-        return folders
 
 
 def _added(sentences: Sequence[Sentence]) -> Array:

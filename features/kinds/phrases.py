@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from moses_io.alignment import Alignment, Phrase, segmentation, word_alignment
-from moses_io.errors import Fault, InputError
+from moses_io.errors import InputError, at
 from moses_io.hypothesis import Hypothesis
 
 
@@ -35,10 +35,8 @@ class Phrases:
 
 def alignment_of(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> Alignment | None:
     """Return the links of a candidate, or None where the list has none; those beyond it are an `InputError`."""
-    try:
+    with at(f"{sentence.place(line)}: "):
         return word_alignment(line, len(sentence.source), len(hypothesis))
-    except Fault as fault:
-        raise InputError(f"{sentence.place(line)}: {fault}") from None
 
 
 def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> list[float]:

@@ -1,10 +1,11 @@
 """What a model is made of and how it is trained: plain values, readable without torch."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
-from features.models.tables import TABLES
+from features.models.tables import TABLES, VALUES
 from moses_io.errors import InputError, nearest
 
 
@@ -183,6 +184,15 @@ def _transformer_rules(a: Architecture) -> tuple[tuple[bool, str], ...]:
         (a.embedding == a.hidden, "a transformer's word vectors are as large as its layers: embedding=hidden"),
         (a.hidden % a.heads == 0, "a transformer's size is divided into heads: hidden must be a multiple of heads"),
     )
+
+
+def check_values(names: Sequence[str], architecture: Architecture) -> None:
+    """Refuse values of candidates that no model of the architecture can give, with the reason."""
+    if "fertility" in names and "fertility" not in architecture.objectives:
+        raise InputError("a model without global fertility, which the value fertility needs")
+    refused = [name for name in names if name in VALUES and VALUES[name].of_attention]
+    if refused and architecture.wiring == "none":
+        raise InputError(f"a model without attention, which {', '.join(refused)} needs")
 
 
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:

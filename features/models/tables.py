@@ -59,10 +59,17 @@ TABLES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Value:
-    """What a model can say of a candidate, by a function of `features.models.scoring.values`."""
+    """What a model can say of a candidate.
+
+    Attributes:
+        target: a function of `features.models.scoring.values`.
+        description: a line for `moses-rerank features`.
+        of_attention: a model without attention cannot give it.
+    """
 
     target: str
     description: str
+    of_attention: bool = False
 
 
 _VALUES = "features.models.scoring.values"
@@ -72,18 +79,18 @@ VALUES = {
     "unknown": Value(f"{_VALUES}:unknown", "number of tokens that the model does not know"),
     "worst": Value(f"{_VALUES}:worst", "log-probability of the worst token"),
     "worst3": Value(f"{_VALUES}:worst3", "log-probabilities of the three worst tokens, divided by 3"),
-    "entropy": Value(f"{_VALUES}:entropy", "entropy of the attention, summed over the tokens"),
-    "coverage": Value(f"{_VALUES}:coverage", "sum over source words of log min(1, attention) (Wu et al. 2016)"),
-    "deviation": Value(f"{_VALUES}:deviation", "minus the sum over source words of (1 - attention)² (Xu et al. 2015)"),
+    "entropy": Value(f"{_VALUES}:entropy", "entropy of the attention, summed over the tokens", True),
+    "coverage": Value(f"{_VALUES}:coverage", "sum over source words of log min(1, attention) (Wu et al. 2016)", True),
+    "deviation": Value(
+        f"{_VALUES}:deviation", "minus the sum over source words of (1 - attention)² (Xu et al. 2015)", True
+    ),
     "fertility": Value(
         f"{_VALUES}:fertility",
         "log-density of the attention of source words, by a model with global fertility (Cohn et al. 2016)",
+        True,
     ),
 }
 """Named in brackets behind a model's folder."""
-
-OF_ATTENTION = {"entropy", "coverage", "deviation", "fertility"}
-"""Those that a model without attention cannot give."""
 
 ADDED = "added"
 """One more: the log-probability again of candidates that the first of joined lists lacks, and 0 for others.

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from features.models.settings import Training
 from features.models.subwords import Dropout, Subwords, joined, learn
-from moses_io.errors import InputError
+from moses_io.errors import InputError, at
 from moses_io.streams import check_plain, numbered_lines, open_output
 from moses_io.text import decode, encode
 
@@ -85,10 +85,8 @@ def load_vocabulary(folder: Path, side: str, pieces: bool) -> Vocabulary:
             raise InputError(f"{model}: the model is one of whole words, expected no such file")
         return Vocabulary(words)
     check_plain(model)
-    try:
+    with at(f"{model}: "):
         subwords = Subwords(model.read_bytes())
-    except InputError as error:
-        raise InputError(f"{model}: {error}") from None
     for number, word in enumerate(words, start=1):
         if not subwords.gives(word):
             raise InputError(f"{path}:{number}: {word!r} is no piece of {model.name}")

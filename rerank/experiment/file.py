@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from features.models.settings import check_rows
+from features.models.settings import check_rows, check_values
 from features.models.training.request import ParallelFiles
-from features.request import FeatureRequest, labelled_requests, split_values
-from moses_io.errors import InputError
+from features.request import FeatureRequest, labelled_requests, models_and_values
+from moses_io.errors import InputError, at
 from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
 from rerank.experiment.models import ModelEntry, find_start, grouped, known_folder, read_corpus, read_model, translating
 from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_tests
-from rerank.experiment.toml import as_table, at, check_keys, parse_toml, path_of, read_toml
+from rerank.experiment.toml import as_table, check_keys, parse_toml, path_of, read_toml
 from rerank.experiment.trust import check_code, feature_texts
 from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
@@ -249,14 +249,15 @@ def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
 
 def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> None:
     """Refuse a feature that a model, once it is trained, could not give."""
+    names = models_and_values(request.kind, request.argument)[1] if request.kind in ("neural", "ensemble") else ()
     for part, direction in zip(request.parts, ("forward", "backward"), strict=False):
         entry = models.get(part.partition("/")[0])
         if entry is None:
             continue
         architecture, training = entry.request.settle()
-        needed = part == request.parts[0] and "fertility" in split_values(request.argument)[1]
-        if needed and "fertility" not in architecture.objectives:
-            raise InputError(f"{part!r} has no global fertility, which the value fertility needs")
+        if part == request.parts[0]:
+            with at(f"{part!r}: "):
+                check_values(names, architecture)
         if request.kind in ("agreement", "links"):
             if (direction == "backward") != (entry.request.backward or part.endswith("/backward")):
                 raise InputError(f"expected a {direction} model, {part!r} is not one")

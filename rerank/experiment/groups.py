@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from features.request import FeatureRequest
-from moses_io.errors import InputError
+from moses_io.errors import InputError, at
 
 Groups = dict[str, tuple[str, ...]]
 """Names of the models behind a name."""
@@ -71,10 +71,8 @@ def _models(name: str, entry: Any) -> dict[str, Any] | None:
     if "seed" in entry:
         raise InputError(f"models.{name}.seed: several models have the seeds 1, 2, …; leave it away")
     others = {key: value for key, value in entry.items() if key != "seeds"}
-    try:
+    with at(f"models.{name}."):
         several = members(presets, entry.get("seeds", 1))
-    except InputError as error:
-        raise InputError(f"models.{name}.{error}") from None
     return {f"{name}-{member.name}": {**others, "preset": member.preset, "seed": member.seed} for member in several}
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from features.models.training.request import ParallelFiles, TrainingRequest
-from moses_io.errors import InputError
+from moses_io.errors import InputError, at
 from rerank.experiment.groups import Groups
-from rerank.experiment.toml import at, check_keys, path_of
+from rerank.experiment.toml import check_keys, path_of
 from rerank.systems.request import check_candidates, check_forward
 
 

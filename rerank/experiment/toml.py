@@ -1,8 +1,7 @@
 """TOML that people write by hand, and that may be anything else."""
 
-import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from moses_io.errors import InputError, nearest
@@ -72,15 +71,6 @@ def check_keys(table: dict[str, Any], known: Sequence[str], prefix: str = "") ->
     for key in table:
         if key not in known:
             raise InputError(f"unknown key {prefix}{key}{nearest(key, list(known))}")
-
-
-@contextlib.contextmanager
-def at(place: str) -> Iterator[None]:
-    """Put the place in front of what is wrong there."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{place}{error}") from None
 
 
 def _check_values(table: dict[str, Any], path: str) -> None:

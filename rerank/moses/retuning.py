@@ -9,14 +9,14 @@ from typing import Any
 
 from features.feature import Resources
 from features.models.training.request import ParallelFiles
-from moses_io.errors import InputError
+from moses_io.errors import InputError, at
 from moses_io.locks import locked
 from moses_io.streams import check_plain
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.stages import Stage, run_stages
-from rerank.experiment.toml import at, read_toml
+from rerank.experiment.toml import read_toml
 from rerank.experiment.trust import check_code, feature_texts
 from rerank.experiment.workers import jobs_for
 from rerank.moses.decoder import Decoder

@@ -13,7 +13,7 @@ from typing import Any
 from features.models.config import BASE, CHECKPOINT
 from features.models.folds import FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, runs_code
-from moses_io.errors import InputError, shown
+from moses_io.errors import InputError, at, shown
 from moses_io.json_files import read_json
 from moses_io.streams import digest, open_output
 from moses_io.text import whole
@@ -181,10 +181,8 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
     requests = []
     for name, text in manifest.candidates.items():
         size, _, models = text.partition(":")
-        try:
+        with at(f"{folder / MANIFEST}: {shown(name)}: "):
             check_candidates(whole(size), name, backward=False)
-        except InputError as error:
-            raise InputError(f"{folder / MANIFEST}: {shown(name)}: {error}") from None
         folders = models.split(",")
         for each in folders:
             _check_part(folder, manifest, each)

@@ -7,12 +7,12 @@ from typing import Any
 
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest
-from moses_io.errors import InputError, counted, nearest, shown
+from moses_io.errors import InputError, at, counted, nearest, shown
 from moses_io.text import parallel_lines
 from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.groups import check_name
-from rerank.experiment.toml import as_table, at, check_keys, read_toml
+from rerank.experiment.toml import as_table, check_keys, read_toml
 from rerank.experiment.trust import check_code, feature_texts
 from rerank.report.changes import MOSES
 
