@@ -98,15 +98,15 @@ class FeatureSet:
         for group in groups(sentences, self.group) if self._needs else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
-                values, taken = self.read(group.sentences)
+                values, taken = self.values_of_models(group.sentences)
                 steps = steps.plus(taken)
                 if self._journal:
                     self._journal.keep(group, values)
             parts.append((group.places, values))
-        by_label = in_order(parts) | self.look(sentences)
+        by_label = in_order(parts) | self.values_without_models(sentences)
         return Scored([Column(label, by_label[label]) for label in self._features], steps)
 
-    def read(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
+    def values_of_models(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
         """Have all models read a group; return (candidates, values) by the labels of their features, and the steps."""
         readings, steps, values = dict[tuple[str, ...], Reading](), Steps(), dict[str, Array]()
         for need in self._joint:
@@ -118,7 +118,7 @@ class FeatureSet:
             values[label] = _checked(label, feature(sentences, [readings[need.folders] for need in needs]), sentences)
         return values, steps
 
-    def look(self, sentences: Sequence[Sentence]) -> dict[str, Array]:
+    def values_without_models(self, sentences: Sequence[Sentence]) -> dict[str, Array]:
         """Return (candidates, values) of the features that read no models, by their labels."""
         return {
             label: _checked(label, feature(sentences), sentences)

@@ -82,6 +82,11 @@ class FeatureRequest:
         return self.argument.removeprefix(",".join(self.parts))
 
     @property
+    def identity(self) -> list[str]:
+        """What tells the feature from others, but for its files."""
+        return [self.label, self.kind, self.values]
+
+    @property
     def code(self) -> list[str]:
         """The file of a user's class, or the files that are words of a command: they decide what the feature is."""
         if self.kind == "command":

@@ -9,7 +9,7 @@ from typing import Any
 
 from moses_io.errors import InputError, shown
 from moses_io.streams import read_start_of
-from moses_io.text import LARGEST
+from moses_io.text import LARGEST, write_text
 
 MOST_BYTES = 4 * 2**20
 """Size of the largest file that is read; of the shortest values, it takes some 30 times as much memory."""
@@ -25,6 +25,11 @@ def read_json(path: Path, most: int = MOST_BYTES) -> Any:
     if len(content) > most:
         raise InputError(f"{path}: larger than {most // 2**20} MB, expected a small file of JSON")
     return parse_json(content, str(path))
+
+
+def write_json(path: str, value: Any, indent: int | None = None) -> None:
+    """Write a value as JSON in ASCII."""
+    write_text(path, json.dumps(value, indent=indent) + "\n")
 
 
 def parse_json(content: bytes, name: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from moses_io.errors import InputError, shown
-from moses_io.streams import STANDARD, Lines, name_of, numbered_lines
+from moses_io.streams import STANDARD, Lines, name_of, numbered_lines, open_output
 
 LARGEST = 3.4028235e38
 """Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""
@@ -109,7 +109,7 @@ def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
         count += 1
         yield one, other
     if not count:
-        raise _empty(source)
+        raise empty_file(source)
 
 
 def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
@@ -134,11 +134,18 @@ def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
     return references
 
 
+def write_text(path: str, text: str) -> None:
+    """Write a whole file; bytes that are no UTF-8 come out as they were read."""
+    with open_output(path) as stream:
+        stream.write(encode(text))
+
+
 def stream_lines(path: str | Lines) -> Iterator[str]:
     """Yield what `read_lines` returns, as the file is read."""
     for number, line in numbered_lines(path):
         yield decode(without_line_end(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
 
 
-def _empty(path: str) -> InputError:
+def empty_file(path: str | Lines) -> InputError:
+    """Return the error of a text without a line."""
     return InputError(f"{name_of(path)}: the file is empty; expected a sentence a line")

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moses_io.errors import Fault, InputError, counted, printable, shown
-from moses_io.hypothesis import UNLABELLED, Hypothesis
-from moses_io.streams import STANDARD, check_plain, name_of, numbered_lines, open_output
-from moses_io.text import LARGEST, decode, encode, no_number, number, tokens, without_line_end
+from moses_io.hypothesis import UNLABELLED, Hypothesis, is_sparse
+from moses_io.streams import STANDARD, check_plain, name_of, numbered_lines
+from moses_io.text import LARGEST, decode, no_number, number, tokens, without_line_end, write_text
 
 _NO_WEIGHT = re.compile(r"(^[^ ]+=| UNTUNEABLE)$")
 _COMMENT = re.compile(r"(^|[ \t])#.*")
@@ -75,6 +75,11 @@ def _read(path: str, files: list[str]) -> Weights:
     return weights
 
 
+def names_of_values(name: str, count: int) -> list[str]:
+    """Return the name of each value of a feature: `LM`, or `LM.0`, `LM.1` where it has several."""
+    return [name] if count == 1 else [f"{name}.{number}" for number in range(count)]
+
+
 def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
     """Return w·f of each feature of a line by its name, dense ones first; 0 for one without weights.
 
@@ -106,13 +111,12 @@ def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: S
             raise InputError(f"{path}: the weight of {shown(name)} is not finite, or larger than {LARGEST:.2g}")
     lines = [*(f"# {printable(comment)}" for comment in comments), "", "[weight]"]
     lines += [f"{name}= {' '.join(f'{value:.9g}' for value in values)}" for name, values in weights.items()]
-    with open_output(path) as stream:
-        stream.write(encode("".join(f"{line}\n" for line in lines)))
+    write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def _parse(line: str, place: str) -> tuple[str, tuple[float, ...]]:
     name, *values = tokens(line.replace("\t", " "))
-    if "_" in name and len(values) == 1:
+    if is_sparse(name, len(values)):
         return name.removesuffix("="), _numbers(values, name, place)
     if not name.endswith("=") or len(name) == 1:
         raise InputError(f"{place}: expected 'Name= value …', found {shown(line)}")

@@ -33,6 +33,12 @@ class FeatureSpace:
         """The name of each column, that of a feature with several values as often as it has values."""
         return (*(name for name, count in self.dense for _ in range(count)), *self.sparse)
 
+    @property
+    def columns_by_feature(self) -> dict[str, Integers]:
+        """The columns of each dense feature by its name, and of all sparse ones together."""
+        names = np.array([*self.columns[: self.dense_size], *["sparse features"] * len(self.sparse)])  # (size,)
+        return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}  # (columns,) each
+
     def vector(self, weights: Mapping[str, Sequence[float]]) -> Array:
         """(size,) the weights in this order, 0 for a feature without one.
 

@@ -52,7 +52,7 @@ class Findings:
 def validate(nbest: str, source: str | None, references: Sequence[str], weights: str | None) -> Findings:
     """Read a list to its end and collect all that is wrong or odd about it."""
     findings = Findings(name_of(nbest))
-    limits = {path: read_lines(path) for path in [*([source] if source else []), *references]}
+    lines_of = {path: read_lines(path) for path in [*([source] if source else []), *references]}
     empty = EmptyLines()
     order, texts, marked, falling, beyond, current = Order(), set[bytes](), 0, 0, 0, -1
     for number, line in numbered_lines(nbest):
@@ -66,7 +66,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
                 falling = falling or (number if hypothesis.sentence < current else 0)
                 current, texts = hypothesis.sentence, set()
                 order.check(current)
-                for path, lines in limits.items():
+                for path, lines in lines_of.items():
                     if current >= len(lines):
                         raise Fault(f"sentence {current} is beyond {path}, which has {len(lines)} lines")
         except Fault as fault:
@@ -74,7 +74,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
             continue
         findings.duplicates += hypothesis.fields[1] in texts
         texts.add(hypothesis.fields[1])
-        beyond += source is not None and _points_beyond(hypothesis, limits[source])
+        beyond += source is not None and _points_beyond(hypothesis, lines_of[source])
         marked = marked or (number if has_marks(hypothesis.text) else 0)
         _count(findings, hypothesis)
     if empty.count:
@@ -86,18 +86,18 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     if beyond:
         pointing = f"word alignments of {beyond} lines point beyond the end of the source"
         findings.warnings.append(f"{pointing}; is it the one of this list?")
-    _check_coverage(findings, limits)
-    _compare_texts(findings, [line for path in references for line in limits[path]])
+    _check_coverage(findings, lines_of)
+    _compare_texts(findings, [line for path in references for line in lines_of[path]])
     _compare_weights(findings, weights)
     return findings
 
 
-def _check_coverage(findings: Findings, limits: dict[str, list[str]]) -> None:
+def _check_coverage(findings: Findings, lines_of: dict[str, list[str]]) -> None:
     """Compare the number of sentences with that of the source and the references."""
     if not findings.candidates:
         findings.faults.append(f"{findings.path}: no line of the list can be read")
         return
-    lengths = {path: len(lines) for path, lines in limits.items()}
+    lengths = {path: len(lines) for path, lines in lines_of.items()}
     if len(set(lengths.values())) > 1:
         each = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
         findings.faults.append(f"source and references differ in length: {each}")

@@ -9,7 +9,7 @@ from features.arrays import Array
 from features.progress import note, warn
 from features.request import REST
 from moses_io.errors import InputError, at, nearest, shown
-from moses_io.hypothesis import UNLABELLED
+from moses_io.hypothesis import UNLABELLED, is_sparse
 from moses_io.text import read_lines
 from moses_io.weights import Weights, read_weights
 from rerank.candidates import FeatureSpace
@@ -79,7 +79,7 @@ def _places(space: FeatureSpace, name: str) -> list[int]:
     return [place for place, other in enumerate(space.columns) if other == name]
 
 
-def compare(space: FeatureSpace, weights: Weights, path: str) -> None:
+def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
     """Say which features start at 0 and which weights find no feature.
 
     Raises:
@@ -98,5 +98,6 @@ def compare(space: FeatureSpace, weights: Weights, path: str) -> None:
 
 def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:
     """Return the dense weights that no feature of the list has, but for those that Moses never prints."""
-    names = {name for name, _ in space.dense}
-    return [name for name in weights if name not in names and "_" not in name and not name.startswith(UNTUNEABLE)]
+    dense = {name for name, _ in space.dense}
+    unused = [name for name, values in weights.items() if name not in dense and not is_sparse(name, len(values))]
+    return [name for name in unused if not name.startswith(UNTUNEABLE)]

@@ -13,9 +13,9 @@ from features.arrays import Array, Integers
 from rerank.metrics.filters import Filters
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
-from rerank.tuning.folds import fold_weights
+from rerank.tuning.folds import FOLDS, fold_weights
 from rerank.tuning.settings import settle
-from rerank.tuning.tune import FOLDS, read_problem
+from rerank.tuning.tune import read_problem
 from rerank.tuning.tuning_set import Lists
 
 TRIALS = 300

@@ -11,7 +11,6 @@ from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
-from rerank.tuning.looks import columns_by_feature
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import read_problem
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
@@ -25,7 +24,7 @@ class Case:
 
     def __init__(self, problem: Problem, seed: int, others: dict[str, TuningSet]) -> None:
         self.problem, self.seed, self.others = problem, seed, others
-        columns = columns_by_feature(problem.candidates.space)
+        columns = problem.candidates.space.columns_by_feature
         self.new = {name: own for name, own in columns.items() if not problem.start[own].any()}
 
     def tuning(self, tuner: str) -> Tuning:

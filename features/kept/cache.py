@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_io.errors import InputError
+from moses_io.folders import make_folder
 
 FILE = "scores.sqlite"
 AT_ONCE = 900
@@ -25,10 +26,7 @@ class Cache:
 
     def __init__(self, folder: str) -> None:
         self._path = Path(folder) / FILE
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: {error.strerror}") from None
+        make_folder(Path(folder))
         with self._database() as database:
             database.execute("CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
 

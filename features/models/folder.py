@@ -8,7 +8,6 @@ needs.
 
 import contextlib
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -25,7 +24,8 @@ from features.models.vocabulary import Vocabulary, load_vocabulary
 from features.models.weights import load_network
 from features.progress import warn
 from moses_io.errors import InputError
-from moses_io.locks import LOCK, locked
+from moses_io.folders import LOCK, locked, make_folder
+from moses_io.json_files import write_json
 from moses_io.streams import check_plain, open_output, remove_halves, sha256
 
 _BEGUN = {CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in ("vocabulary", "bpe"))}
@@ -60,11 +60,10 @@ def signature_of(config: ModelConfig, digest: str) -> str:
 
 def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target: Vocabulary) -> None:
     """Make the folder of a model that is about to train; see `check_free`."""
-    _make(folder)
+    make_folder(folder)
     source.save(folder, "source")
     target.save(folder, "target")
-    with open_output(str(folder / CONFIG)) as stream:
-        stream.write(json.dumps(asdict(config), indent=2).encode() + b"\n")
+    write_json(str(folder / CONFIG), asdict(config), indent=2)
 
 
 @contextlib.contextmanager
@@ -75,7 +74,7 @@ def held(folder: Path) -> Iterator[None]:
         InputError: the folder cannot be made, or another training is at work there.
     """
     was_there = folder.exists()
-    _make(folder)
+    make_folder(folder)
     try:
         with locked(folder):
             yield
@@ -94,15 +93,6 @@ def check_free(folder: Path, resume: bool) -> None:
     hidden = [path for path in files if any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if [path for path in files if not (resume and (path.name in _BEGUN or path in hidden))]:
         raise InputError(f"{folder}: the folder is not empty; name another one, remove it, or go on with --resume")
-
-
-def _make(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: not a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}") from None
 
 
 def remove_leftovers(folders: Iterable[Path]) -> None:

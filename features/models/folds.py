@@ -16,7 +16,7 @@ from moses_io.errors import InputError
 from moses_io.streams import check_plain, open_output
 from moses_io.text import encode, read_lines
 
-FOLDS = 5
+DEV_FOLDS = 5
 RECORD = "dev.folds"
 _LINE = re.compile(r"([1-5]) ([0-9a-f]{16})")
 
@@ -35,7 +35,7 @@ class DevFolds:
     def divide(cls, sources: Iterable[Sequence[str]]) -> "DevFolds":
         """Divide sentences, given by their tokens, into folds of one size: by their digests, as if at random."""
         digests = sorted({_digest(source) for source in sources})
-        return cls({digest: place % FOLDS + 1 for place, digest in enumerate(digests)})
+        return cls({digest: place % DEV_FOLDS + 1 for place, digest in enumerate(digests)})
 
     @classmethod
     def read(cls, folder: Path) -> "DevFolds":
@@ -68,7 +68,7 @@ class DevFolds:
 
     @property
     def numbers(self) -> list[int]:
-        """The folds that there are: of fewer sentences than `FOLDS`, as many."""
+        """The folds that there are: of fewer sentences than `DEV_FOLDS`, as many."""
         return sorted(set(self.folds.values()))
 
 
@@ -77,7 +77,7 @@ def weights_file(fold: int) -> str:
     return f"fold-{fold}.safetensors" if fold else WEIGHTS
 
 
-FOLD_WEIGHTS = tuple(weights_file(fold) for fold in range(1, FOLDS + 1))
+FOLD_WEIGHTS = tuple(weights_file(fold) for fold in range(1, DEV_FOLDS + 1))
 """What stands in the folder of a model that has learned from dev, for the sentences of dev alone."""
 
 

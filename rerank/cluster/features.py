@@ -104,8 +104,8 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         read: list[tuple[Group, dict[str, Array] | Call]] = []
         for group in groups(sentences, self._group) if self.of_models else ():
             known = self._journal.values(group) if self._journal else None
-            read.append((group, self._actors.submit("read", group.sentences) if known is None else known))
-        return _Batch(sentences, read, self._actors.submit("look", sentences))
+            read.append((group, self._actors.submit("values_of_models", group.sentences) if known is None else known))
+        return _Batch(sentences, read, self._actors.submit("values_without_models", sentences))
 
     def _finish(self, batch: _Batch) -> tuple[list[Sentence], Scored]:
         """Wait for a batch, and put together what is said of it."""
@@ -119,7 +119,9 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
             else:
                 values = part
             parts.append((group.places, values))
-        by_label = in_order(parts) | self._actors.result(batch.looked) | self._local.look(batch.sentences)
+        by_label = (
+            in_order(parts) | self._actors.result(batch.looked) | self._local.values_without_models(batch.sentences)
+        )
         return batch.sentences, Scored([Column(label, by_label[label]) for label in self.signatures], steps)
 
 
@@ -138,13 +140,13 @@ class _Features:
         features = self._features
         return Description(features.signatures, features.of_models, features.group)
 
-    def read(self, sentences: list[Sentence]) -> Any:
+    def values_of_models(self, sentences: list[Sentence]) -> Any:
         with self._workplace.entered():
-            return self._features.read(sentences)
+            return self._features.values_of_models(sentences)
 
-    def look(self, sentences: list[Sentence]) -> Any:
+    def values_without_models(self, sentences: list[Sentence]) -> Any:
         with self._workplace.entered():
-            return self._features.look(sentences)
+            return self._features.values_without_models(sentences)
 
     def alone(self, label: str, sentence: Sentence) -> Array:
         with self._workplace.entered():

@@ -1,6 +1,5 @@
 """The file of confidence: numbers in JSON, nothing that runs code."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from moses_io.errors import InputError, shown
-from moses_io.json_files import as_written, number_of, read_json, text_of
-from moses_io.streams import open_output
+from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
 from rerank.confidence.confidence import Confidence, Kept
 from rerank.confidence.fit import Fit, Part
 from rerank.confidence.predictors import FeatureUnits
@@ -42,8 +40,7 @@ def write_confidence(path: str, confidence: Confidence) -> None:
         "dev": asdict(confidence.dev),
         "kept": asdict(confidence.kept),
     }
-    with open_output(path) as stream:
-        stream.write(json.dumps(values, indent=1).encode() + b"\n")
+    write_json(path, values, indent=1)
 
 
 def _written(regression: Regression) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import numpy as np
 from features.arrays import Array, Integers
 from features.progress import note, progress_bar
 from moses_io.nbest import pool
-from moses_io.text import read_references
 from moses_io.weights import read_weights
 from rerank.candidates import Candidates
 from rerank.confidence.confidence import Confidence, Kept
@@ -21,8 +20,8 @@ from rerank.metrics.metric import Metric
 from rerank.selection import Ranking
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
-from rerank.tuning.folds import fold_weights, partition
-from rerank.tuning.tune import FOLDS, read_problem
+from rerank.tuning.folds import FOLDS, fold_weights, partition
+from rerank.tuning.tune import read_problem
 from rerank.tuning.tuning_set import Lists
 from rerank.weights import fingerprint, kept_start
 
@@ -114,7 +113,7 @@ def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
 
 def _choices(candidates: Candidates, lists: Lists, metric: Metric, totals: Array, units: FeatureUnits) -> _Choices:
     """Read the lists again, for their texts, and see what totals (N,) choose, and what that reaches."""
-    references = [[lists.filters(line) for line in lines] for lines in read_references(lists.references)]
+    references = lists.filters.references(lists.references)
     places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
     values: list[Predictors] = [Predictors({}, {})] * len(places)
     both = np.zeros((len(places), 2, metric.formula.size))

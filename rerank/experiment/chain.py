@@ -11,10 +11,10 @@ from features.models.training.request import TrainingFiles, train_model
 from features.progress import warn
 from features.request import FeatureRequest, together
 from moses_io.errors import InputError, shown
-from moses_io.locks import locked
+from moses_io.folders import locked, make_folder
 from moses_io.nbest import read_nbest
-from moses_io.streams import check_plain, open_output
-from moses_io.text import encode, read_lines, read_references
+from moses_io.streams import check_plain
+from moses_io.text import read_lines, read_references, write_text
 from moses_io.weights import read_weights, weight_files
 from rerank.append import join_features, write_features
 from rerank.confidence.file import CONFIDENCE
@@ -97,10 +97,7 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
     models = experiment.output / "models"
     if models.is_symlink():
         raise InputError(f"{models}: a symbolic link, expected a folder; remove it")
-    try:
-        (experiment.output if experiment.trained else models).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{experiment.output}: {error.strerror}") from None
+    make_folder(experiment.output if experiment.trained else models)
 
 
 def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
@@ -120,12 +117,8 @@ def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
 def _spell_out(experiment: Experiment) -> Stage:
     """Write the experiment as a file that names the models and features which were chosen for it."""
     output = experiment.result("experiment.toml")
-    return Stage("choose models and features", (), experiment.text, (output,), partial(_write, experiment.text, output))
-
-
-def _write(text: str, path: str) -> None:
-    with open_output(path) as stream:
-        stream.write(encode(text))
+    write = partial(write_text, output, experiment.text)
+    return Stage("choose models and features", (), experiment.text, (output,), write)
 
 
 def trainings(experiment: Experiment, device: str) -> list[Stage]:
@@ -161,7 +154,7 @@ def _requests(experiment: Experiment, name: str = "{set}") -> list[FeatureReques
 def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> Stage:
     """Return the stage that adds candidates of models to a list."""
     requests, output = experiment.candidates, experiment.nbest(name)
-    settings = [[[each.name, each.size, len(each.folders)] for each in requests], resources.precision]
+    settings = [[each.identity for each in requests], resources.precision]
     inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
     action = partial(widen_list, files.nbest, files.source, requests, output, resources)
     return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True)
@@ -176,7 +169,7 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
         parts = [part for request in group for part in request.files]
         settings = [
-            [[request.label, request.kind, request.values] for request in group],
+            [request.identity for request in group],
             resources.precision if group[0].readers else "",
         ]
         action = partial(write_features, nbest, files.source, group, output, resources)
@@ -230,9 +223,9 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
         *(folder for each in ingredients.candidates for folder in each.folders),
     )  # fmt: skip
     names = [name for name, _ in ingredients.reports]
-    sizes = [[each.name, each.size, len(each.folders)] for each in ingredients.candidates]
-    settings = [[[request.label, request.kind, request.values] for request in requests], names, link]
-    settings += [sizes] if sizes else []
+    settings = [[request.identity for request in requests], names, link]
+    if ingredients.candidates:
+        settings.append([each.identity for each in ingredients.candidates])
     action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))
     return Stage("keep the reranker", inputs, settings, (folder,), action)
 

@@ -22,8 +22,9 @@ from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.systems.request import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
+from rerank.tuning.folds import FOLDS
 from rerank.tuning.settings import settle
-from rerank.tuning.tune import FOLDS, Caution
+from rerank.tuning.tune import Caution
 
 KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning", "trained")
 """Keys of an experiment file."""

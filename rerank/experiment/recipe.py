@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from features.models.folds import FOLDS
+from features.models.folds import DEV_FOLDS
 from features.models.settings import Training
 from rerank.experiment.corpus import Corpus
 
@@ -126,7 +126,7 @@ def _backward(beside: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _adapt(corpus: Corpus, epochs: int) -> int:
     """Return epochs on dev, and on all but one of its folds each, that take no longer than the training before."""
-    return min(ADAPT, epochs * corpus.pairs // ((FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
+    return min(ADAPT, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
 
 
 def _values(settings: dict[str, Any]) -> str:
@@ -157,7 +157,7 @@ def _remarks(corpus: Corpus, settings: dict[str, Any], small: bool) -> tuple[str
     source, target = corpus.source, corpus.target
     units = "pieces of words" if "bpe" in settings else "whole words"
     words = corpus.target.words + corpus.pairs
-    on_dev = settings.get("adapt", 0) * (FOLDS + 1) * corpus.dev * words / corpus.pairs
+    on_dev = settings.get("adapt", 0) * (DEV_FOLDS + 1) * corpus.dev * words / corpus.pairs
     minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
     third = "" if small else f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer"
     return (

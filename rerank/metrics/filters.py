@@ -1,12 +1,13 @@
 """Filters: what is done to text before a metric looks at it, to candidates and references alike."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from moses_io.errors import InputError, nearest, shown
-from moses_io.text import tokens
+from moses_io.streams import Lines
+from moses_io.text import read_references, tokens
 
 Filter = Callable[[str], str]
 
@@ -100,6 +101,10 @@ class Filters:
     def signature(self) -> str:
         """What was done to the text, for a signature; empty for nothing."""
         return f"|filter:{self.text}" if self.text else ""
+
+    def references(self, paths: Sequence[str | Lines]) -> list[list[str]]:
+        """Return what is left of the lines of each of several references; an `InputError` if they differ in length."""
+        return [[self(line) for line in lines] for lines in read_references(paths)]
 
     def __call__(self, text: str) -> str:
         """Return what is left of a line."""

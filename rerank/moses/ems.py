@@ -3,8 +3,8 @@
 import re
 
 from moses_io.errors import InputError
-from moses_io.streams import name_of, numbered_lines, open_output
-from moses_io.text import decode, encode
+from moses_io.streams import name_of, numbered_lines
+from moses_io.text import decode, write_text
 
 # EMS takes IN and OUT in a template for file names wherever they stand, in the name of this module, too: templates name
 # no parameter of it in full. It knows by its stderr alone that a step failed.
@@ -68,5 +68,4 @@ def add_steps(meta: str, output: str) -> None:
         raise InputError(
             f"{name_of(meta)}: expected a step {NEXT} in [EVALUATION] that reads {READS}, as in Moses' experiment.meta"
         )
-    with open_output(output) as stream:
-        stream.write(encode("".join(added)))
+    write_text(output, "".join(added))

@@ -10,7 +10,7 @@ from typing import Any
 from features.feature import Resources
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError, at
-from moses_io.locks import locked
+from moses_io.folders import locked, make_folder
 from moses_io.streams import check_plain
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment
@@ -68,10 +68,7 @@ def retune(retuning: Retuning, resources: Resources, jobs: int | None = None) ->
         if path != experiment.dev.nbest:
             check_plain(path)
     decoding = _decoding(retuning)
-    try:
-        experiment.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{retuning.folder}: {error.strerror}") from None
+    make_folder(experiment.output)
     with locked(experiment.output):
         run_stages([decoding], experiment.output / RECORD)
     return run_experiment(experiment, resources, jobs or jobs_for(len(experiment.models), resources.device))

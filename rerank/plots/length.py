@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.ticker import MaxNLocator
 
-from moses_io.errors import InputError
-from moses_io.text import read_references
+from moses_io.text import empty_file, read_references
 from rerank.analysis.bleu import statistics
 from rerank.analysis.lengths import Bin, by_length
 from rerank.plots.canvas import COLUMN, canvas, legend, names, series_style
@@ -21,7 +20,7 @@ def read_bins(source: str, references: Sequence[str], systems: Sequence[str]) ->
     named = names(systems)
     lines, *others = read_references([source, *references, *systems])
     if not lines:
-        raise InputError(f"{source}: the file is empty; expected a sentence a line")
+        raise empty_file(source)
     translations = others[len(references) :]
     check_marks(dict(zip(systems, translations, strict=True)))
     counted = statistics(others[: len(references)], dict(zip(named, translations, strict=True)))

@@ -7,7 +7,7 @@ import numpy as np
 
 from moses_io.errors import counted
 from moses_io.hypothesis import is_sparse
-from moses_io.weights import Weights, read_weights
+from moses_io.weights import Weights, names_of_values, read_weights
 from rerank.plots.canvas import COLOURS, COLUMN, canvas, label, names
 
 BAR = 0.16
@@ -49,8 +49,8 @@ def read_spreads(paths: Sequence[str]) -> tuple[list[Spread], int]:
             if is_sparse(name, len(values)):
                 sparse.add(name)
                 continue
-            for number, value in enumerate(values):
-                dense.setdefault(f"{name} {number}" if len(values) > 1 else name, []).append(value)
+            for own, value in zip(names_of_values(name, len(values)), values, strict=True):
+                dense.setdefault(own, []).append(value)
     return [Spread(name, weights) for name, weights in dense.items()], len(sparse)
 
 

@@ -14,7 +14,7 @@ from rerank.experiment.recipe import Recipe, find_recipe
 from rerank.experiment.sets import UNNAMED, NbestFiles
 from rerank.experiment.writing import entry, moved, write_experiment
 from rerank.recognition.roles import Roles
-from rerank.weights import compare, read_start
+from rerank.weights import read_start, tell_unmatched
 
 HEAD = (
     "An experiment, made by `moses-rerank init` of the files that it was given. `moses-rerank run` on this file does",
@@ -58,7 +58,7 @@ def propose(roles: Roles, output: str) -> bytes:
             which TOML cannot carry.
     """
     assert roles.dev is not None and roles.train is not None and roles.space is not None
-    compare(roles.space, read_start(roles.start, roles.space)[0], roles.start)
+    tell_unmatched(roles.space, read_start(roles.start, roles.space)[0], roles.start)
     corpus = look_at(roles.train, roles.dev.texts)
     recipe = find_recipe(corpus)
     files = {

@@ -12,7 +12,7 @@ from features.arrays import Array
 from features.progress import with_bar
 from moses_io.errors import InputError
 from moses_io.streams import Lines
-from moses_io.text import has_marks, read_lines, read_references, tokens
+from moses_io.text import has_marks, read_lines, tokens
 from rerank import __version__
 from rerank.analysis.listed import Listed, read_listed
 from rerank.metrics.filters import Filters
@@ -180,7 +180,7 @@ def evaluate_files(
 
     Errors are those of `evaluate` and `look_up`.
     """
-    answers = [[filters(line) for line in lines] for lines in read_references(references)]
+    answers = filters.references(references)
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
     facts = look_up(nbest, answers, lines, filters) if nbest else None
     return evaluate(lines, answers, tokenize, facts, filters.signature)

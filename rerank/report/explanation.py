@@ -9,7 +9,7 @@ from moses_io.errors import InputError, counted
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.streams import name_of
-from moses_io.weights import Weights, read_weights
+from moses_io.weights import Weights, names_of_values, read_weights
 from rerank.selection import LinearModel
 
 
@@ -75,7 +75,6 @@ def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str
 
 
 def _values(features: Iterable[tuple[str, Sequence[float]]]) -> Iterator[tuple[str, float]]:
-    """Yield each value under the feature's name, with its number where there are several."""
+    """Yield each value under its name."""
     for name, values in features:
-        for place, value in enumerate(values):
-            yield (f"{name}.{place}" if len(values) > 1 else name), value
+        yield from zip(names_of_values(name, len(values)), values, strict=True)

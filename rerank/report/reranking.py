@@ -8,7 +8,7 @@ from typing import NamedTuple
 from features.progress import note
 from moses_io.errors import printable
 from moses_io.streams import open_between, open_output
-from moses_io.text import encode, read_lines, read_references
+from moses_io.text import encode, read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence
 from rerank.metrics.filters import Filters
@@ -110,7 +110,7 @@ def _reranked(files: RerankingFiles, filters: Filters) -> Reranked:
     source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
     return Reranked(
         source=source,
-        references=[[filters(line) for line in lines] for lines in read_references(files.references)],
+        references=filters.references(files.references),
         before=before,
         after=after,
         weights=read_weights(files.weights),

@@ -1,11 +1,10 @@
 """What each feature is worth, as a table: a row a set of features, a column a set of sentences."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from moses_io.streams import open_output
-from moses_io.text import encode
+from moses_io.json_files import write_json
+from moses_io.text import write_text
 from rerank.tuning.ablation import BASE, EVERY, Reached, Worth, against, read_worth
 
 
@@ -16,9 +15,9 @@ def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
         {"name": name, "against": against(name), "sets": {of: asdict(each[name]) for of, each in worth.columns.items()}}
         for name in worth.columns["dev"]
     ]
-    for path, content in zip(outputs, ("\n".join(lines(worth)), json.dumps(rows, indent=2)), strict=True):
-        with open_output(path) as stream:
-            stream.write(encode(content + "\n"))
+    as_text, as_json = outputs
+    write_text(as_text, "".join(f"{line}\n" for line in lines(worth)))
+    write_json(as_json, rows, indent=2)
 
 
 def lines(worth: Worth) -> list[str]:

@@ -14,8 +14,8 @@ from features.models.config import BASE, CHECKPOINT
 from features.models.folds import FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, runs_code
 from moses_io.errors import InputError, at, shown
-from moses_io.json_files import read_json
-from moses_io.streams import digest, open_output
+from moses_io.json_files import read_json, write_json
+from moses_io.streams import digest
 from moses_io.text import whole
 from moses_io.weights import read_weights, weight_files, write_weights
 from rerank import __version__
@@ -104,9 +104,8 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
     values = asdict(manifest)
     if not candidates:
         del values["candidates"]
-    with open_output(str(folder / MANIFEST)) as stream:
-        about = {"format": FORMATS[bool(candidates)], "version": __version__}
-        stream.write(json.dumps({**about, **values}, indent=2).encode() + b"\n")
+    about = {"format": FORMATS[bool(candidates)], "version": __version__}
+    write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
     return manifest
 
 

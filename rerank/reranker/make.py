@@ -8,8 +8,7 @@ from pathlib import Path
 from features.models.config import read_config
 from features.models.training.request import ParallelFiles, best_perplexity
 from features.request import FeatureRequest, labelled_requests
-from moses_io.streams import open_output
-from moses_io.text import encode, read_lines
+from moses_io.text import read_lines, write_text
 from moses_io.weights import read_weights
 from rerank import __version__
 from rerank.reranker.card import CardFacts, card, language
@@ -48,8 +47,13 @@ class Ingredients:
 def make_reranker(ingredients: Ingredients, folder: str) -> None:
     """Make the folder of a reranker; see `write_folder`."""
     tuned, *_ = _remarks(ingredients.weights)
-    made_of = ingredients
-    contents = Contents(made_of.requests, made_of.weights, tuned, made_of.confidence, made_of.candidates)
+    contents = Contents(
+        ingredients.requests,
+        weights=ingredients.weights,
+        tuned=tuned,
+        confidence=ingredients.confidence,
+        candidates=ingredients.candidates,
+    )
     manifest = write_folder(Path(folder), contents, ingredients.link)
     weights = read_weights(ingredients.weights)
     own = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
@@ -65,8 +69,7 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
         tuned=tuned,
         gains=gains(ingredients),
     )
-    with open_output(str(Path(folder) / CARD)) as stream:
-        stream.write(encode(card(facts)))
+    write_text(str(Path(folder) / CARD), card(facts))
 
 
 def gains(ingredients: Ingredients) -> list[str]:

@@ -1,14 +1,13 @@
 """Whether two systems of a study differ by more than chance, over all their seeds."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from features.arrays import Array
-from moses_io.streams import open_output
-from moses_io.text import encode, read_references
+from moses_io.json_files import write_json
+from moses_io.text import read_references
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import replicates_p_value
@@ -23,7 +22,7 @@ def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filt
     Raises:
         InputError: files of different lengths.
     """
-    answers = [[filters(line) for line in lines] for lines in read_references(references)]
+    answers = filters.references(references)
     metric = Metric("bleu")
     counters = [metric.counter(each) for each in zip(*answers, strict=True)]
 
@@ -39,5 +38,4 @@ def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filt
         for name, each in theirs.items()
         if len(each) and len(mine)
     }
-    with open_output(output) as stream:
-        stream.write(encode(json.dumps(p_values) + "\n"))
+    write_json(output, p_values)

@@ -1,11 +1,10 @@
 """What the models of a study have learned: perplexities on dev and on test sets."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 from features.models.training.request import ParallelFiles
-from moses_io.streams import open_output
-from moses_io.text import encode, read_parallel, tokens
+from moses_io.json_files import write_json
+from moses_io.text import read_parallel, tokens
 
 
 def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: str, output: str) -> None:
@@ -33,5 +32,4 @@ def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: 
         model = Members([folder], find_device(device), "measure them one by one")
         perplexities = {name: perplexity_of(model, each) for name, each in pairs.items()}
         measured.append({"parameters": parameters_of(model.models[0]), "perplexity": perplexities})
-    with open_output(output) as stream:
-        stream.write(encode(json.dumps(measured, indent=1) + "\n"))
+    write_json(output, measured, indent=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from features.feature import Resources
 from features.progress import note
 from moses_io.errors import InputError, printable
-from moses_io.locks import locked
+from moses_io.folders import locked, make_folder
 from moses_io.streams import check_plain, open_output
 from moses_io.text import encode
 from rerank.experiment.chain import check_inputs
@@ -48,21 +48,21 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
             another process is at work in it, or a training or a cell was killed.
     """
     _check(study)
-    _make(study.output)
+    make_folder(study.output)
     with locked(study.output):
         grid = replicates(study)
         experiments = [cell for replicate in grid for cell in cells(study, replicate)]
         for replicate in grid:
-            _make(Path(replicate.experiment.result("models")))
+            make_folder(Path(replicate.experiment.result("models")))
         if not (study.output / RECORD).exists():
             _check_free(study.output, experiments)
         for cell in experiments:
-            _make(cell.path.parent)
+            make_folder(cell.path.parent)
             _write(cell.path, [cell.text.removesuffix("\n")])
         steps = plan(study, grid, experiments, resources, sharing=not address)
         run_stages(steps.stages, study.output / RECORD, jobs, address)
         failed = [stage.name for stage in steps.stages if not all(Path(path).exists() for path in stage.outputs)]
-        return _tell(study, steps, gather(study, steps), failed)
+        return _write_results(study, steps, gather(study, steps), failed)
 
 
 def _check(study: Study) -> None:
@@ -82,14 +82,7 @@ def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
             raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}") from None
-
-
-def _tell(study: Study, steps: Plan, results: Results, failed: list[str]) -> StudyOutcome:
+def _write_results(study: Study, steps: Plan, results: Results, failed: list[str]) -> StudyOutcome:
     """Write tables and curves."""
     shown = tables(study, results)
     plain = [line for table in shown for line in (*table.plain(), "")]

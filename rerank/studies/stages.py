@@ -11,7 +11,7 @@ from typing import NamedTuple
 from features.feature import Resources
 from features.progress import warn
 from moses_io.errors import InputError
-from moses_io.locks import InUse
+from moses_io.folders import InUse
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment, trainings
 from rerank.experiment.file import Experiment

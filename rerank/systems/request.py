@@ -35,6 +35,11 @@ class CandidateRequest:
         """Size and folders, as a reranker keeps them."""
         return f"{self.size}:{','.join(self.folders)}"
 
+    @property
+    def identity(self) -> list[str | int]:
+        """What tells the request from others, but for the models themselves."""
+        return [self.name, self.size, len(self.folders)]
+
 
 def list_name(model: str) -> str:
     """Return the letters and digits of a model's name, which name its list."""

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from features.progress import note, progress_bar
-from moses_io.errors import InputError
-from moses_io.streams import Lines, name_of, open_output
-from moses_io.text import encode, read_lines, tokens
+from moses_io.streams import Lines, open_output
+from moses_io.text import empty_file, encode, read_lines, tokens
 from rerank import __version__
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def write_translations(translator: "Translator", source: str | Lines, output: st
     """
     sources = [tuple(tokens(line)) for line in read_lines(source)]
     if not sources:
-        raise InputError(f"{name_of(source)}: the file is empty; expected a sentence a line")
+        raise empty_file(source)
     note(f"{label or 'translation'} = {translator.signature}|version:{__version__}")
     started, total = time.monotonic(), 0
     with open_output(output) as stream, progress_bar("translate", len(sources)) as bar:

@@ -1,6 +1,5 @@
 """What each new feature is worth: alone beside Moses' own, all of them, and all but it; on folds of dev, on tests."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,17 +9,14 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import progress_bar
-from moses_io.json_files import as_written, number_of, read_json, text_of
-from moses_io.streams import open_output
-from moses_io.text import encode
+from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
 from moses_io.weights import Weights
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
-from rerank.tuning.folds import out_of_fold, without
-from rerank.tuning.looks import columns_by_feature
-from rerank.tuning.tune import FOLDS, read_problem
+from rerank.tuning.folds import FOLDS, out_of_fold, without
+from rerank.tuning.tune import read_problem
 from rerank.tuning.tuning_set import Lists, TuningSet
 
 MOST_BYTES = 2**30
@@ -70,7 +66,7 @@ class Worth(NamedTuple):
 def write_ablation(ablation: Ablation, tuning: Tuning, output: str) -> None:
     """Compare the sets of features on folds of dev, and write what they reach, and their weights, as JSON."""
     dev = read_problem(ablation.dev, ablation.start, tuning)[0]
-    columns = columns_by_feature(dev.candidates.space)
+    columns = dev.candidates.space.columns_by_feature
     folds = min(ablation.folds or FOLDS, len(dev.candidates.sentences))
     ablated = ablate(dev, tuning, {label: columns[label] for label in ablation.features}, folds)
     _write(output, ablated.column, how=f"{dev.formula.name}, {folds} folds, one run each", weights=ablated.weights)
@@ -108,9 +104,7 @@ def _reached(score: Any, p_value: Any) -> Reached:
 
 
 def _write(path: str, column: Column, **others: object) -> None:
-    content = {**others, "column": {name: asdict(reached) for name, reached in column.items()}}
-    with open_output(path) as stream:
-        stream.write(encode(json.dumps(content) + "\n"))
+    write_json(path, {**others, "column": {name: asdict(reached) for name, reached in column.items()}})
 
 
 def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -> Ablated:

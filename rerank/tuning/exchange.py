@@ -11,13 +11,13 @@ from features.progress import note
 from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
 from moses_io.streams import name_of, open_output
-from moses_io.text import encode, number, read_lines, tokens
+from moses_io.text import number, read_lines, tokens, write_text
 from moses_io.weights import Weights, read_weights, write_weights
 from rerank import __version__
 from rerank.candidates import Candidates, FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Lists, TuningSet
-from rerank.weights import compare, read_start
+from rerank.weights import read_start, tell_unmatched
 
 SCRIPT = """\
 #!/bin/sh
@@ -48,7 +48,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     tuning_set = lists.read(metric)
     space = tuning_set.candidates.space
     weights, _ = read_start(start, space)
-    compare(space, weights, start)
+    tell_unmatched(space, weights, start)
     for name, _ in space.dense:
         if "_" in name:
             rename = "rename it; Moses' tools take a name with '_' for a sparse feature"
@@ -99,8 +99,7 @@ def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
     quoted = {name: printable(shlex.quote(str(path))) for name, path in names.items()}
     files["tune.sh"] = SCRIPT.format(**quoted, dimensions=len(begin), sparse_kbmira=kbmira, sparse_mert=mert)
     for name, text in files.items():
-        with open_output(str(folder / name)) as stream:
-            stream.write(encode(text))
+        write_text(str(folder / name), text)
     (folder / "tune.sh").chmod(0o755)
 
 

@@ -17,6 +17,9 @@ from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 
+FOLDS = 5
+"""Folds where no number of them is given."""
+
 
 @dataclass(frozen=True)
 class Trust:

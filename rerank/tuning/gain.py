@@ -1,13 +1,10 @@
 """What a tuning gained, and how it was chosen: as Python gets it, and as JSON for the report."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from moses_io.json_files import as_written, number_of, read_json, text_of
-from moses_io.streams import open_output
-from moses_io.text import encode
+from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
 
 GAIN = "tuning.json"
 """Name of the file among the results of an experiment."""
@@ -30,7 +27,7 @@ class Share(NamedTuple):
     The spread is the standard deviation among the candidates of a sentence, pooled over those that are tuned on.
 
     Attributes:
-        name: of the feature, with a number from 1 where it has several values.
+        name: of the feature, with `.0`, `.1` … where it has several values.
         value: of the weight that was written, -1 to 1.
         folds: those of weights tuned in the same way without one fold each; none without folds.
     """
@@ -74,8 +71,7 @@ class Gain:
 
 def write_gain(path: str, gain: Gain) -> None:
     """Write it as JSON."""
-    with open_output(path) as stream:
-        stream.write(encode(json.dumps(asdict(gain), indent=1) + "\n"))
+    write_json(path, asdict(gain), indent=1)
 
 
 def read_gain(path: str) -> Gain:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from features.arrays import Integers
 from features.progress import note, progress_bar, warn
 from moses_io.errors import InputError, counted, shown
 from rerank.candidates import FeatureSpace
@@ -33,7 +32,7 @@ def look(problem: Problem, tuning: Tuning, new: Sequence[str], folds: int) -> Lo
     if not new:
         note("all features have a start weight, there is nothing new to look at on folds")
         return Look("", 0, None)
-    places, where = columns_by_feature(problem.candidates.space), f"out of fold, {folds} folds"
+    places, where = problem.candidates.space.columns_by_feature, f"out of fold, {folds} folds"
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
     _tell(trust, new, f"{where}: {problem.formula.name}", "tuned anew")
     return Look(where, folds, trust)
@@ -43,7 +42,7 @@ def look_and_choose(
     problem: Problem, tuning: Tuning, new: Sequence[str], folds: int, other: Lists | None
 ) -> tuple[Look, Choice]:
     """Choose how to tune, on folds or on other lists, and tell what it gains."""
-    places, formula = columns_by_feature(problem.candidates.space), problem.formula
+    places, formula = problem.candidates.space.columns_by_feature, problem.formula
     unseen = _read_other(other, Metric(tuning.metric), problem.candidates.space) if other else None
     folds, least = min(folds, len((unseen or problem).candidates.sentences)), 2 if other else 3
     if folds < least:
@@ -85,15 +84,8 @@ def _tell(trust: Trust, new: Sequence[str], where: str, anew: str) -> None:
 
 def ablate_all(problem: Problem, tuning: Tuning, folds: int) -> None:
     """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
-    columns = columns_by_feature(problem.candidates.space)
+    columns = problem.candidates.space.columns_by_feature
     trusts = cross_validate(problem, tuning, list(columns.values()), folds)
     note(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
     for name, trust in sorted(zip(columns, trusts, strict=True), key=lambda item: item[1].old):
         note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.4f})")
-
-
-def columns_by_feature(space: FeatureSpace) -> dict[str, Integers]:
-    """Return the columns of each dense feature by its name, and of all sparse ones together."""
-    dense = space.columns[: space.dense_size]
-    names = np.array([*dense, *["sparse features"] * len(space.sparse)])
-    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}

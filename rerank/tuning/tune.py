@@ -9,7 +9,7 @@ import numpy as np
 from features.arrays import Array
 from features.progress import note, progress_bar, warn
 from moses_io.errors import InputError, shown
-from moses_io.weights import Weights, write_weights
+from moses_io.weights import Weights, names_of_values, write_weights
 from rerank import __version__
 from rerank.candidates import Candidates
 from rerank.metrics.metric import Metric
@@ -18,13 +18,11 @@ from rerank.tuners.scaled import divided_start
 from rerank.tuners.table import AUTO, Tuning, run
 from rerank.tuning.auto import Choice
 from rerank.tuning.compiling import compiling_told
-from rerank.tuning.folds import check_folds
+from rerank.tuning.folds import FOLDS, check_folds
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
-from rerank.weights import START, compare, limits, read_start
-
-FOLDS = 5
+from rerank.weights import START, limits, read_start, tell_unmatched
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def tune(
         raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
     problem, weights = read_problem(files, start, tuning)
     space = problem.candidates.space
-    compare(space, weights, start)
+    tell_unmatched(space, weights, start)
     _warn_of_names(problem.candidates)
     new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
     folds = min(caution.folds or FOLDS, sentences)
@@ -141,14 +139,13 @@ def _gain(problem: Problem, result: _Result, signature: str) -> Gain:
 
 def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterator[Share]:
     """Yield how much the weights of the dense features that are not constant count, here and in each fold."""
-    spread, names = problem.spread(), problem.candidates.space.columns  # (dense,)
+    spread = problem.spread()  # (dense,)
+    names = [own for name, count in problem.candidates.space.dense for own in names_of_values(name, count)]
     products = np.stack([each[: len(spread)] * spread for each in (weights, *folds)])  # (1 + folds, dense)
     sums = np.abs(products).sum(axis=1, keepdims=True)  # (1 + folds, 1)
     value, *others = (products / np.where(sums > 0, sums, 1)).tolist()  # (dense,) each
     for column in np.flatnonzero(spread):
-        name = names[column]
-        number = f" {column - names.index(name)}" if names.count(name) > 1 else ""
-        yield Share(f"{name}{number}", value[column], tuple(fold[column] for fold in others))
+        yield Share(names[column], value[column], tuple(fold[column] for fold in others))
 
 
 def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:

@@ -11,7 +11,6 @@ from features.progress import progress_bar
 from moses_io.errors import InputError
 from moses_io.extractor import read_blocks
 from moses_io.nbest import check_id, pool, without_marks
-from moses_io.text import read_references
 from moses_io.weights import Weights
 from rerank.candidates import Candidates
 from rerank.collecting import Collector
@@ -48,7 +47,7 @@ class Lists:
 
     def read(self, metric: Metric) -> TuningSet:
         """Read the lists and count the statistics; references are found by the id of the sentence."""
-        references = [[self.filters(line) for line in lines] for lines in read_references(self.references)]
+        references = self.filters.references(self.references)
         collector, statistics = Collector(), []
         pooled = pool(self.nbest)
         with progress_bar("read list", len(references[0])) as bar:

@@ -49,14 +49,14 @@ def test_every_fault_is_told_with_its_line(command: Command, write: Write) -> No
 
 def test_warnings(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| don &apos;t |0-1| ||| L= 1 A= 1\n0 ||| don &apos;t |0-1| ||| L= 1 A= 2\n")
-    reference, weights = write("reference", "Don 't\n"), write("weights", "[weight]\nL= 1 2\nB= 1\n")
+    reference, weights = write("reference", "Don 't\n"), write("weights", "[weight]\nL= 1 2\nB= 1\nC_D= 1 2\nE_F= 1\n")
     status, out, _ = command("validate", nbest, "--reference", reference, "--weights", weights)
     text = out.decode()
     assert f"warning: {nbest}:1: segmentation marks" in text
     assert "warning: only the list has escaped characters such as &apos;" in text
     assert "warning: only the reference has upper case letters" in text
     assert f"warning: feature 'A' has no weight in {weights}" in text
-    assert "warning: weights without a feature in the list: B" in text
+    assert "warning: weights without a feature in the list: B, C_D\n" in text
     assert "feature 'L' has 1 value in the list and 2 weights" in text
     assert "1 texts repeated" in text
     assert status == 2

@@ -1,10 +1,9 @@
 """What stands above the sentences: how good the systems are, what made the difference, and charts."""
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import NamedTuple
 
-from moses_io.errors import printable
+from rerank.report.charts.drawing import safe
 from rerank.report.evaluation import Evaluation
 from rerank.report.terminal import cells, notes
 
@@ -31,7 +30,7 @@ class Overview(NamedTuple):
     @property
     def title(self) -> str:
         """What the page is, in HTML."""
-        return f"moses-rerank: {_escaped(self.name)}"
+        return f"moses-rerank: {safe(self.name)}"
 
 
 def overview(content: Overview) -> Iterator[str]:
@@ -40,20 +39,15 @@ def overview(content: Overview) -> Iterator[str]:
     rows = (_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
     yield '<section id="overview">'
     yield f"<h1>{content.title}</h1>"
-    yield f'<p>{_escaped(content.summary)}. <a href="#sentences">Look at them below</a></p>'
-    yield from (f"<p>{_escaped(line)}</p>" for line in content.chosen)
+    yield f'<p>{safe(content.summary)}. <a href="#sentences">Look at them below</a></p>'
+    yield from (f"<p>{safe(line)}</p>" for line in content.chosen)
     yield f'<div class="scroll"><table class="systems">{"".join(rows)}</table></div>'
-    yield f"<p><small>{'<br>'.join(map(_escaped, notes(evaluation)))}</small></p>"
-    yield f"<pre>{chr(10).join(map(_escaped, content.lines))}</pre>"
+    yield f"<p><small>{'<br>'.join(map(safe, notes(evaluation)))}</small></p>"
+    yield f"<pre>{chr(10).join(map(safe, content.lines))}</pre>"
     yield '<div class="charts" id="charts">'
     yield from content.charts
     yield "</div></section>"
 
 
-def _escaped(text: str) -> str:
-    """Return a line of text as HTML; what steers a terminal is nothing that a page may hold either."""
-    return escape(printable(text))
-
-
 def _row(tag: str, row: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{_escaped(cell)}</{tag}>" for cell in row) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{safe(cell)}</{tag}>" for cell in row) + "</tr>"

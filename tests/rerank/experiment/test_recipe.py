@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from features.models.folds import FOLDS
+from features.models.folds import DEV_FOLDS
 from features.models.training.request import ParallelFiles
 from features.request import parse_requests
 from moses_io.errors import InputError
@@ -120,7 +120,7 @@ def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev
     settings, remarks = settings_of(made), find_recipe(made).remarks
     assert settings.get("adapt") == epochs and ("learn from dev" in remarks[-1]) == bool(epochs)
     if epochs:
-        assert epochs * (FOLDS + 1) * dev <= settings["epochs"] * pairs
+        assert epochs * (DEV_FOLDS + 1) * dev <= settings["epochs"] * pairs
         without = minutes(find_recipe(dataclasses.replace(made, dev=49)).remarks)
         assert without < minutes(remarks) <= 2 * without + 1
 

@@ -15,8 +15,8 @@ def test_means_and_deviations_by_hand(write: Write) -> None:
     spreads, sparse = read_spreads([str(one), str(two)])
     assert sparse == 2
     assert spreads == [
-        Spread("TM 0", pytest.approx([0.2, 0.25])),
-        Spread("TM 1", pytest.approx([-0.4, 0])),
+        Spread("TM.0", pytest.approx([0.2, 0.25])),
+        Spread("TM.1", pytest.approx([-0.4, 0])),
         Spread("LM", pytest.approx([0.3, 0.25])),
         Spread("New", pytest.approx([0.25])),
     ]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from moses_io.errors import InputError
-from moses_io.locks import InUse, locked
+from moses_io.folders import InUse, locked
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import replicates_p_value
 from rerank.studies.stages import go_on

@@ -197,7 +197,7 @@ def test_it_is_kept_how_much_each_weight_counts(write: Write) -> None:
     tuning = settle({"tuner": "kbmira", "iterations": 5})
     lists = Lists(nbest=[nbest], references=[reference], filters=Filters(""))
     gain = tune(lists, start, tuning, output, Caution(folds=3))
-    assert [each.name for each in gain.shares] == ["Old 0", "New 0", "New 1"]
+    assert [each.name for each in gain.shares] == ["Old.0", "New.0", "New.1"]
     problem, weights = read_problem(lists, start, tuning)[0], read_weights(output)
     products = np.array([*weights["Old"], *weights["New"]]) * problem.spread()
     assert [each.value for each in gain.shares] == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())

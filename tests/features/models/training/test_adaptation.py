@@ -16,7 +16,7 @@ from features.models.decoding.replacement import Replacement
 from features.models.decoding.search import Beam
 from features.models.decoding.translator import Translator
 from features.models.folder import load_model
-from features.models.folds import FOLD_WEIGHTS, FOLDS, RECORD, DevFolds, weights_file
+from features.models.folds import DEV_FOLDS, FOLD_WEIGHTS, RECORD, DevFolds, weights_file
 from features.models.scoring.alone import score_alone
 from features.models.scoring.members import Members
 from features.models.scoring.perplexity import perplexity_of
@@ -140,7 +140,7 @@ def go_on(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("place", "name", "call"),
-    [(adaptation, "save_weights", 1), (adaptation, "save_weights", 4), (adaptation, "save_weights", FOLDS + 1),
+    [(adaptation, "save_weights", 1), (adaptation, "save_weights", 4), (adaptation, "save_weights", DEV_FOLDS + 1),
      (adaptation, "train_epoch", 3), (loop, "remove_leftovers", 1)],
 )  # fmt: skip
 def test_a_killed_adaptation_comes_to_the_same_weights(
@@ -176,7 +176,7 @@ def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(t
     adapted, other = fit(tmp_path / "adapted", dev), fit(tmp_path / "other", dev, adapt=0, seed=2)
     folds = DevFolds.read(adapted)
     texts = [*sources(dev), ("g", "g", "g", "g", "g")]
-    assert {folds.fold_of(text) for text in texts} == set(range(FOLDS + 1))
+    assert {folds.fold_of(text) for text in texts} == set(range(DEV_FOLDS + 1))
     lists = [Sentence(number, text, (("A", "B"), ("C",), text)) for number, text in enumerate(texts)]
     for folders in ([adapted], [adapted, other]):
         names = [str(folder) for folder in folders]
@@ -251,7 +251,7 @@ def test_folds_are_of_one_size_and_come_back(tmp_path: Path) -> None:
     folds = DevFolds.divide(dev * 2)
     folds.write(tmp_path)
     sizes = np.bincount([folds.fold_of(source) for source in dev])[1:]
-    assert len(sizes) == FOLDS and np.ptp(sizes) <= 1
+    assert len(sizes) == DEV_FOLDS and np.ptp(sizes) <= 1
     assert DevFolds.read(tmp_path) == folds and folds.fold_of(("unseen",)) == 0
     assert DevFolds.divide(dev[:3]).numbers == [1, 2, 3]
     for line, fault in (

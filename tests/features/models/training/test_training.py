@@ -28,7 +28,7 @@ from features.models.training.preparation import Task, begin_run
 from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.progress import progress_bar
 from moses_io.errors import InputError
-from moses_io.locks import LOCK, locked
+from moses_io.folders import LOCK, locked
 
 CPU = torch.device("cpu")
 ARCHITECTURE = Architecture(embedding=12, hidden=16, attention=12)

@@ -1,4 +1,4 @@
-"""Folders that one process works in at a time."""
+"""Folders: how they are made, and held by one process at a time."""
 
 import contextlib
 import fcntl
@@ -11,6 +11,16 @@ from moses_io.errors import InputError
 
 LOCK = ".lock"
 """An empty file in a folder that a process is at work in; it goes when the work ends."""
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, unless it is there, and those that it lies in; an `InputError` if that cannot be."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: not a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None
 
 
 class InUse(InputError):
