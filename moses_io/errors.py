@@ -29,6 +29,13 @@ def at(place: str) -> Iterator[None]:
         raise InputError(f"{place}{error}") from None
 
 
+def reason_of(error: InputError | OSError | MemoryError) -> str:
+    """Return what a user is told of what ended some work."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'output'}: {error.strerror}"
+    return str(error) if isinstance(error, InputError) else "out of memory"
+
+
 def nearest(name: str, known: list[str]) -> str:
     """Return "; did you mean 'x'?" for the known name that is most like `name`, or the known names."""
     close = difflib.get_close_matches(name, known, n=1)

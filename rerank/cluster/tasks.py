@@ -10,7 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, reason_of
 from rerank.cluster.connection import DEATHS, Connection, value_of
 from rerank.cluster.workplace import Workplace
 
@@ -76,12 +76,8 @@ def _fault(result: Any) -> str:
     """Return what went wrong, in a line; empty if nothing did."""
     try:
         value_of(result)
-    except InputError as error:
-        return str(error)
-    except OSError as error:
-        return f"{error.filename or 'output'}: {error.strerror}"
-    except MemoryError:
-        return "out of memory"
+    except (InputError, OSError, MemoryError) as error:
+        return reason_of(error)
     except RayTaskError as error:
         traceback.print_exception(error)
         return f"ended with {type(error.cause).__name__}"

@@ -37,7 +37,13 @@ def probability(text: str) -> float:
 
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
-    """Declare what else is written beside the choices, and when Moses' choice is kept."""
+    """Declare what stands in gaps, what else is written beside the choices, and when Moses' choice is kept."""
+    parser.add_argument(
+        "--on-missing",
+        default="error",
+        metavar="blank|FILE",
+        help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
+    )
     parser.add_argument(
         "--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of the list of --nbest alone"
     )

@@ -1,5 +1,6 @@
 """The lists of an experiment, with their texts: that of dev, and those of any number of test sets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,19 @@ class NbestFiles:
     def files(self) -> list[str]:
         """All of them."""
         return [self.source, *self.reference, self.nbest]
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The set as `read_set` reads it."""
+        reference = self.reference[0] if len(self.reference) == 1 else list(self.reference)
+        return {"source": self.source, **({"reference": reference} if reference else {}), "nbest": self.nbest}
+
+
+def table_of_tests(tests: Mapping[str, NbestFiles]) -> Any:
+    """Return test sets as `read_tests` reads them: a table of the only one without a name, or a list of tables."""
+    if list(tests) == [UNNAMED]:
+        return tests[UNNAMED].table
+    return [{"name": name, **files.table} for name, files in tests.items()]
 
 
 def read_set(value: Any, name: str, folder: Path) -> NbestFiles:

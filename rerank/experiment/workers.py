@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Protocol, cast
 
 from features.progress import note, show_progress, shows_progress, speak_as
-from moses_io.errors import InputError
+from moses_io.errors import InputError, reason_of
 
 GPUS = Path("/proc/driver/nvidia/gpus")
 PATIENCE = 30.0
@@ -180,14 +180,8 @@ def _work(name: str, action: Action, reason: Connection, safe_path: bool, shown:
     speak_as(name)
     try:
         action()
-    except InputError as error:
-        reason.send(str(error)[:MOST_TOLD])
-        sys.exit(2)
-    except MemoryError:
-        reason.send("out of memory")
-        sys.exit(2)
-    except OSError as error:
-        reason.send(f"{error.filename or 'output'}: {error.strerror}")
+    except (InputError, OSError, MemoryError) as error:
+        reason.send(reason_of(error)[:MOST_TOLD])
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -15,6 +15,7 @@ from moses_io.streams import check_plain
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment
 from rerank.experiment.file import Experiment, experiment_of
+from rerank.experiment.sets import NbestFiles
 from rerank.experiment.stages import Stage, run_stages
 from rerank.experiment.toml import read_toml
 from rerank.experiment.trust import check_code, feature_texts
@@ -116,10 +117,10 @@ def _values(retuning: Retuning) -> dict[str, Any]:
     absolute, corpus = os.path.abspath, retuning.corpus
     train = {"source": absolute(corpus.source), "target": absolute(corpus.target)}
     train |= {"alignment": absolute(corpus.alignment)} if corpus.alignment else {}
-    references = [absolute(path) for path in find_references(retuning.references)]
+    references = tuple(absolute(path) for path in find_references(retuning.references))
     return {
         "output": absolute(retuning.folder),
         "start": absolute(retuning.decoder.config),
         "train": train,
-        "dev": {"source": absolute(retuning.source), "reference": references, "nbest": absolute(retuning.nbest)},
+        "dev": NbestFiles(absolute(retuning.source), references, absolute(retuning.nbest)).table,
     }

@@ -11,7 +11,7 @@ from moses_io.errors import InputError, printable, shown
 from moses_io.streams import STANDARD
 from rerank.experiment.corpus import look_at
 from rerank.experiment.recipe import Recipe, find_recipe
-from rerank.experiment.sets import UNNAMED, NbestFiles
+from rerank.experiment.sets import table_of_tests
 from rerank.experiment.writing import entry, moved, write_experiment
 from rerank.recognition.roles import Roles
 from rerank.weights import read_start, tell_unmatched
@@ -64,8 +64,8 @@ def propose(roles: Roles, output: str) -> bytes:
     files = {
         "start": roles.start,
         "train": {name: path for name, path in asdict(roles.train).items() if path},
-        "dev": _table(roles.dev),
-        "test": _tests(roles.tests),
+        "dev": roles.dev.table,
+        "test": table_of_tests(roles.tests),
         "ngrams": roles.ngrams,
     }
     files = moved(files, Path.cwd(), Path(output).resolve().parent)
@@ -99,20 +99,6 @@ def _proposed(recipe: Recipe, left_out: Sequence[str]) -> dict[str, Sequence[str
 
 def _lines(table: Mapping[str, Any]) -> list[str]:
     return [entry(key, value).rstrip() for key, value in table.items()]
-
-
-def _table(files: NbestFiles) -> dict[str, Any]:
-    """Return a set as it stands in the file."""
-    reference = list(files.reference) if len(files.reference) > 1 else "".join(files.reference)
-    references = {"reference": reference} if reference else {}
-    return {"source": files.source, **references, "nbest": files.nbest}
-
-
-def _tests(tests: dict[str, NbestFiles]) -> Any:
-    """Return a table of the only test set, or a list of tables with names."""
-    if list(tests) == [UNNAMED]:
-        return _table(tests[UNNAMED])
-    return [{"name": name, **_table(files)} for name, files in tests.items()]
 
 
 def _ngrams(paths: Sequence[str], taken: Collection[str]) -> tuple[dict[str, str], tuple[str, ...]]:

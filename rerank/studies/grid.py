@@ -10,7 +10,7 @@ from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.models import ModelEntry, translating
-from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles
+from rerank.experiment.sets import CHOOSE, NbestFiles, table_of_tests
 from rerank.experiment.toml import parse_toml
 from rerank.experiment.writing import write_experiment
 from rerank.studies.file import Study
@@ -112,8 +112,7 @@ def cells(study: Study, replicate: Replicate) -> list[Cell]:
 def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> dict[str, Any]:
     """Return the tables of the file of a cell in a folder, to which paths are relative."""
     experiment, own = replicate.experiment, study.systems[system]
-    tests = [{"name": name, **_set(files, folder)} for name, files in experiment.tests.items()]
-    test = _set(experiment.tests[UNNAMED], folder) if list(experiment.tests) == [UNNAMED] else tests
+    test = table_of_tests({name: _relative(files, folder) for name, files in experiment.tests.items()})
     train, models = experiment.train, {name: experiment.models[name] for name in _used(study, own)}
     leaders = _leaders(models)
     corpus = {"source": train.source, "target": train.target, "alignment": train.alignment}
@@ -122,8 +121,8 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
         "trained": os.path.relpath(experiment.result("models"), folder),
         "start": os.path.relpath(experiment.start, folder),
         "train": {side: os.path.relpath(path, folder) for side, path in corpus.items() if path},
-        "dev": _set(experiment.dev, folder),
-        **({CHOOSE: _set(experiment.choose, folder)} if experiment.choose else {}),
+        "dev": _relative(experiment.dev, folder).table,
+        **({CHOOSE: _relative(experiment.choose, folder).table} if experiment.choose else {}),
         **({"test": test} if test else {}),
         "models": {
             name: _entry(entry, models, folder) | _candidates(name, entry, leaders) for name, entry in models.items()
@@ -139,11 +138,10 @@ def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
     return {"seed": replicate.seed} if "seed" in names else {}
 
 
-def _set(files: NbestFiles, folder: Path) -> dict[str, Any]:
-    references = [os.path.relpath(path, folder) for path in files.reference]
-    named = {"reference": references[0] if len(references) == 1 else references} if references else {}
-    nbest = os.path.relpath(files.nbest, folder)
-    return {"source": os.path.relpath(files.source, folder), **named, "nbest": nbest}
+def _relative(files: NbestFiles, folder: Path) -> NbestFiles:
+    """Return files with paths relative to a folder."""
+    references = tuple(os.path.relpath(path, folder) for path in files.reference)
+    return NbestFiles(os.path.relpath(files.source, folder), references, os.path.relpath(files.nbest, folder))
 
 
 def _used(study: Study, features: Mapping[str, FeatureRequest]) -> list[str]:

@@ -33,12 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sentences scored together, at most (default: those of 10,000 candidates)",
     )
     add(
-        "--on-missing",
-        default="error",
-        metavar="blank|FILE",
-        help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
-    )
-    add(
         "--feature",
         action="append",
         default=[],

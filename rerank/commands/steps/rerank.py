@@ -22,12 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--source", metavar="FILE", help="source, which tells how many lines to write")
     size.add_argument("--sentences", type=whole_number, metavar="N", help="how many lines to write")
-    parser.add_argument(
-        "--on-missing",
-        default="error",
-        metavar="blank|FILE",
-        help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
-    )
     parser.add_argument("--nbest", dest="reranked", metavar="FILE", help="also write the list, best first, new totals")
     add_choices(parser)
     parser.add_argument(
