@@ -4,6 +4,7 @@ Commands tell of their progress; other programs that use the packages hear nothi
 they say `show_progress()`.
 """
 
+import os
 import sys
 import time
 import warnings
@@ -175,7 +176,15 @@ def tell(status: str) -> None:
 def note(message: str) -> None:
     """Tell a person something on stderr, where progress is shown."""
     if _shown and not _silent:
-        print(printable(f"{_speaker}{message}"), file=sys.stderr, flush=True)
+        say(f"{_speaker}{message}")
+
+
+def say(line: str) -> None:
+    """Print a line on stderr; where that cannot be written (a full disk) nothing more is told, and work goes on."""
+    try:
+        print(printable(line), file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def warn(message: str) -> None:

@@ -54,6 +54,12 @@ class Hypothesis:
         return _BARS.join(self.fields)
 
 
+def no_total(hypothesis: Hypothesis) -> str:
+    """Return what is said of a line without a total that can be read."""
+    text = decode(without_line_end(hypothesis.fields[3])).strip(" ") if len(hypothesis.fields) > 3 else ""
+    return "no total in the fourth field" + (f", found {shown(text)}" if text else "")
+
+
 def parse_line(line: bytes, number: int) -> Hypothesis:
     """Parse one line.
 

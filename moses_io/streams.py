@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -27,6 +28,9 @@ LONGEST = 10_000_000
 """Bytes of a line, at most: what is packed in a small file must not fill the memory."""
 HALF = ".half"
 """End of the name of a file that is being written."""
+
+_DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|(?:/dev|/proc/self)/fd/([0-9]+)")
+_STANDARD = {"stdout": 1, "stderr": 2}
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,8 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     """Open a file for writing, or stdout for `-`; a name in `.gz`, `.bz2` or `.xz` is packed.
 
     The bytes go to a temporary file beside the target, which takes its name only when the block ends well, so that
-    no half file is ever left. What is not a plain file (a pipe, `/dev/null`) is written directly.
+    no half file is ever left. What is not a plain file (a pipe, `/dev/null`) is written directly, and so is a file
+    that is open already (`/dev/stdout`, `/dev/fd/3`), behind what stands there.
 
     Raises:
         InputError: the file cannot be opened for writing, or stdout was closed at the start.
@@ -197,7 +202,9 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         return
     target = Path(path)
     try:
-        direct = _Target(target, path) if target.exists() and not target.is_file() else None
+        if path.endswith("/"):
+            raise InputError(f"{path}: the name of a folder, expected that of a file")
+        direct = _direct(target, path)
         if direct is None:
             target = target.resolve()
             remove_halves(target)
@@ -252,6 +259,13 @@ def _hold(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _direct(target: Path, path: str) -> _Target | None:
+    """Open what is written directly; None for what is to be a plain file."""
+    if is_open := _DESCRIPTOR.fullmatch(path):
+        return _Target(os.dup(_STANDARD.get(is_open[1]) or int(is_open[2])), path)
+    return _Target(target, path) if target.exists() and not target.is_file() else None
 
 
 def _packed(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from moses_io.errors import InputError, shown
-from moses_io.streams import STANDARD, Lines, name_of, numbered_lines, open_output
+from moses_io.streams import Lines, name_of, numbered_lines, open_output
 
 LARGEST = 3.4028235e38
 """Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""
@@ -98,8 +98,6 @@ def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
         InputError: the files differ in length, which is seen at the end of the shorter one, are empty, or are both
             stdin.
     """
-    if source == target == STANDARD:
-        raise InputError(f"{name_of(source)} cannot be both source and target; name a file")
     sides, count = (stream_lines(source), stream_lines(target)), 0
     for one, other in zip_longest(*sides):
         if one is None or other is None:

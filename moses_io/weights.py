@@ -1,7 +1,8 @@
 """Weights: the sections of `moses.ini` and `rescore.ini`, and dense and sparse weight files."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 
 from moses_io.errors import Fault, InputError, counted, printable, shown
@@ -78,6 +79,22 @@ def _read(path: str, files: list[str]) -> Weights:
 def names_of_values(name: str, count: int) -> list[str]:
     """Return the name of each value of a feature: `LM`, or `LM.0`, `LM.1` where it has several."""
     return [name] if count == 1 else [f"{name}.{number}" for number in range(count)]
+
+
+def check_weights(weights: Mapping[str, Sequence[float]]) -> Weights:
+    """Return weights that a program named, each feature's as a tuple.
+
+    Raises:
+        InputError: a value that is no number, or not finite.
+    """
+    checked: Weights = {}
+    for name, values in weights.items():
+        if not isinstance(values, Iterable) or not all(isinstance(value, Real) for value in values):
+            raise InputError(f"weights of {shown(name)}: expected a sequence of numbers, found {shown(values)}")
+        checked[name] = tuple(float(value) for value in values)
+        if not all(abs(value) <= LARGEST for value in checked[name]):
+            raise InputError(f"weights of {shown(name)}: not finite, or larger than {LARGEST:.2g}: {shown(values)}")
+    return checked
 
 
 def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:

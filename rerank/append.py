@@ -102,8 +102,6 @@ def _loaded(requests: Sequence[FeatureRequest], resources: Resources, journal: s
 
 
 def _scored(nbest: str, source: str, features: Scorer) -> Iterator[tuple[list[Sentence], list[Column]]]:
-    if nbest == source == STANDARD:
-        raise InputError("list and source cannot both come from stdin")
     return score_list(nbest, WholeSources(source), features)
 
 

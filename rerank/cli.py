@@ -11,9 +11,12 @@ from io import TextIOWrapper
 from typing import NoReturn, cast
 
 from features.models.torchrun import is_one_of_several, is_to_tell
-from features.progress import progress_shown
+from features.progress import progress_shown, say
 from moses_io.errors import QUOTED, InputError, printable
+from moses_io.streams import STANDARD
+from moses_io.weights import weight_files
 from rerank import __version__
+from rerank.inputs import check_output
 
 COMMANDS = {
     "init": "chain.init",
@@ -65,38 +68,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _keep_closed_streams()
     if sys.stdout:
         cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
-    parsed, unknown = make_parser().parse_known_args(arguments)
+    command = ""
     try:
+        parsed, unknown = make_parser().parse_known_args(arguments)
+        command = f" {parsed.command}"
         if unknown:
             raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}; see --help")
         if is_one_of_several() and parsed.command != "train":
             raise InputError("torchrun would do the same in every process; it is for train alone")
-        _check_outputs(parsed)
+        _check_names(parsed)
         status: int = parsed.run(parsed) or 0
         if sys.stdout:
             sys.stdout.flush()
     except InputError as error:
-        _tell(parsed.command, str(error))
+        _tell(command, str(error))
         return 2
     except BrokenPipeError:
         _close_stdout()
         return 141
     except OSError as error:
         _close_stdout()
-        _tell(parsed.command, f"{error.filename or '<stdout>'}: {error.strerror}")
+        _tell(command, f"{error.filename or '<stdout>'}: {error.strerror}")
         return 2
     except MemoryError:
-        _tell(parsed.command, "out of memory; do less at a time")
+        _tell(command, "out of memory; do less at a time")
         return 2
     except KeyboardInterrupt:
-        _tell(parsed.command, "stopped")
+        _tell(command, "stopped")
         return 130
     return status
 
 
 def _tell(command: str, message: str) -> None:
     if is_to_tell():
-        print(_line(f"moses-rerank {command}: {message}"), file=sys.stderr, flush=True)
+        say(_line(f"moses-rerank{command}: {message}"))
 
 
 def _line(message: str) -> str:
@@ -115,8 +120,8 @@ def _keep_closed_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
 
 
-def _check_outputs(parsed: argparse.Namespace) -> None:
-    """Refuse to write over a file that the command reads, by whatever name, or to write two things to one place."""
+def _check_names(parsed: argparse.Namespace) -> None:
+    """Refuse to write over a file that the command reads, by whatever name, and what two names cannot both be."""
     paths = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed).items()}
     named = [(flag, path) for name, flag in OUTPUTS.items() for path in paths.get(name, []) if path is not None]
     outputs = [path for _, path in named]
@@ -125,13 +130,16 @@ def _check_outputs(parsed: argparse.Namespace) -> None:
     inputs = [path for text in texts for path in (text, *text.partition(":")[2].partition("[")[0].split(","))]
     if any("\0" in path for path in (*inputs, *outputs)):
         raise InputError("a name has a NUL in it, which no file can have")
+    if values.count(STANDARD) > 1:
+        raise InputError("stdin is named twice, and can be read once; name a file")
     for (one, path), (other, same) in itertools.combinations(named, 2):
         if os.path.realpath(path) == os.path.realpath(same):
             raise InputError(f"{one} and {other} name the same place")
+    start = getattr(parsed, "start", None)
+    if start and os.path.isfile(start) and any(map(os.path.exists, outputs)):
+        inputs += weight_files(start)
     for output in outputs:
-        for path in inputs:
-            if os.path.isfile(path) and os.path.exists(output) and os.path.samefile(path, output):
-                raise InputError(f"{output}: the command reads this file and would write over it; name another output")
+        check_output(output, inputs)
 
 
 def _close_stdout() -> None:

@@ -1,12 +1,20 @@
-"""What a caller from Python may name: a path, or lines in its place."""
+"""What a caller names: a path, from Python also lines in its place, and what it may not write over."""
 
+import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from moses_io.errors import InputError
 from moses_io.streams import STANDARD, Lines
 
 Text = str | Path | Iterable[str]
 """A path, as text or `Path`; or lines, in any other iterable."""
+
+_PARTS = re.compile(
+    r"config\.json|.*\.(safetensors|vocabulary|bpe)|(features|scores)\.dat|init\.(dense|opt)|sparse-weights"
+)
+"""Names of files that make a folder a model, or one that `export` wrote."""
 
 
 def path_of(path: str | Path) -> str:
@@ -22,3 +30,24 @@ def paths_of(paths: str | Path | Sequence[str | Path]) -> list[str]:
 def input_of(text: Text, name: str) -> str | Lines:
     """Return a path, or the lines in its place, which messages name as `name`."""
     return path_of(text) if isinstance(text, str | Path) else Lines(name, text)
+
+
+def check_output(output: str, inputs: Iterable[str]) -> None:
+    """Refuse to write over a file that is read, by whatever name: an input, or a part of a folder among them.
+
+    Raises:
+        InputError: it is one of them.
+    """
+    if not os.path.exists(output):
+        return
+    for path in inputs:
+        if (os.path.isfile(path) and os.path.samefile(path, output)) or _is_part(output, path):
+            raise InputError(f"{output}: the command reads this file and would write over it; name another output")
+
+
+def _is_part(output: str, folder: str) -> bool:
+    """Tell whether a file is one of a model, of a reranker or of an export in that folder."""
+    real = Path(os.path.realpath(output))
+    if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
+        return False
+    return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, "reranker.json"))

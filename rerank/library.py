@@ -12,8 +12,8 @@ import moses_io.nbest
 from features.models.training import request as training
 from moses_io.errors import InputError
 from moses_io.nbest import SentenceList
-from moses_io.weights import Weights, read_weights
-from rerank.inputs import Text, input_of, path_of, paths_of
+from moses_io.weights import Weights, read_weights, weight_files
+from rerank.inputs import Text, check_output, input_of, path_of, paths_of
 
 if TYPE_CHECKING:
     from rerank.report.evaluation import Evaluation
@@ -139,6 +139,8 @@ def score(
 
     requests = labelled_requests(features)
     resources = Resources(device, precision, str(cache))
+    read = [path_of(nbest), path_of(source), *(path for request in requests for path in request.files)]
+    check_output(path_of(output), read)
     add_features(path_of(nbest), path_of(source), requests, path_of(output), resources)
 
 
@@ -183,6 +185,8 @@ def tune(
     if (choose is None) != (not choose_references):
         raise InputError("expected choose and choose_references together")
     other = Lists([path_of(choose)], paths_of(choose_references), Filters(filters)) if choose else None
+    read = [path for each in (lists, other) if each for path in (*each.nbest, *each.references)]
+    check_output(path_of(output), [*read, *weight_files(path_of(start))])
     gain = tuning.tune(lists, path_of(start), settle(settings), path_of(output), caution, other)
     return TunedWeights(read_weights(path_of(output)), gain)
 

@@ -11,6 +11,7 @@ from features.models.tables import ADDED
 from features.progress import note, progress_bar, warn
 from features.request import FeatureRequest, split_values
 from moses_io.errors import InputError, shown
+from moses_io.hypothesis import no_total
 from moses_io.merge import first_indicator
 from moses_io.nbest import EmptyLines, SentenceList, read_nbest, without_marks
 from moses_io.streams import Lines, name_of
@@ -90,15 +91,17 @@ def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
     """Refuse labels that the list has already."""
     for name, _ in sentence_list.hypotheses[0].dense:
         if name in labels:
-            raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}; name another label")
+            hint = "`rerank` takes a list that is scored, a new feature needs another label"
+            raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}; {hint}")
 
 
 def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
-    """Refuse features that need a total where the list has none."""
-    for label, request in requests.items():
-        if request.row.total and sentence_list.hypotheses[0].total is None:
-            fault = f"no total in the fourth field, which feature {shown(label)} needs"
-            raise InputError(f"{sentence_list.place}: {fault}; name [features] without it")
+    """Refuse features that need a total where a line has none."""
+    needing = [label for label, request in requests.items() if request.row.total]
+    for hypothesis in sentence_list.hypotheses if needing else ():
+        if hypothesis.total is None:
+            fault = f"{no_total(hypothesis)}, which feature {shown(needing[0])} needs"
+            raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {fault}; name [features] without it")
 
 
 def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from moses_io.alignment import describe_field, printed_links
 from moses_io.errors import Fault, shown
-from moses_io.hypothesis import Hypothesis, parse_line
+from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.nbest import EmptyLines, Layout, Order
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import ESCAPES, has_marks, read_lines, tokens, without_line_end
@@ -54,7 +54,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     findings = Findings(name_of(nbest))
     lines_of = {path: read_lines(path) for path in [*([source] if source else []), *references]}
     empty = EmptyLines()
-    order, texts, marked, falling, beyond, current = Order(), set[bytes](), 0, 0, 0, -1
+    order, texts, without_total, marked, falling, beyond, current = Order(), set[bytes](), "", 0, 0, 0, -1
     for number, line in numbered_lines(nbest):
         if not without_line_end(line):
             empty.add(number)
@@ -75,10 +75,14 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
         findings.duplicates += hypothesis.fields[1] in texts
         texts.add(hypothesis.fields[1])
         beyond += source is not None and _points_beyond(hypothesis, lines_of[source])
+        if len(hypothesis.fields) > 3 and hypothesis.total is None:
+            without_total = without_total or f"{findings.path}:{number}: {no_total(hypothesis)}"
         marked = marked or (number if has_marks(hypothesis.text) else 0)
         _count(findings, hypothesis)
     if empty.count:
         findings.warnings.append(f"{findings.path}: {empty}, which all commands skip")
+    if without_total:
+        findings.warnings.append(f"{without_total}; features such as `consensus` need one")
     if marked:
         findings.warnings.append(f"{findings.path}:{marked}: segmentation marks such as |0-1| (Moses' -t), not words")
     if falling:

@@ -11,6 +11,7 @@ from features.feature import Resources, Sentence
 from features.formulas import bleu, chrf
 from features.ngrams import ORDER
 from moses_io.errors import InputError, shown
+from moses_io.hypothesis import no_total
 from moses_io.text import number
 
 LETTERS = 6
@@ -135,7 +136,7 @@ def posterior(sentence: Sentence, scale: float) -> Array:
     for line in sentence.lines:
         total = line.total
         if total is None:
-            raise InputError(f"{sentence.place(line)}: no total in the fourth field, which features of the list need")
+            raise InputError(f"{sentence.place(line)}: {no_total(line)}, which features of the list need")
         totals.append(total)
     weighed = np.exp(scale * (np.array(totals) - max(totals)))
     shares: Array = weighed / weighed.sum()  # (candidates,)

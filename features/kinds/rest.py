@@ -8,6 +8,7 @@ import numpy as np
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from moses_io.errors import Fault, InputError
+from moses_io.hypothesis import no_total
 from moses_io.streams import digest
 from moses_io.weights import read_weights, weight_files, weighted
 
@@ -35,7 +36,7 @@ class Rest:
     def _rest(self, sentence: Sentence, row: int) -> float:
         line = sentence.lines[row]
         if line.total is None:
-            raise InputError(f"{sentence.place(line)}: feature 'rest': no total in the fourth field")
+            raise InputError(f"{sentence.place(line)}: feature 'rest': {no_total(line)}")
         if not any(name in self._weights for name, _ in line.dense):
             lacking = f"no feature of the list has a weight in {self._path}; are these the decoder's?"
             raise InputError(f"{sentence.place(line)}: feature 'rest': {lacking}")

@@ -1,5 +1,6 @@
 """The whole chain of an experiment: train, score, tune, rerank, evaluate."""
 
+import itertools
 import shutil
 from dataclasses import asdict, replace
 from functools import partial
@@ -12,7 +13,7 @@ from features.progress import warn
 from features.request import FeatureRequest, together
 from moses_io.errors import InputError, shown
 from moses_io.folders import locked, make_folder
-from moses_io.nbest import read_nbest
+from moses_io.nbest import check_id, read_nbest
 from moses_io.streams import check_plain
 from moses_io.text import read_lines, read_references, write_text
 from moses_io.weights import read_weights, weight_files
@@ -30,6 +31,9 @@ from rerank.systems.widening import widen_list
 from rerank.tuning.gain import FORMAT, GAIN, write_gain
 from rerank.tuning.tune import tune
 from rerank.tuning.tuning_set import Lists
+
+RECORD = "stages.json"
+"""What was made, in the folder of results."""
 
 
 def run_experiment(
@@ -50,7 +54,7 @@ def run_experiment(
     stages = [*_stages(experiment, resources), _keep(experiment, link)]
     _make_folder(experiment, stages)
     with locked(experiment.output):
-        run_stages(stages, experiment.output / "stages.json", jobs, address)
+        run_stages(stages, experiment.output / RECORD, jobs, address)
     reports = {name: read_lines(experiment.report(name, "txt")) for name in experiment.tests}
     if len(reports) > 1:
         return [line for name, report in reports.items() for line in ("", f"{name}:", *report)][1:]
@@ -58,12 +62,12 @@ def run_experiment(
 
 
 def check_inputs(experiment: Experiment) -> None:
-    """Refuse, before the hours of training, what can be seen at once; files are read more than once.
+    """Refuse, before the hours of training, what can be seen at once; lists are read to their end the first time.
 
     Raises:
-        InputError: a file is missing, or no plain one; weights cannot be read, a source and its references differ in
-            length, a list has a feature of the experiment already, or lacks the total that one needs or what says
-            who has a candidate, or kenlm is missing.
+        InputError: a file is missing, or no plain one; weights or a line of a list cannot be read, a source and its
+            references differ in length, a list has an id beyond them or a feature of the experiment already, or lacks
+            a total that one needs or what says who has a candidate, or kenlm is missing.
     """
     for path in experiment.files:
         check_plain(path)
@@ -72,13 +76,16 @@ def check_inputs(experiment: Experiment) -> None:
             raise InputError(f"{experiment.model(name)}: no such folder, expected the trained model {name!r}")
     read_weights(experiment.start)
     for files in experiment.sets.values():
-        read_references([files.source, *files.reference])
+        source, *_ = read_references([files.source, *files.reference])
         labels = [*experiment.features, *indicators([each.name for each in experiment.candidates])]
-        first = next(read_nbest(files.nbest))
+        lists = read_nbest(files.nbest)
+        first = next(lists)
         check_labels(first, labels)
-        check_total(first, experiment.features)
         if not experiment.candidates:
             check_joined(first, experiment.features)
+        for sentence_list in itertools.chain([first], () if (experiment.output / RECORD).exists() else lists):
+            check_id(sentence_list, len(source), "source")
+            check_total(sentence_list, experiment.features)
     if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
         require_kenlm()
     parts = [part for request in experiment.features.values() for part in request.parts]

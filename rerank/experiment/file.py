@@ -207,7 +207,7 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     filters, folds = settings.pop("filter", ""), settings.pop("folds", FOLDS if new else 0)
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
     expected = settings.pop("confidence", None)
-    with at("tuning."):
+    with at("tuning: "):
         tuning, caution = settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
             raise InputError(f"tuner: {tuning.tuner} chooses nothing on the list of [{CHOOSE}]; {AUTO} does")

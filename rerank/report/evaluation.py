@@ -21,6 +21,9 @@ from rerank.metrics.significance import SEED, TRIALS, p_value
 REPORTED = ("BLEU", "chrF", "TER")
 """Metrics of the table, sacreBLEU's."""
 
+MOST_TOKENS = 10_000
+"""Tokens of a line, at most: TER takes memory by their square, 1.7 GB for so many."""
+
 Systems = Mapping[str, Sequence[str]]
 """Lines of each system, by its name; the first is compared with."""
 
@@ -124,6 +127,10 @@ def check_marks(systems: Systems) -> None:
 def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None:
     if not references[0]:
         raise InputError("the reference is empty")
+    for name, lines in (*systems.items(), *(("the reference", lines) for lines in references)):
+        longest = max(range(len(lines)), key=lambda number: lines[number].count(" "), default=0)
+        if lines and len(tokens(lines[longest])) > MOST_TOKENS:
+            raise InputError(f"{name}: line {longest + 1} has more than {MOST_TOKENS:,} tokens, too many for TER")
     for name, lines in systems.items():
         if len(lines) != len(references[0]):
             raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")

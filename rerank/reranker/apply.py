@@ -6,7 +6,6 @@ from pathlib import Path
 
 from features.feature import Resources
 from moses_io.errors import InputError
-from moses_io.streams import STANDARD
 from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.judging import ConfidentJudge, read_judge
 from rerank.reranker.folder import WEIGHTS
@@ -40,8 +39,6 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
         InputError: the folder is no reranker, or one without what confidence takes, or the list lacks features that
             it has weights for.
     """
-    if nbest == source == STANDARD:
-        raise InputError("list and source cannot both come from stdin")
     reranker = Reranker.load(folder, features=how.features, allow_code=how.allow_code, **asdict(resources))
     holes = read_holes(None, None, how.on_missing)
     judge = _read_judge(Path(folder), how.keep_unless) if outputs.confidence or how.keep_unless is not None else None

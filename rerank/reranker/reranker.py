@@ -15,7 +15,7 @@ from moses_io.hypothesis import Hypothesis, parse_line, with_features
 from moses_io.nbest import SentenceList
 from moses_io.streams import Lines
 from moses_io.text import decode, without_line_end
-from moses_io.weights import read_weights
+from moses_io.weights import check_weights, read_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.judging import read_judge
@@ -98,7 +98,7 @@ class Reranker:
         self._confidence, self._indicators = "", list[str]()
         self._widening: Widen = _nothing
         if isinstance(weights, Mapping):
-            self.weights, self._origin = {name: tuple(values) for name, values in weights.items()}, "the weights"
+            self.weights, self._origin = check_weights(weights), "the weights"
         else:
             self._origin = path_of(weights)
             self.weights = read_weights(self._origin)

@@ -12,7 +12,7 @@ from moses_io.errors import InputError, printable
 from moses_io.folders import locked, make_folder
 from moses_io.streams import check_plain, open_output
 from moses_io.text import encode
-from rerank.experiment.chain import check_inputs
+from rerank.experiment.chain import RECORD, check_inputs
 from rerank.experiment.stages import run_stages
 from rerank.studies.file import Study
 from rerank.studies.grid import Cell, cells, replicates
@@ -20,7 +20,6 @@ from rerank.studies.results import Results, gather
 from rerank.studies.stages import Plan, plan
 from rerank.studies.tables import as_csv, as_json, notes, tables
 
-RECORD = "stages.json"
 TABLES = ("study.txt", "study.md", "study.json", "study.csv")
 
 

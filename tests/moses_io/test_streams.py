@@ -143,6 +143,24 @@ def test_output_to_a_place_that_is_not_there() -> None:
         pass
 
 
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}"])
+def test_output_to_an_open_file_goes_behind_what_stands_there(tmp_path: Path, name: str) -> None:
+    (tmp_path / "kept").write_bytes(b"old\n")
+    with open(tmp_path / "kept", "ab") as kept:
+        with open_output(name.format(kept.fileno())) as stream:
+            stream.write(b"new\n")
+        kept.write(b"last\n")
+    assert (tmp_path / "kept").read_bytes() == b"old\nnew\nlast\n"
+    with pytest.raises(InputError, match="/dev/fd/987654: Bad file descriptor"), open_output("/dev/fd/987654"):
+        pass
+
+
+def test_the_name_of_a_folder_is_no_output(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="new/: the name of a folder, expected"), open_output(f"{tmp_path}/new/"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
 def test_output_to_what_is_no_plain_file() -> None:
     with open_output(os.devnull) as stream:
         stream.write(b"gone")

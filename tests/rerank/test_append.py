@@ -68,7 +68,7 @@ def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Pa
 @pytest.mark.parametrize(
     ("line", "feature", "message"),
     [
-        ("0 ||| a ||| L= 1", "L=length", "list:1: the list already has a feature 'L'; name another label"),
+        ("0 ||| a ||| L= 1", "L=length", "list:1: the list already has a feature 'L'; `rerank` takes a list"),
         ("2 ||| a ||| L= 1", "length", "list:1: sentence 2 is beyond the source, which has 2 lines (ids from 0 to 1)"),
         ("0 ||| a |0-0| ||| L= 1", "length", "list:1: segmentation marks such as |0-1| in the text"),
         ("0 ||| a", "length", "list:1: expected at least 3 fields"),
@@ -103,7 +103,7 @@ def test_a_killed_scoring_goes_on_where_it_was(
         b"".join(gzip.decompress((sample / "test.nbest.gz").read_bytes()).splitlines(keepends=True)[:400])
     )
     arguments = ("score", nbest, "--source", sample / "test.de", *requests, "--device", "cpu", "--output")
-    groups, read = [], FeatureSet.read
+    groups, read = [], FeatureSet.values_of_models
 
     def killed(self: FeatureSet, sentences: list[Sentence]) -> object:
         groups.append(sentences)
@@ -111,7 +111,7 @@ def test_a_killed_scoring_goes_on_where_it_was(
             raise KeyboardInterrupt
         return read(self, sentences)
 
-    monkeypatch.setattr(FeatureSet, "read", killed)
+    monkeypatch.setattr(FeatureSet, "values_of_models", killed)
     assert command(*arguments, tmp_path / "out.gz")[0] == 130
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.gz.scored", "list"]
     assert command(*arguments, tmp_path / "out.gz")[0] == 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from features import progress
+from rerank import cli
 from rerank.cli import main
 from rerank.selection import choose_by_total, read_holes
 
@@ -110,6 +111,56 @@ def test_messages_are_short(command: Command, write: Write, capfdbinary: pytest.
     refused += command("rerank", nbest, "--weights", "w", f"\x1b{long}")[2]
     assert f"--sentences: expected a whole number from 0, found '{'9' * 80}'…; see --help\n" in refused
     assert (r"unknown arguments: \x1bxxx" in refused, max(map(len, refused.split("\n"))) < 600) == (True, True)
+
+
+def test_a_part_of_a_folder_that_is_read_is_no_output(command: Command, write: Write, tmp_path: Path) -> None:
+    nbest, source = write("list", LIST), write("source", "a\nb\n")
+    for folder, part in (("model", "config.json"), ("model", "source.vocabulary"), ("reranker", "features/LM/lm.arpa")):
+        (tmp_path / folder / part).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / part).write_text("kept")
+        (tmp_path / folder / f"{folder}.json").write_text("{}")
+        feature = ("--feature", f"N=neural:{tmp_path / folder}[logprob,worst]")
+        output = ("--output", tmp_path / folder / part)
+        status, _, err = command("score", nbest, "--source", source, *feature, *output)
+        assert (status, "reads this file and would write over it" in err) == (2, True)
+        assert (tmp_path / folder / part).read_text() == "kept"
+
+
+def test_the_weight_file_of_the_start_is_no_output(command: Command, write: Write) -> None:
+    nbest, reference = write("list", LIST), write("reference", "a\nb\n")
+    sparse, start = write("sparse", "a_b 1\n"), write("start", "[weight]\nL= 1\n[weight-file]\nsparse\n")
+    status, _, err = command("tune", nbest, "--reference", reference, "--start", start, "--output", sparse)
+    assert (status, "reads this file and would write over it" in err) == (2, True)
+    assert sparse.read_text() == "a_b 1\n"
+
+
+def test_stdin_is_read_once(command: Command) -> None:
+    for arguments in (("tune", "-", "--reference", "-", "--start", "s"), ("validate", "-", "--source", "-")):
+        output = ("--output", "x") if arguments[0] == "tune" else ()
+        status, _, err = command(*arguments, *output)
+        assert (status, "stdin is named twice, and can be read once" in err) == (2, True)
+
+
+def test_a_report_of_validate_is_no_file(command: Command, write: Write, tmp_path: Path) -> None:
+    status, _, err = command("validate", write("list", LIST), "--output", tmp_path / "report")
+    assert (status, "--output needs --regroup" in err, (tmp_path / "report").exists()) == (2, True, False)
+
+
+def test_a_stop_while_the_commands_are_read(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "make_parser", stop)
+    status, _, err = command("presets")
+    assert (status, err) == (130, "moses-rerank: stopped\n")
+
+
+def test_what_cannot_be_told_stops_no_work(write: Write, tmp_path: Path) -> None:
+    nbest, weights, output = write("list", LIST), write("weights", "L= 1\n"), tmp_path / "output"
+    script = f"{sys.executable} -m rerank.cli rerank {nbest} --weights {weights} --output {output} 2> /dev/full"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    ran = subprocess.run(script, shell=True, env=environment, capture_output=True, check=False)
+    assert (ran.returncode, output.read_text().count("\n")) == (0, 2)
 
 
 def test_a_full_device(command: Command, write: Write) -> None:

@@ -152,6 +152,11 @@ def test_a_reranker_without_features_weighs_what_the_list_has(command: Command, 
         (lambda: tune("nbest", "en", start="moses.ini", output="o", fallback=True), "--fallback needs --folds"),
         (lambda: train_on("de", hiden=3), "unknown setting 'hiden'; did you mean 'hidden'"),
         (lambda: train_on("de", device="gpu", hidden=3), "device 'gpu': expected auto, cpu, cuda"),
+        (lambda: Reranker({}, {"LM0": [float("nan")]}), "weights of 'LM0': not finite, or larger than"),
+        (lambda: Reranker({}, {"LM0": 0.1}), "weights of 'LM0': expected a sequence of numbers, found 0.1"),  # type: ignore[dict-item]
+        (lambda: Reranker({}, {"LM0": ["0.1"]}), "weights of 'LM0': expected a sequence of numbers"),  # type: ignore[list-item]
+        (lambda: score("nbest", "de", {"A": "copied"}, "nbest"), "^nbest: the command reads this file and would write"),
+        (lambda: tune("nbest", "en", start="moses.ini", output="moses.ini"), "^moses.ini: the command reads this file"),
         (lambda: score("nbest", "de", {}, "out"), "expected a feature or more to score, found none"),
         (lambda: score("nbest", "de", {"LM0": "copied"}, "out"), "the list already has a feature 'LM0'"),
     ],

@@ -120,3 +120,9 @@ def test_a_feature_with_another_number_of_weights(command: Command, write: Write
     assert (status, f"{weights}: {fault}\n" in err) == (2, True)
     status, _, err = command("score", nbest, "--source", write("src", "a\n"), "--feature", f"Rest=rest:{weights}")
     assert (status, f"{nbest}:1: feature 'rest': {fault} in {weights}\n" in err) == (2, True)
+
+
+def test_a_total_that_cannot_be_read(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 1 ||| xx\n0 ||| c ||| A= 1 ||| nan\n")
+    status, out, _ = command("validate", nbest)
+    assert status == 0 and f"warning: {nbest}:2: no total in the fourth field, found 'xx'; features" in out.decode()

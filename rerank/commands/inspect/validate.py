@@ -2,6 +2,9 @@
 
 import argparse
 
+from moses_io.errors import InputError
+from moses_io.streams import STANDARD
+
 HELP = "say what is in an n-best list, and every fault with its line"
 EXAMPLES = """\
   moses-rerank validate dev.nbest.gz --source dev.de --reference dev.en --weights moses.ini
@@ -28,6 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     from moses_io.nbest import regroup
     from rerank.validation import validate
 
+    if arguments.output != STANDARD and not arguments.regroup:
+        raise InputError("--output needs --regroup, whose list it is; the report goes to stdout")
     if arguments.regroup:
         with progress_bar("regroup", None):
             scattered = regroup(arguments.nbest, arguments.output)

@@ -119,7 +119,7 @@ def test_what_links_are_worth(
         ({}, ("--symmetrize", "union"), "--symmetrize needs a forward and a backward model; found forward ones alone"),
         ({}, ("--soft", "soft.txt"), "--soft 'soft.txt': expected a name in .npz, .json or .json.gz"),
         ({}, ("--soft", "links.json", "--output", "links.json"), "--output and --soft name the same place"),
-        ({}, ("--source", "-", "--target", "-"), "<stdin> cannot be both source and target; name a file"),
+        ({}, ("--source", "-", "--target", "-"), "stdin is named twice, and can be read once; name a file"),
     ],
 )
 def test_what_is_wrong_leaves_no_file(

@@ -87,8 +87,8 @@ def test_what_kills_every_worker_ends_in_one_line_and_keeps_what_was_scored(
     assert (status, out) == (2, b"")
     assert err.splitlines()[-1].startswith("moses-rerank score: --ray: 4 workers died one after the other")
     assert (Path("deaths").read_text(), Path("scored").exists()) == ("96", False)
-    read, groups = FeatureSet.read, []
-    monkeypatch.setattr(FeatureSet, "read", lambda self, group: groups.append(group) or read(self, group))
+    read, groups = FeatureSet.values_of_models, []
+    monkeypatch.setattr(FeatureSet, "values_of_models", lambda self, group: groups.append(group) or read(self, group))
     assert score("--output", "scored")[0] == 0
     assert Path("scored").read_bytes() == whole
     rescored = len(groups)

@@ -179,7 +179,7 @@ def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Pa
     fixed = EXPERIMENT.replace("TEST", talks)
     (folder / "experiment.toml").write_text(fixed)
     status, _, err = command("run", folder / "experiment.toml")
-    assert status == 2 and "tuning.tuner: kbmira chooses nothing on the list of [choose]; auto does" in err
+    assert status == 2 and "tuning: tuner: kbmira chooses nothing on the list of [choose]; auto does" in err
 
 
 def test_without_references_it_is_told_what_changed(command: Command, folder: Path) -> None:

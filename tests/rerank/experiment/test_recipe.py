@@ -236,3 +236,24 @@ def test_a_list_without_totals_is_refused_before_training(folder: Path, sample: 
                 check_inputs(experiment)
         else:
             check_inputs(experiment)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (
+            "0 ||| the ||| LM0= 1 ||| x\n",
+            r"list:2: no total in the fourth field, found 'x', which feature 'Like' needs",
+        ),
+        ("0 ||| the ||| LM0= x ||| 1\n", "list:2: .*LM0"),
+        ("9999 ||| the ||| LM0= 1 ||| 1\n", "list:2: sentence 9999 is beyond the source"),
+    ],
+)
+def test_lists_are_read_to_their_end_before_the_first_training(
+    folder: Path, sample: Path, line: str, fault: str
+) -> None:
+    (folder / "list").write_text(f"0 ||| the house ||| LM0= 1 ||| 1\n{line}")
+    text = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
+    (folder / "e.toml").write_text(f'{text}\n[features]\nLike = "consensus:chrf"\n')
+    with pytest.raises(InputError, match=fault):
+        check_inputs(read_experiment(str(folder / "e.toml")))

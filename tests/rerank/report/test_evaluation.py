@@ -71,6 +71,11 @@ def test_a_system_of_another_length(sample: Path) -> None:
         look_up(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], {"x": ["x"]}, Filters(""))
 
 
+def test_a_line_that_is_too_long_for_ter() -> None:
+    with pytest.raises(InputError, match="system: line 2 has more than 10,000 tokens, too many for TER"):
+        evaluate({"system": ["a", "a " * 10_001]}, [["a", "a"]])
+
+
 def test_blanks_other_than_the_space_do_not_split_tokens() -> None:
     joined = ["a\u00a0b c\u2028d e f g"]
     apart = ["a b c d e f g"]
