@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,21 @@ from markdown_it import MarkdownIt
 from features.foreign import ENTRY_POINTS
 from features.models import tables
 from features.models.network import terms
-from features.models.settings import CHOICES
+from features.models.settings import CHOICES, Architecture, Training
 from rerank.cli import COMMANDS, main, make_parser
 from rerank.experiment.file import KEYS, parse_experiment
 from rerank.experiment.toml import parse_toml
 from rerank.experiment.writing import write_experiment
 from rerank.sample import FOLDER as SAMPLE
 from rerank.studies.file import read_study
+from rerank.tuners.table import TUNERS, Tuning
+from rerank.tuning.settings import setting_names
+from rerank.tuning.tune import Caution
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGE = DOCS / "python.md"
+SETTINGS = "features/models/settings.py"
 ROOMS = ("moses_io", "features", "rerank", "tests", "scripts")
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 SMALL = {"embedding": 16, "hidden": 16, "attention": 16, "updates": 5}
@@ -237,6 +241,24 @@ def test_modules_that_the_architecture_names_are_there() -> None:
     modules = {f"/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py")}
     named = set(re.findall(r"`([\w/]+\.py)`", (DOCS / "architecture.md").read_text(encoding="utf-8")))
     assert not {name for name in named if not any(module.endswith(f"/{name}") for module in modules)}
+
+
+def test_settings_of_models_are_in_the_docs() -> None:
+    page, source = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/models.md", SETTINGS))
+    comments = dict(re.findall(r"^    (\w+): .*?  # (.*)$", source, re.MULTILINE))
+    for field in (*fields(Architecture), *fields(Training)):
+        default = "none" if field.default == () else str(field.default)
+        default = default.lower() if isinstance(field.default, bool) else default
+        assert f"| `{field.name}` | {default} | {comments[field.name]} |" in page
+
+
+def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
+    tuning, experiment = ((DOCS / name).read_text(encoding="utf-8") for name in ("tuning.md", "experiment.md"))
+    for kind in TUNERS.values():
+        assert [name for name in setting_names(kind) if f"`{name}`" not in tuning] == []
+    tables = [field.name for field in (*fields(Tuning), *fields(Caution)) if field.name != "settings"]
+    assert [key for key in KEYS if not re.search(rf"`\[?{key}\]?`|`\[{key}\] ", experiment)] == []
+    assert [key for key in tables if f"`{key}`" not in experiment] == []
 
 
 def test_commands_and_their_arguments_are_in_the_docs() -> None:

@@ -19,11 +19,11 @@ class Architecture:
     initial: str = "zero"  # first states of the encoder, `zero` or `learned`
     sentinels: bool = True  # `<s>` and `</s>` of the source may be attended to; they are always read
     contextual: bool = False  # word vectors are masked by the whole source sentence (Choi et al. 2018, 4.3)
-    wiring: str = "attend-first"  # where attention sits in the decoder's step; or `transformer`
+    wiring: str = "attend-first"  # where attention sits in the decoder's step; or `transformer`, or `none`
     output: str = "tanh"  # the softmax of `attend-first` reads `tanh` of state, context and word, or the `state` alone
     feed: str = "none"  # what `attend-after` reads from the step before: `none`, its `output`, or its `context`
-    score: str = "additive"  # of the query against a key
-    window: str = "global"  # positions that a step may look at
+    score: str = "additive"  # how a query is scored against a key
+    window: str = "global"  # source positions that a step may look at
     granularity: str = "word"  # one weight an annotation (`word`), or one for each of its dimensions (`fine`)
     terms: tuple[str, ...] = ()  # what is added inside the additive score
     objectives: tuple[str, ...] = ()  # what is added to the log-likelihood in training
@@ -41,7 +41,7 @@ class Architecture:
     fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
     tie: bool = False  # the softmax's weights are the target's word vectors; what it reads is projected from H to E
     lexicon: str = "none"  # word translation probabilities in the softmax: `none`, as a `bias`, or in a `mixture`
-    heads: int = 4  # of a transformer, into which its size H is divided
+    heads: int = 4  # heads of a transformer's attention, into which its size H is divided
     feedforward: int = 512  # size of the hidden layer of a transformer's feed-forward sublayers
 
     @property

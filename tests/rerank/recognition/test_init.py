@@ -175,7 +175,7 @@ def test_a_list_that_was_scored_already(folder: Path, command: Command) -> None:
     Path("data/dev.nbest").write_bytes(Path("data/dev.nbest").read_bytes().replace(b"LM0=", b"NMTltr= 1 LM0="))
     status, _, err = command("init", "data")
     assert status == 2
-    assert err.splitlines()[-1].endswith("the list already has a feature 'NMTltr'; name another label")
+    assert err.splitlines()[-1].endswith("a new feature needs another label")
     assert not Path("experiment.toml").exists()
 
 
