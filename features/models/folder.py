@@ -92,7 +92,8 @@ def check_free(folder: Path, resume: bool) -> None:
         raise InputError(f"{folder}: {error.strerror}") from None
     hidden = [path for path in files if any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if [path for path in files if not (resume and (path.name in _BEGUN or path in hidden))]:
-        raise InputError(f"{folder}: the folder is not empty; name another one, remove it, or go on with --resume")
+        hint = "name another one, or remove it" if resume else "name another one, remove it, or go on with --resume"
+        raise InputError(f"{folder}: the folder is not empty; {hint}")
 
 
 def remove_leftovers(folders: Iterable[Path]) -> None:

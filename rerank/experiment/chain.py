@@ -1,39 +1,30 @@
 """The whole chain of an experiment: train, score, tune, rerank, evaluate."""
 
-import itertools
+import os
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 from features.feature import Resources
-from features.kinds.language_model import require_kenlm
 from features.models.training.request import TrainingFiles, train_model
-from features.progress import warn
-from features.request import FeatureRequest, together
-from moses_io.errors import InputError, shown
+from features.request import together
+from moses_io.errors import InputError
 from moses_io.folders import locked, make_folder
-from moses_io.nbest import check_id, read_nbest
-from moses_io.streams import check_plain
-from moses_io.text import read_lines, read_references, write_text
-from moses_io.weights import read_weights, weight_files
+from moses_io.text import read_lines, write_text
+from moses_io.weights import weight_files
 from rerank.append import join_features, write_features
 from rerank.confidence.file import CONFIDENCE
+from rerank.experiment.checks import RECORD, check_inputs, try_features
 from rerank.experiment.file import Experiment, TuningEntry
 from rerank.experiment.models import ModelEntry
-from rerank.experiment.outcome import ablate, attend, choose, confide, evaluate, scored_lists
+from rerank.experiment.outcome import ablate, attend, choose, confide, evaluate, requests_of, scored_lists
 from rerank.experiment.sets import CHOOSE, NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.reranker.make import Ingredients, gains, make_reranker
-from rerank.scoring import check_joined, check_labels, check_total
-from rerank.systems.request import indicators
 from rerank.systems.widening import widen_list
 from rerank.tuning.gain import FORMAT, GAIN, write_gain
 from rerank.tuning.tune import tune
 from rerank.tuning.tuning_set import Lists
-
-RECORD = "stages.json"
-"""What was made, in the folder of results."""
 
 
 def run_experiment(
@@ -51,7 +42,8 @@ def run_experiment(
     to. Without test sets the lines are those of tuning and ablation.
     """
     check_inputs(experiment)
-    stages = [*_stages(experiment, resources), _keep(experiment, link)]
+    try_features(experiment, resources)
+    stages = stages_of(experiment, resources, link)
     _make_folder(experiment, stages)
     with locked(experiment.output):
         run_stages(stages, experiment.output / RECORD, jobs, address)
@@ -61,45 +53,11 @@ def run_experiment(
     return next(iter(reports.values())) if reports else gains(_ingredients(experiment, link))
 
 
-def check_inputs(experiment: Experiment) -> None:
-    """Refuse, before the hours of training, what can be seen at once; lists are read to their end the first time.
-
-    Raises:
-        InputError: a file is missing, or no plain one; weights or a line of a list cannot be read, a source and its
-            references differ in length, a list has an id beyond them or a feature of the experiment already, or lacks
-            a total that one needs or what says who has a candidate, or kenlm is missing.
-    """
-    for path in experiment.files:
-        check_plain(path)
-    for name in experiment.models if experiment.trained else ():
-        if not Path(experiment.model(name)).is_dir():
-            raise InputError(f"{experiment.model(name)}: no such folder, expected the trained model {name!r}")
-    read_weights(experiment.start)
-    for files in experiment.sets.values():
-        source, *_ = read_references([files.source, *files.reference])
-        labels = [*experiment.features, *indicators([each.name for each in experiment.candidates])]
-        lists = read_nbest(files.nbest)
-        first = next(lists)
-        check_labels(first, labels)
-        if not experiment.candidates:
-            check_joined(first, experiment.features)
-        for sentence_list in itertools.chain([first], () if (experiment.output / RECORD).exists() else lists):
-            check_id(sentence_list, len(source), "source")
-            check_total(sentence_list, experiment.features)
-    if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
-        require_kenlm()
-    parts = [part for request in experiment.features.values() for part in request.parts]
-    used = {part.partition("/")[0] for part in (*parts, *(entry.start for entry in experiment.models.values()))}
-    for name, entry in experiment.models.items():
-        if name not in used and not entry.candidates:
-            warn(f"no feature uses the model {shown(name)}")
-
-
 def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
     """Make the folder of results, unless something in it that the experiment reads would be lost."""
-    inputs = {Path(path).resolve() for path in experiment.files}
+    inputs = {os.path.realpath(path) for path in experiment.files}
     for path in (path for stage in stages for path in stage.outputs):
-        if Path(path).resolve() in inputs:
+        if os.path.realpath(path) in inputs:
             raise InputError(f"{path}: the experiment reads this file and would write over it; name another output")
     models = experiment.output / "models"
     if models.is_symlink():
@@ -107,7 +65,8 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
     make_folder(experiment.output if experiment.trained else models)
 
 
-def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
+def stages_of(experiment: Experiment, resources: Resources, link: bool = False) -> list[Stage]:
+    """Return all that is to be done, in order; the reranker links to what it needs, or copies it."""
     device = resources.device
     models = [] if experiment.trained else trainings(experiment, device)
     to_widen = experiment.sets if experiment.candidates else {}
@@ -118,7 +77,8 @@ def _stages(experiment: Experiment, resources: Resources) -> list[Stage]:
     reports = [evaluate(experiment, name, files) for name, files in experiment.tests.items()]
     spelled = [_spell_out(experiment)] if experiment.text else []
     tuned = [_tune(experiment), confide(experiment)]
-    return [*spelled, *models, *widened, *scores, *tuned, *choices, *ablate(experiment), *read, *reports]
+    after = [*choices, *ablate(experiment), *read, *reports, _keep(experiment, link)]
+    return [*spelled, *models, *widened, *scores, *tuned, *after]
 
 
 def _spell_out(experiment: Experiment) -> Stage:
@@ -149,15 +109,6 @@ def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) ->
     return Stage(f"train {name}", inputs, settings, (folder,), action, apart=True)
 
 
-def _requests(experiment: Experiment, name: str = "{set}") -> list[FeatureRequest]:
-    """Return the features with the folders of their models, and of scores the files of a set."""
-    requests = []
-    for each in experiment.features.values():
-        request = replace(each, argument=each.argument.replace("{set}", name))
-        requests.append(request.with_parts([experiment.model(part) for part in request.parts]))
-    return requests
-
-
 def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> Stage:
     """Return the stage that adds candidates of models to a list."""
     requests, output = experiment.candidates, experiment.nbest(name)
@@ -172,7 +123,7 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
     if not experiment.features:
         return []
     stages, nbest = [], experiment.nbest(name)
-    for group in together(_requests(experiment, name)):
+    for group in together(requests_of(experiment, name)):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
         parts = [part for request in group for part in request.files]
         settings = [
@@ -205,7 +156,7 @@ def _tune_and_tell(lists: Lists, start: str, entry: TuningEntry, other: Lists | 
 
 
 def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
-    requests = _requests(experiment)
+    requests = requests_of(experiment)
     return Ingredients(
         requests=tuple(requests),
         weights=experiment.result("weights.ini"),
@@ -225,12 +176,18 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     requests = ingredients.requests
     parts = [part for request in requests if request.kind != "scores" for part in request.files]
     texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
+    train, counted = experiment.train, (experiment.train.source, experiment.dev.source)
     inputs = (
-        ingredients.weights, ingredients.confidence, *texts, *parts,
+        ingredients.weights, ingredients.confidence, *texts, *parts, *counted,
         *(folder for each in ingredients.candidates for folder in each.folders),
     )  # fmt: skip
     names = [name for name, _ in ingredients.reports]
-    settings = [[request.identity for request in requests], names, link]
+    settings = [
+        [request.identity for request in requests],
+        names,
+        link,
+        [os.path.basename(path) for path in (train.target, *counted)],
+    ]
     if ingredients.candidates:
         settings.append([each.identity for each in ingredients.candidates])
     action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))

@@ -10,16 +10,16 @@ from features.models.settings import check_rows, check_values
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, labelled_requests, models_and_values
 from moses_io.errors import InputError, at
-from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
 from rerank.experiment.models import ModelEntry, find_start, grouped, known_folder, read_corpus, read_model, translating
 from rerank.experiment.recipe import find_recipe
-from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles, read_set, read_tests
+from rerank.experiment.sets import CHOOSE, SET, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import as_table, check_keys, parse_toml, path_of, read_toml
 from rerank.experiment.trust import check_code, feature_texts
 from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
+from rerank.recognition.corpus import look_at
 from rerank.systems.request import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import FOLDS
@@ -229,6 +229,8 @@ def _features(
                 raise InputError("reports say so of all features; choose another name")
             if request.label in features:
                 raise InputError("a group of models makes a feature of this name, too")
+            if request.parts and SET in str(folder):
+                raise InputError(f"{SET} stands for the name of a set; the folder {str(folder)!r} cannot be called so")
             parts = [str(folder / part) for part in request.parts]
             if request.row.takes == "models":
                 parts = [_model_folder(part, models, folder) for part in request.parts]

@@ -1,16 +1,18 @@
 """Stages that follow the tuning: choices on test sets, what features are worth, and the reports."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from features.models.config import read_config
+from features.request import FeatureRequest
 from moses_io.weights import weight_files
 from rerank.alignment.attend import attend as read_choices
 from rerank.confidence.file import CONFIDENCE, FORMAT
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.experiment.file import Experiment
-from rerank.experiment.sets import UNNAMED, NbestFiles
+from rerank.experiment.sets import SET, UNNAMED, NbestFiles
 from rerank.experiment.stages import Stage
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
@@ -26,6 +28,15 @@ def scored_lists(experiment: Experiment, name: str) -> Lists:
     """Return the list of a set with all features, and its references."""
     references = experiment.sets[name].reference
     return Lists(nbest=[experiment.scored(name)], references=references, filters=experiment.tuning.filters)
+
+
+def requests_of(experiment: Experiment, name: str = SET) -> list[FeatureRequest]:
+    """Return the features with the folders of their models, and of scores the files of a set."""
+    requests = []
+    for each in experiment.features.values():
+        request = replace(each, argument=each.argument.replace(SET, name))
+        requests.append(request.with_parts([experiment.model(part) for part in request.parts]))
+    return requests
 
 
 def confide(experiment: Experiment) -> Stage:
@@ -63,7 +74,7 @@ def ablate(experiment: Experiment) -> list[Stage]:
     if not columns:
         return []
     outputs = (experiment.result("ablation.txt"), experiment.result("ablation.json"))
-    table = Stage("ablate", tuple(columns.values()), None, outputs, partial(write_table, columns, outputs))
+    table = Stage("ablate", tuple(columns.values()), list(columns), outputs, partial(write_table, columns, outputs))
     dev, *tests = columns
     return [_ablate_dev(experiment, columns[dev]), *(_ablate_test(experiment, name, columns) for name in tests), table]
 
@@ -76,7 +87,7 @@ def _ablate_dev(experiment: Experiment, output: str) -> Stage:
         features=tuple(experiment.features),
         folds=entry.caution.folds,
     )
-    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, ablation.folds]
+    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, ablation.folds, *ablation.features]
     inputs = (*ablation.dev.nbest, *ablation.dev.references, *weight_files(experiment.start))
     return Stage("ablate dev", inputs, settings, (output,), partial(write_ablation, ablation, entry.tuning, output))
 

@@ -16,6 +16,9 @@ UNNAMED = "test"
 CHOOSE = "choose"
 """Name of the set on which a way to tune is chosen, if there is one."""
 
+SET = "{set}"
+"""What stands, in the argument of a feature, for the name of the set that is scored."""
+
 TAKEN = ("dev", CHOOSE, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence")
 """Names that files of the results have."""
 

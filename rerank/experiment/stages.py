@@ -148,6 +148,13 @@ class _Record:
             stream.write(_as_json(self.stages))
 
 
+def digests_read(path: Path) -> set[str]:
+    """Return the digests of the files that stages of a record have read."""
+    stages = _read_record(path) if os.path.lexists(path) else {}
+    inputs = (stage.get("inputs") for stage in stages.values())
+    return {each for listed in inputs if isinstance(listed, list) for each in listed if isinstance(each, str)}
+
+
 def _read_record(path: Path) -> dict[str, dict[str, Any]]:
     """Return what `_Record` has written."""
     if path.is_symlink():
@@ -193,13 +200,18 @@ def _digest(path: Path) -> Any:
 
 def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:
     """Return, by the name of each stage, the names of those that make what it reads."""
-    makers = {Path(path).resolve(): stage.name for stage in stages for path in stage.outputs}
+    makers = {_real(path): stage.name for stage in stages for path in stage.outputs}
     needs = {}
     for stage in stages:
-        read = {Path(path).resolve() for path in stage.inputs}
+        read = {_real(path) for path in stage.inputs}
         places = {place for path in read for place in (path, *path.parents)}
         needs[stage.name] = frozenset(makers[place] for place in places if place in makers)
     return needs
+
+
+def _real(path: str) -> Path:
+    """Return where a path leads; a link that leads to itself leads nowhere else."""
+    return Path(os.path.realpath(path))
 
 
 def _ready(waiting: Sequence[Stage], running: Mapping[str, Stage], needs: Mapping[str, frozenset[str]]) -> Stage | None:

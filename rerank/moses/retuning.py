@@ -11,9 +11,9 @@ from features.feature import Resources
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError, at
 from moses_io.folders import locked, make_folder
-from moses_io.streams import check_plain
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment
+from rerank.experiment.checks import check_inputs
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.sets import NbestFiles
 from rerank.experiment.stages import Stage, run_stages
@@ -65,9 +65,7 @@ def retune(retuning: Retuning, resources: Resources, jobs: int | None = None) ->
     """
     retuning.decoder.arguments(retuning.source, retuning.nbest)
     experiment = _experiment(retuning)
-    for path in experiment.files:
-        if path != experiment.dev.nbest:
-            check_plain(path)
+    check_inputs(experiment, to_make=experiment.dev.nbest)
     decoding = _decoding(retuning)
     make_folder(experiment.output)
     with locked(experiment.output):

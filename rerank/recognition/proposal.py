@@ -9,10 +9,10 @@ from typing import Any
 from features.kinds.language_model import require_kenlm
 from moses_io.errors import InputError, printable, shown
 from moses_io.streams import STANDARD
-from rerank.experiment.corpus import look_at
 from rerank.experiment.recipe import Recipe, find_recipe
 from rerank.experiment.sets import table_of_tests
 from rerank.experiment.writing import entry, moved, write_experiment
+from rerank.recognition.corpus import look_at
 from rerank.recognition.roles import Roles
 from rerank.weights import read_start, tell_unmatched
 

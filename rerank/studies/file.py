@@ -1,5 +1,6 @@
 """A study: an experiment file with a table `[study]`."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,7 +100,7 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
     train = experiment.train
     pairs = sum(1 for _ in parallel_lines(train.source, train.target))
     return Study(
-        experiment=replace(experiment, output=experiment.output.resolve()),
+        experiment=replace(experiment, output=Path(os.path.realpath(experiment.output))),
         tuning=as_table(tables.get("tuning", {}), "tuning"),
         modules=str(folder),
         sizes=_sizes(table.get("sizes", [ALL]), pairs, train.source),

@@ -12,7 +12,7 @@ from moses_io.errors import InputError, printable
 from moses_io.folders import locked, make_folder
 from moses_io.streams import check_plain, open_output
 from moses_io.text import encode
-from rerank.experiment.chain import RECORD, check_inputs
+from rerank.experiment.checks import RECORD, check_inputs
 from rerank.experiment.stages import run_stages
 from rerank.studies.file import Study
 from rerank.studies.grid import Cell, cells, replicates

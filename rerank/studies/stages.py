@@ -13,8 +13,9 @@ from features.progress import warn
 from moses_io.errors import InputError
 from moses_io.folders import InUse
 from moses_io.weights import weight_files
-from rerank.experiment.chain import run_experiment, trainings
+from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.file import Experiment
+from rerank.experiment.sets import SET
 from rerank.experiment.stages import Stage
 from rerank.report.changes import MOSES, RERANKED
 from rerank.studies.comparison import compare
@@ -86,8 +87,8 @@ def folders(replicate: Replicate, model: str) -> dict[str, str]:
     return {name: replicate.experiment.model(name) for name in names}
 
 
-def go_on(name: str, outputs: Sequence[str], action: Callable[[], object]) -> None:
-    """Do something; if its input is at fault, say so and leave no output, so that the other cells go on.
+def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> None:
+    """Do something; if its input is at fault, say so and leave no results, so that the other cells go on.
 
     Raises:
         InUse: another run is at work there, whose output stays.
@@ -98,15 +99,17 @@ def go_on(name: str, outputs: Sequence[str], action: Callable[[], object]) -> No
         raise
     except InputError as error:
         warn(f"{name} failed: {error}")
-        for path in map(Path, outputs):
+        for path in map(Path, results):
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
 
 
-def _going_on(stage: Stage) -> Stage:
-    return replace(stage, action=partial(go_on, stage.name, stage.outputs, stage.action))
+def _going_on(stage: Stage, results: Sequence[str] | None = None) -> Stage:
+    """Have a stage that fails leave none of its results, by default its outputs, and others go on."""
+    removed = stage.outputs if results is None else results
+    return replace(stage, action=partial(go_on, stage.name, removed, stage.action))
 
 
 def _cut(study: Study, size: int) -> Stage:
@@ -138,8 +141,10 @@ def _run(cell: Cell, resources: Resources, cache: str) -> Stage:
     )
     inputs = tuple(map(os.path.normpath, read))  # as the stages that make some of them name them
     action = partial(_run_cell, cell, own)
-    stage = Stage(f"run {cell.name}", inputs, resources.precision, _results(cell, experiment), action, apart=True)
-    return _going_on(stage)
+    named = replace(experiment, output=cell.path.parent)
+    outputs = tuple(path for stage in stages_of(named, own, link=True) for path in stage.outputs)
+    stage = Stage(f"run {cell.name}", inputs, resources.precision, outputs, action, apart=True)
+    return _going_on(stage, _results(named))
 
 
 def _parts(experiment: Experiment, name: str) -> list[str]:
@@ -148,7 +153,7 @@ def _parts(experiment: Experiment, name: str) -> list[str]:
     parts = [part for each in requests for part in each.parts if part.partition("/")[0] not in experiment.models]
     code = [path for each in requests for path in each.code]
     models = [experiment.model(model) for model in experiment.models]
-    return [*models, *(part.replace("{set}", name) for part in parts), *code]
+    return [*models, *(part.replace(SET, name) for part in parts), *code]
 
 
 def _run_cell(cell: Cell, resources: Resources) -> None:
@@ -156,9 +161,8 @@ def _run_cell(cell: Cell, resources: Resources) -> None:
     run_experiment(cell.experiment, resources, link=True)
 
 
-def _results(cell: Cell, experiment: Experiment) -> tuple[str, ...]:
-    """Return what is read of the results of a cell."""
-    experiment = replace(experiment, output=cell.path.parent)
+def _results(experiment: Experiment) -> tuple[str, ...]:
+    """Return what the tables read of the results of a cell."""
     reports = [experiment.report(name, "json") for name in experiment.tests]
     translations = [experiment.result(f"{name}.{system}") for name in experiment.tests for system in (MOSES, RERANKED)]
     return (experiment.result(GAIN), *reports, *translations)

@@ -87,7 +87,8 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     Raises:
         InputError: parity where a weight is frozen, or candidates that a tuner learns nothing from.
     """
-    if tuning.parity and (problem.lower == problem.upper).any():
+    lower, upper = (bound[: problem.candidates.space.dense_size] for bound in problem.bounds())  # (dense,) each
+    if tuning.parity and ((lower == upper) & (problem.spread() > 0)).any():
         raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
     with threadpool_limits(1, "blas"):  # for products of half a millisecond its threads wait for each other
         return moses.tune(problem, tuning.settings) if tuning.parity else _mean(problem, tuning)

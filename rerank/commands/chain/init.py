@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.progress import note, progress_bar
     from moses_io.errors import InputError
     from moses_io.streams import STANDARD, open_output
-    from rerank.experiment.chain import check_inputs
+    from rerank.experiment.checks import check_inputs
     from rerank.experiment.file import parse_experiment
     from rerank.recognition.proposal import propose
     from rerank.recognition.roles import find_roles

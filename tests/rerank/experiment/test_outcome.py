@@ -250,6 +250,67 @@ def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> 
     assert run(command, folder, f"test = {WITHOUT}")[1][-1] == "keep the reranker"
 
 
+def test_figures_follow_the_names_of_their_sets(command: Command, folder: Path) -> None:
+    both = f'{TWO}reference = "news.en"\n'
+    run(command, folder, both)
+    before = json.loads((folder / "work" / "ablation.json").read_text())
+    for one, other in (("talks", "kept"), ("news", "talks"), ("kept", "news")):
+        (folder / f"{one}.known").rename(folder / f"{other}.known")
+        both = both.replace(f'name = "{one}"', f'name = "{other}"')
+    assert "ablate" in run(command, folder, both)[1]
+    after = json.loads((folder / "work" / "ablation.json").read_text())
+    for one, other in zip(before, after, strict=True):
+        assert one["sets"]["talks"] == other["sets"]["news"] != one["sets"]["news"] == other["sets"]["talks"]
+
+
+def test_a_feature_that_stands_in_the_lists_now_has_no_row(command: Command, folder: Path) -> None:
+    text = EXPERIMENT.replace("[tuning]", 'Len = "length"\n[tuning]')
+    run(command, folder, "", text)
+    shutil.copy(folder / "work" / "dev.nbest.gz", folder / "scored.gz")
+    rows = [row["name"] for row in json.loads((folder / "work" / "ablation.json").read_text())]
+    without = text.replace('Known = "scores:{set}.known"', "").replace("dev.nbest", "scored.gz")
+    listed = [
+        "score",
+        folder / "dev.nbest",
+        "--source",
+        folder / "dev.de",
+        "--feature",
+        f"Known=scores:{folder}/dev.known",
+    ]
+    assert command(*listed, "--output", folder / "scored.gz")[0] == 0
+    run(command, folder, "", without)
+    assert "and Known" in rows
+    assert not [row for row in json.loads((folder / "work" / "ablation.json").read_text()) if "Known" in row["name"]]
+
+
+def test_moses_parity_with_new_features(command: Command, folder: Path) -> None:
+    """The tables leave features out, which freezes nothing that varies."""
+    text = EXPERIMENT.replace("iterations = 3", 'parity = "moses"\niterations = 3')
+    assert "tune" in run(command, folder, "", text)[1]
+    assert "parity:moses" in json.loads((folder / "work" / "tuning.json").read_text())["signature"]
+
+
+def test_an_output_that_leads_to_itself(command: Command, folder: Path) -> None:
+    (folder / "loop").symlink_to("loop")
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", "").replace('"work"', '"loop"'))
+    status, _, err = command("run", folder / "experiment.toml")
+    assert (status, "Traceback" in err, "loop" in err.splitlines()[-1]) == (2, False, True)
+
+
+def test_a_folder_that_is_called_as_a_set_is_refused(command: Command, folder: Path) -> None:
+    place = folder.rename(folder.with_name("a{set}b"))
+    status, _, err = command("run", place / "experiment.toml")
+    assert status == 2 and "{set} stands for the name of a set; the folder" in err
+
+
+def test_the_card_names_the_corpus_as_it_is_called_now(command: Command, folder: Path) -> None:
+    for side, other in (("de", "nl"), ("en", "fy")):
+        (folder / f"train.{side}").rename(folder / f"corpus.{other}")
+    text = EXPERIMENT.replace("train.de", "corpus.nl").replace("train.en", "corpus.fy")
+    assert run(command, folder, "", text)[1] == ["keep the reranker"]
+    assert (folder / "work" / "reranker" / "README.md").read_text().startswith("# Reranker nl → fy")
+
+
 def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Path) -> None:
     """As `rerank` says with the file beside the weights; one that was made without still chooses."""
     run(command, folder, f"test = {WITHOUT}")

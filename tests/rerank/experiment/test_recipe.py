@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from features.feature import Resources
 from features.models.folds import DEV_FOLDS
 from features.models.training.request import ParallelFiles
 from features.request import parse_requests
 from moses_io.errors import InputError
-from rerank.experiment.chain import check_inputs
-from rerank.experiment.corpus import Corpus, Side, look_at
+from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.file import Experiment, read_experiment
 from rerank.experiment.recipe import (
     ADAPT,
@@ -26,6 +26,7 @@ from rerank.experiment.recipe import (
     TRANSFORMER_BUDGET,
     find_recipe,
 )
+from rerank.recognition.corpus import Corpus, Side, look_at
 
 FILES = """\
 output = "work/results"
@@ -225,7 +226,7 @@ def test_a_model_that_no_feature_uses_is_told(folder: Path) -> None:
 
 
 def test_a_list_without_totals_is_refused_before_training(folder: Path, sample: Path) -> None:
-    (folder / "list").write_text("0 ||| the house ||| LM0= 1\n")
+    (folder / "list").write_text("0 ||| the house ||| LM0= 1\n1 ||| the ||| LM0= 1\n")
     text = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
     for features, refused in (('Len = "length"', False), ('Like = "consensus:chrf"', True)):
         (folder / "e.toml").write_text(f"{text}\n[features]\n{features}\n")
@@ -256,4 +257,37 @@ def test_lists_are_read_to_their_end_before_the_first_training(
     text = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
     (folder / "e.toml").write_text(f'{text}\n[features]\nLike = "consensus:chrf"\n')
     with pytest.raises(InputError, match=fault):
+        check_inputs(read_experiment(str(folder / "e.toml")))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('[tuning]\nfreeze = ["Nope"]', "tuning: the list has no feature 'Nope'"),
+        ('[tuning]\nsign = ["Len:+", "Nope:+"]', "tuning: the list has no feature 'Nope'"),
+        ('LM = "kenlm:junk"', "junk: not a language model that KenLM reads"),
+        ('LM = "kenlm:nowhere"', "nowhere: No such file or directory"),
+        ('Lex = "lexical:junk"', "junk: expected f2e or e2f in the name"),
+        ('Mine = "command:no-such-program"', "feature 'command:no-such-program'"),
+        ('Phrases = "phrases"', "list:1: feature 'phrases'"),
+    ],
+)
+def test_features_and_weights_that_do_not_fit_are_refused_before_training(
+    folder: Path, sample: Path, text: str, fault: str
+) -> None:
+    (folder / "list").write_text("".join(f"{number} ||| the house ||| LM0= 1 ||| 1\n" for number in range(3)))
+    (folder / "junk").write_text("junk\n")
+    lists = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
+    (folder / "e.toml").write_text(f'{lists}\n[features]\nLen = "length"\n{text}\n')
+    experiment = read_experiment(str(folder / "e.toml"), allow_code=True)
+    with pytest.raises(InputError, match=fault):
+        check_inputs(experiment)
+        try_features(experiment, Resources("cpu"))
+
+
+def test_start_weights_of_another_size_are_refused_before_training(folder: Path, sample: Path) -> None:
+    (folder / "list").write_text("".join(f"{number} ||| the house ||| LM0= 1 2 ||| 1\n" for number in range(3)))
+    lists = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
+    (folder / "e.toml").write_text(f'{lists}\n[features]\nLen = "length"\n')
+    with pytest.raises(InputError, match=r"moses\.ini: feature 'LM0' has 2 values in the list and 1 weight"):
         check_inputs(read_experiment(str(folder / "e.toml")))

@@ -122,6 +122,8 @@ def test_a_decoder_that_fails(
         ({"more": "--corpus=nowhere"}, "nowhere.de: No such file or directory"),
         ({"more": "--alignment=nowhere"}, "nowhere: No such file or directory"),
         ({"more": "--experiment=nowhere"}, "nowhere: No such file or directory"),
+        ({"references": "train.en"}, "train.en has "),
+        ({"more": "--experiment=lm.toml"}, "no.arpa: No such file or directory"),
         ({"more": "--experiment=whole.toml"}, "whole.toml: dev: the arguments say this; leave it out"),
         ({"more": "--experiment=code.toml"}, "code.toml: feature 'Mine', 'mine:Mine', runs code in a file that is not"),
     ],
@@ -138,6 +140,7 @@ def test_what_is_wrong_is_told_before_anything_is_made(
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "code.toml"
     elsewhere.write_text('[features]\nMine = "mine:Mine"\n')
     (folder / "code.toml").symlink_to(elsewhere)
+    (folder / "lm.toml").write_text('[features]\nLM = "kenlm:no.arpa"\n')
     (folder / "whole.toml").write_text('dev = { source = "dev.de" }\n')
     words = arguments(*change.pop("more", "").split(), **change)
     status, out, err = command(*words)

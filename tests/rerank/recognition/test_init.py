@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rerank.experiment.chain import check_inputs
+from rerank.experiment.checks import check_inputs
 from rerank.experiment.file import Experiment, read_experiment
 from rerank.experiment.sets import NbestFiles
 

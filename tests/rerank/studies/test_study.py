@@ -72,9 +72,22 @@ def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> N
     status, again, err = command("study", study, "--device", "cpu", "--jobs", "1")
     assert (status, again, done(err)) == (0, out, [])
     assert command("run", work / "60/seed-1/alone/experiment.toml", "--device", "cpu")[0] == 0
+    (work / "60/seed-1/alone/weights.ini").unlink()
+    assert done(command("study", study, "--device", "cpu", "--jobs", "1")[2]) == ["run 60/seed-1/alone"]
+    assert (work / "60/seed-1/alone/weights.ini").exists()
     study.write_text(study.read_text().replace('alone = ["NMT"]', 'alone = ["Len"]'))
     changed = [f"run {cell}" for cell in CELLS if cell.endswith("alone")]
     assert done(command("study", study, "--device", "cpu", "--jobs", "1")[2])[:4] == changed
+
+
+@pytest.mark.slow
+def test_a_study_that_was_moved_has_links_to_its_models_again(command: Command, study: Path) -> None:
+    study.write_text(study.read_text().replace('sizes = [60, "all"]\nseeds = 2', "seeds = 1"))
+    assert command("study", study, "--device", "cpu", "--jobs", "1")[0] == 0
+    place = study.parent.rename(study.parent.with_name("moved"))
+    status, _, err = command("study", place / "study.toml", "--device", "cpu", "--jobs", "1")
+    assert (status, done(err)) == (0, ["run 120/seed-1/both", "run 120/seed-1/alone"])
+    assert [link.exists() for link in place.glob("work/120/seed-1/*/reranker/models/*")] == [True, True]
 
 
 def test_what_is_not_of_an_earlier_study_stays(command: Command, study: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
-from rerank.experiment.corpus import Corpus, Side, look_at
+from rerank.recognition.corpus import Corpus, Side, look_at
 
 Write = Callable[[str, "str | bytes"], Path]
 

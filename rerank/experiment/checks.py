@@ -1,0 +1,129 @@
+"""What is refused before the hours of training: files, lists, weights and features that cannot go together."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+
+from features.feature import Resources
+from features.feature_set import FeatureSet
+from features.kinds.language_model import require_kenlm
+from features.models.config import read_config
+from features.progress import warn
+from moses_io.errors import InputError, at, shown
+from moses_io.hypothesis import UNLABELLED
+from moses_io.nbest import SentenceList, check_id, read_nbest
+from moses_io.streams import check_plain, digest
+from moses_io.text import read_references
+from moses_io.weights import read_weights
+from rerank.candidates import FeatureSpace
+from rerank.experiment.file import Experiment
+from rerank.experiment.outcome import requests_of
+from rerank.experiment.sets import NbestFiles
+from rerank.experiment.stages import digests_read
+from rerank.scoring import check_joined, check_labels, check_total, score_list
+from rerank.sources import WholeSources
+from rerank.systems.request import indicators
+from rerank.tuning.folds import check_folds
+from rerank.weights import limits
+
+RECORD = "stages.json"
+"""What was made, in the folder of results."""
+
+LEARNING = ("ibm1",)
+"""Kinds of features that learn from a corpus before they say anything, which may take minutes."""
+
+
+def check_inputs(experiment: Experiment, to_make: str = "") -> None:
+    """Refuse what can be seen without a model; a list is read to its end unless a stage of an earlier run has read it.
+
+    Args:
+        experiment: to do.
+        to_make: path of the list of dev where it is still to be made.
+
+    Raises:
+        InputError: a file is missing, or no plain one; weights or a line of a list cannot be read or do not fit each
+            other, a source and its references differ in length, a list has an id beyond them or a feature of the
+            experiment already, or lacks a total that one needs or what says who has a candidate, or kenlm is missing.
+    """
+    for path in experiment.files:
+        if path != to_make:
+            check_plain(path)
+    for name in experiment.models if experiment.trained else ():
+        _check_trained(experiment, name)
+    read_weights(experiment.start)
+    for name, files in experiment.sets.items():
+        source, *_ = read_references([files.source, *files.reference])
+        for path in (
+            part for each in requests_of(experiment, name) if each.row.takes == "files" for part in each.parts
+        ):
+            check_plain(path)
+        if files.nbest != to_make:
+            _check_list(experiment, files, len(source))
+    if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
+        require_kenlm()
+    parts = [part for request in experiment.features.values() for part in request.parts]
+    used = {part.partition("/")[0] for part in (*parts, *(entry.start for entry in experiment.models.values()))}
+    for name, entry in experiment.models.items():
+        if name not in used and not entry.candidates:
+            warn(f"no feature uses the model {shown(name)}")
+
+
+def try_features(experiment: Experiment, resources: Resources) -> None:
+    """Have features that read no model score the first sentence of dev, unless an earlier run has read its list.
+
+    Raises:
+        InputError: a file that a feature cannot use, a program that fails, or a list without what a feature looks at.
+    """
+    of_text = [each for each in requests_of(experiment, "dev") if each.row.takes != "models"]
+    tried = [each for each in of_text if each.kind not in LEARNING]
+    if tried and not _is_read(experiment, experiment.dev):
+        dev = experiment.dev
+        next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, resources), at_once=1))
+
+
+def _is_read(experiment: Experiment, files: NbestFiles) -> bool:
+    """Tell whether a stage of an earlier run has read a list and its source to their ends."""
+    return {digest(Path(path)) for path in (files.nbest, files.source)} <= digests_read(experiment.output / RECORD)
+
+
+def _check_trained(experiment: Experiment, name: str) -> None:
+    """Refuse a model that is trained elsewhere and is not there."""
+    for folder in experiment.models[name].request.folders:
+        path = Path(experiment.model(name)) / folder
+        if not path.is_dir():
+            raise InputError(f"{path}: no such folder, expected the trained model {name!r}")
+        read_config(path)
+
+
+def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
+    """Refuse a list that does not fit its source, of so many lines, or the features and weights of the experiment."""
+    lists, folds, count = read_nbest(files.nbest), experiment.tuning.caution.folds, 0
+    first = next(lists)
+    added = indicators([each.name for each in experiment.candidates])
+    check_labels(first, [*experiment.features, *added])
+    if not experiment.candidates:
+        check_joined(first, experiment.features)
+    if files == experiment.dev:
+        _check_weights(experiment, first, added)
+    read = _is_read(experiment, files)
+    for sentence_list in itertools.chain([first], () if read else lists):
+        check_id(sentence_list, lines, "source")
+        check_total(sentence_list, experiment.features)
+        count += 1
+    if files == experiment.dev and folds and not read:
+        check_folds(min(folds, count), count)
+
+
+def _check_weights(experiment: Experiment, first: SentenceList, added: list[str]) -> None:
+    """Refuse start weights of other sizes than the list of dev has, and signs of features that there will not be."""
+    weights, tuning = read_weights(experiment.start), experiment.tuning.tuning
+    space = FeatureSpace(tuple((name, len(values)) for name, values in first.hypotheses[0].dense))
+    if UNLABELLED not in weights:
+        with at(f"{experiment.start}: "):
+            space.vector(weights)
+    names = [*space.columns, *experiment.features, *added]
+    sparse = [name for text in tuning.sign if (name := text.rpartition(":")[0]) not in names and "_" in name]
+    whole = FeatureSpace(tuple((name, 1) for name in dict.fromkeys(names)), tuple(sparse))
+    with at("tuning: "):
+        limits(whole, np.zeros(whole.size), tuning.sign, tuning.freeze)  # (size,) each
