@@ -135,9 +135,9 @@ def _check_names(parsed: argparse.Namespace) -> None:
     for (one, path), (other, same) in itertools.combinations(named, 2):
         if os.path.realpath(path) == os.path.realpath(same):
             raise InputError(f"{one} and {other} name the same place")
-    start = getattr(parsed, "start", None)
-    if start and os.path.isfile(start) and any(map(os.path.exists, outputs)):
-        inputs += weight_files(start)
+    if any(map(os.path.exists, outputs)):
+        starts = [path for path in paths.get("start", []) if path and os.path.isfile(path)]
+        inputs += [path for start in starts for path in weight_files(start)]
     for output in outputs:
         check_output(output, inputs)
 

@@ -50,4 +50,6 @@ def _is_part(output: str, folder: str) -> bool:
     real = Path(os.path.realpath(output))
     if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
         return False
-    return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, "reranker.json"))
+    from rerank.reranker.folder import MANIFEST  # which reads rerankers: not for commands that name none
+
+    return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, MANIFEST))
