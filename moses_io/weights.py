@@ -1,79 +1,274 @@
 """Weights: the sections of `moses.ini` and `rescore.ini`, and dense and sparse weight files."""
 
+import filecmp
+import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
+from types import MappingProxyType
 
 from moses_io.errors import Fault, InputError, counted, printable, shown
 from moses_io.hypothesis import UNLABELLED, Hypothesis, is_sparse
-from moses_io.streams import STANDARD, check_plain, name_of, numbered_lines
-from moses_io.text import LARGEST, decode, no_number, number, tokens, without_line_end, write_text
+from moses_io.streams import STANDARD, check_plain, name_of
+from moses_io.text import LARGEST, no_number, number, stream_lines, tokens, write_text
+
+UNKNOWN_WORDS = "UnknownWordPenalty"
+"""Type of the feature that Moses never tunes and never prints, and start of its name."""
 
 _NO_WEIGHT = re.compile(r"(^[^ ]+=| UNTUNEABLE)$")
 _COMMENT = re.compile(r"(^|[ \t])#.*")
 
-_OLD_SECTIONS = {"weight-d": "d", "weight-l": "lm", "weight-t": "tm", "weight-w": "w"}
+_OLD_LABELS = {
+    "weight-bl": "bl",
+    "weight-d": "d",
+    "weight-dlm": "dlm",
+    "weight-e": "e",
+    "weight-generation": "g",
+    "weight-glm": "glm",
+    "weight-i": "I",
+    "weight-l": "lm",
+    "weight-lex": "lex",
+    "weight-lr": "lr",
+    "weight-p": "p",
+    "weight-pb": "pb",
+    "weight-pp": "pp",
+    "weight-slm": "slm",
+    "weight-t": "tm",
+    "weight-u": f"{UNKNOWN_WORDS}0",
+    "weight-w": "w",
+    "weight-wt": "wt",
+}
+"""Sections from before 2013 (moses/Parameter.cpp), and the label in the lists of that time; unknown words have none."""
+
+_UNTUNEABLE_TYPES = (
+    "BleuScoreFeature",
+    "ConstrainedDecoding",
+    "HyperParameterAsWeight",
+    "MaxSpanFreeNonTermSource",
+    "NieceTerminal",
+    "SetSourcePhrase",
+    "SyntaxRHS",
+    UNKNOWN_WORDS,
+)
+"""Types of features that set `m_tuneable = false` in their constructors (moses/FF)."""
+
+_BOOLEANS = {"yes": True, "y": True, "true": True, "1": True, "no": False, "n": False, "false": False, "0": False}
+"""What Moses reads as a boolean, in lower case (Scan<bool> of moses/Util.cpp)."""
 
 Weights = dict[str, tuple[float, ...]]
 """Values of each feature, dense or sparse, by its name without `=`."""
 
 
-def read_weights(path: str) -> Weights:
-    """Read weights.
+@dataclass(frozen=True)
+class Untuneable:
+    """A feature of which Moses neither tunes nor prints some components, or any.
 
-    A file with sections gives those under `[weight]`; of two lines with one name the later wins, as in Moses. Those of
-    the sparse weight file that `[weight-file]` names, beside the ini, come before them; numbers under `[weight-d]`,
-    `-l`, `-t` and `-w` (before 2013) are the weights of the labels d, lm, tm and w. A file without sections is a dense
-    weight file, where a name is repeated for each of its values, or a sparse one, `name value`. What is said to be
-    UNTUNEABLE is no weight, nor is a name without a value (so `moses -show-weights` prints purely sparse features).
-    `#` opens a comment at the start of a line or after a blank; a name may hold one. Of lines of numbers alone, mert's
-    `init.opt`, the first is taken, as the weights of features without a name.
-
-    Raises:
-        InputError: a line cannot be read, there is no weight at all, or a file names itself as its weight file.
+    Attributes:
+        type: of the feature, the first word of its line under `[feature]`.
+        weights: of all its components; None for one that Moses tunes.
     """
-    return _read(path, [])
+
+    type: str
+    weights: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """The content of a weight file.
+
+    Attributes:
+        weights: of the components that Moses prints in its lists. Those of UnknownWordPenalty are among them.
+        untuneable: features with components that Moses does not print, by name.
+        files: paths of all files that were read.
+        warnings: what may be wrong with them.
+    """
+
+    weights: Weights
+    untuneable: dict[str, Untuneable] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def read_weights(path: str) -> Weights:
+    """Read the weights of a file; see `read_weight_file`."""
+    return read_weight_file(path).weights
 
 
 def weight_files(path: str) -> list[str]:
-    """Return all files that `read_weights` reads: this one, and those that `[weight-file]` names."""
-    files: list[str] = []
-    _read(path, files)
-    return files
+    """Return all files that `read_weights` reads: this one, and that which `[weight-file]` names."""
+    return list(read_weight_file(path).files)
 
 
-def _read(path: str, files: list[str]) -> Weights:
-    """Read weights, and add the files that were read."""
-    if path in files:
-        raise InputError(f"{name_of(path)}: names itself as its weight file")
+def read_weight_file(path: str) -> WeightFile:
+    """Read weights in any form that Moses and its tools write.
+
+    * An ini gives the weights under `[weight]`; of two lines with one name the later wins, as in Moses. The sparse
+      weight file that `[weight-file]` names comes before them. Values under `[weight-d]`, `[weight-l]` and the like
+      (before 2013) belong to the labels d, lm and so on. What `[feature]` declares untuneable is kept apart.
+    * A dense weight file, without sections, repeats a name for each of its values (`runN.dense` of mert-moses.pl).
+    * A sparse weight file has lines `name value`; the name is the first word as it is, the later of two values counts
+      (FVector::load in moses/FeatureVector.cpp).
+    * Of lines of numbers alone (`init.opt` of mert) the first has the weights of features without a name.
+
+    `UNTUNEABLE` and names without values (`moses -show-weights`) are skipped. `#` opens a comment at the start of a
+    line or after a blank.
+
+    Raises:
+        InputError: a line cannot be read, or there is no weight at all.
+    """
     if path != STANDARD:
         check_plain(path)
-    files.append(path)
-    sectioned: Weights = {}
-    plain: dict[str, list[float]] = {}
-    section, other = None, {}
-    for line_number, raw in numbered_lines(path):
-        line = _COMMENT.sub("", decode(without_line_end(raw))).strip(" \t")
+    raw = list(enumerate(stream_lines(path), start=1))
+    uncommented = ((place, _COMMENT.sub("", line).strip(" \t")) for place, line in raw)
+    lines = [(place, line) for place, line in uncommented if line]
+    if any(line.startswith("[") for _, line in lines):
+        content = _read_ini(path, lines)
+    elif lines and all(number(token) is not None for token in _words(lines[0][1])):
+        content = WeightFile({UNLABELLED: tuple(float(token) for token in _words(lines[0][1]))}, files=(path,))
+    elif _is_sparse_file([line for _, line in lines]):
+        content = WeightFile(_parse_sparse(path, raw), files=(path,))
+    else:
+        content = WeightFile(_parse_dense(path, lines), files=(path,))
+    if not content.weights:
+        raise InputError(f"{name_of(path)}: no weights; expected lines 'Name= 0.1 0.2', in an ini under [weight]")
+    untuneable = {
+        name: Untuneable(UNKNOWN_WORDS, values)
+        for name, values in content.weights.items()
+        if name.startswith(UNKNOWN_WORDS)
+    }
+    return WeightFile(content.weights, untuneable | content.untuneable, content.files, content.warnings)
+
+
+def _read_ini(path: str, lines: Sequence[tuple[int, str]]) -> WeightFile:
+    """Read the sections of an ini; its lines are without comments."""
+    sparse: Weights = {}
+    weights: Weights = {}
+    files, warnings, features, section = [path], list[str](), list[tuple[str, str]](), ""
+    for line_number, line in lines:
+        place = f"{name_of(path)}:{line_number}"
         if line.startswith("["):
             section = line[1:].split("]")[0]
-        elif line and section == "weight-file":
-            other = _read(str(Path(path).parent / line.split(" ")[-1]), files)
-        elif line and section in _OLD_SECTIONS:
-            values = _numbers([line], _OLD_SECTIONS[section], f"{name_of(path)}:{line_number}")
-            sectioned[_OLD_SECTIONS[section]] = sectioned.get(_OLD_SECTIONS[section], ()) + values
-        elif line and section is None and all(number(token) is not None for token in tokens(line)):
-            plain.setdefault(UNLABELLED, [float(token) for token in tokens(line)])
-        elif line and section in (None, "weight") and not _NO_WEIGHT.search(line):
-            name, values = _parse(line, f"{name_of(path)}:{line_number}")
-            if section:
-                sectioned[name] = values
-            else:
-                plain.setdefault(name, []).extend(values)
-    weights = {**other, **sectioned} if section else {name: tuple(values) for name, values in plain.items()}
-    if not weights:
-        raise InputError(f"{name_of(path)}: no weights; expected lines 'Name= 0.1 0.2', in an ini under [weight]")
+        elif section == "weight-file":
+            found, warning = _find_sparse_file(_words(line)[-1], path, place)
+            check_plain(found)
+            sparse = _parse_sparse(found, list(enumerate(stream_lines(found), start=1)))
+            files.append(found)
+            warnings += warning
+        elif section == "feature":
+            features.append((place, line))
+        elif section == "weight" and not _NO_WEIGHT.search(line):
+            name, values = _parse(line, place)
+            weights[name] = values
+        elif section in _OLD_LABELS:
+            label = _OLD_LABELS[section]
+            weights[label] = weights.get(label, ()) + _numbers([line], label, place)
+    visible, untuneable = _split_untuneable(weights, features)
+    return WeightFile(sparse | visible, untuneable, tuple(files), tuple(warnings))
+
+
+def _find_sparse_file(name: str, ini: str, place: str) -> tuple[str, list[str]]:
+    """Return the path of the sparse weight file that an ini names, and a warning if there are two.
+
+    Moses opens it from the working directory (moses/StaticData.cpp:221), which is often another one today.
+    """
+    beside = str(Path(ini).parent / name)
+    if not os.path.lexists(name):
+        if not os.path.lexists(beside):
+            raise InputError(f"{place}: {name}: no such file, neither in the working directory nor beside the ini")
+        return beside, []
+    if not (os.path.isfile(name) and os.path.isfile(beside)) or filecmp.cmp(name, beside, shallow=False):
+        return name, []
+    return name, [f"{place}: weights are read from {name}, as Moses does, and not from {beside}, which differs"]
+
+
+def _split_untuneable(weights: Weights, features: Sequence[tuple[str, str]]) -> tuple[Weights, dict[str, Untuneable]]:
+    """Split weights into those of components that Moses prints, and those of features that have others.
+
+    Moses takes 1 for the weight of a component that has none.
+    """
+    visible, untuneable = dict(weights), dict[str, Untuneable]()
+    for name, (kind, tuneable, place) in _with_untuneable(features).items():
+        values = visible.pop(name, None)
+        if not tuneable:
+            if values is not None:
+                untuneable[name] = Untuneable(kind, values)
+            continue
+        if values is not None and len(values) != len(tuneable):
+            sizes = f"{counted(len(values), 'weight')} and tuneable-components for {len(tuneable)}"
+            raise InputError(f"{place}: feature {shown(name)} has {sizes}")
+        both = list(zip(values or (1.0,) * len(tuneable), tuneable, strict=True))
+        untuneable[name] = Untuneable(kind, tuple(None if tuned else weight for weight, tuned in both))
+        if values is not None:
+            visible[name] = tuple(weight for weight, tuned in both if tuned)
+    return visible, untuneable
+
+
+def _with_untuneable(features: Sequence[tuple[str, str]]) -> dict[str, tuple[str, tuple[bool, ...], str]]:
+    """Return, by name, features with untuneable components: type, which components are tuneable, and place.
+
+    None is listed where the whole feature is untuneable. A feature without a name is called as its type and a number
+    (moses/FF/FeatureFunction.cpp, ParseLine). UnknownWordPenalty is left out, as weights of it stay with the others.
+    """
+    found, unnamed = dict[str, tuple[str, tuple[bool, ...], str]](), Counter[str]()
+    for place, line in features:
+        kind, *arguments = _words(line)
+        values = {key: value for key, _, value in (argument.partition("=") for argument in arguments)}
+        name = values.get("name") or f"{kind}{unnamed[kind]}"
+        unnamed[kind] += not values.get("name")
+        components = values.get("tuneable-components")
+        if not _boolean(values.get("tuneable", str(kind not in _UNTUNEABLE_TYPES)), place):
+            found[name] = (kind, (), place)
+        elif components is not None:
+            tuneable = tuple(_boolean(value, place) for value in components.split(","))
+            if not all(tuneable):
+                found[name] = (kind, tuneable if any(tuneable) else (), place)
+    return {name: declared for name, declared in found.items() if not name.startswith(UNKNOWN_WORDS)}
+
+
+def _boolean(text: str, place: str) -> bool:
+    if text.lower() not in _BOOLEANS:
+        raise InputError(f"{place}: expected true or false, found {shown(text)}")
+    return _BOOLEANS[text.lower()]
+
+
+def _is_sparse_file(lines: Sequence[str]) -> bool:
+    """Return whether all lines are `name value` of sparse features.
+
+    Where all names end with `=` they are lines of an ini without its header.
+    """
+    rows = [_words(line) for line in lines]
+    return all(is_sparse(row[0], len(row) - 1) for row in rows) and not all(row[0].endswith("=") for row in rows)
+
+
+def _parse_sparse(path: str, lines: Iterable[tuple[int, str]]) -> Weights:
+    """Parse lines as FVector::load does: the first word is the name; only a `#` at the start opens a comment."""
+    weights: Weights = {}
+    for line_number, line in lines:
+        words = _words(line)
+        if not words or line.startswith("#"):
+            continue
+        place = f"{name_of(path)}:{line_number}"
+        if len(words) != 2 and not words[2:3] == ["#"]:
+            raise InputError(f"{place}: expected 'name value' of a sparse feature, found {shown(line)}")
+        weights[words[0]] = _numbers(words[1:2], words[0], place)
     return weights
+
+
+def _parse_dense(path: str, lines: Iterable[tuple[int, str]]) -> Weights:
+    """Parse lines `Name= value …`; a name that comes again has further values, that of a sparse feature another one."""
+    weights: Weights = {}
+    for line_number, line in lines:
+        if not _NO_WEIGHT.search(line):
+            name, values = _parse(line, f"{name_of(path)}:{line_number}")
+            weights[name] = values if is_sparse(name, len(values)) else weights.get(name, ()) + values
+    return weights
+
+
+def _words(line: str) -> list[str]:
+    return tokens(line.replace("\t", " "))
 
 
 def names_of_values(name: str, count: int) -> list[str]:
@@ -113,12 +308,21 @@ def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
     return parts
 
 
-def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: Sequence[str]) -> None:
+def write_weights(
+    path: str,
+    weights: Mapping[str, Sequence[float]],
+    comments: Sequence[str],
+    untuneable: Mapping[str, Untuneable] = MappingProxyType({}),
+) -> None:
     """Write an ini with a `[weight]` section, comments in front, that Moses' rescore.py reads too.
+
+    The weights of `untuneable` features are written with the others, as Moses needs them; what lists do not have of
+    them is declared under `[feature]`.
 
     Raises:
         InputError: a weight that is not finite, or a name that an ini cannot carry.
     """
+    weights, declared = _with_all_components(weights, untuneable)
     for name, values in weights.items():
         if name.startswith(("[", "#")) or "\t" in name:
             raise InputError(
@@ -126,13 +330,33 @@ def write_weights(path: str, weights: Mapping[str, Sequence[float]], comments: S
             )
         if not all(abs(value) <= LARGEST for value in values):
             raise InputError(f"{path}: the weight of {shown(name)} is not finite, or larger than {LARGEST:.2g}")
-    lines = [*(f"# {printable(comment)}" for comment in comments), "", "[weight]"]
+    lines = [*(f"# {printable(comment)}" for comment in comments), *declared, "", "[weight]"]
     lines += [f"{name}= {' '.join(f'{value:.9g}' for value in values)}" for name, values in weights.items()]
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
+def _with_all_components(
+    weights: Mapping[str, Sequence[float]], untuneable: Mapping[str, Untuneable]
+) -> tuple[dict[str, Sequence[float]], list[str]]:
+    """Return weights of all components, and lines under `[feature]` that declare which of them are untuneable."""
+    complete, lines = dict(weights), list[str]()
+    for name, feature in untuneable.items():
+        tuned = iter(weights.get(name, ()))
+        if None not in feature.weights and name not in weights:
+            complete[name] = [weight for weight in feature.weights if weight is not None]
+            key = "tuneable=false"
+        elif len(weights.get(name, ())) == feature.weights.count(None) > 0:
+            complete[name] = [next(tuned) if weight is None else weight for weight in feature.weights]
+            key = f"tuneable-components={','.join('true' if each is None else 'false' for each in feature.weights)}"
+        else:
+            continue
+        if feature.type != UNKNOWN_WORDS:
+            lines.append(f"{feature.type} name={name} {key}")
+    return complete, ["", "[feature]", *lines] if lines else []
+
+
 def _parse(line: str, place: str) -> tuple[str, tuple[float, ...]]:
-    name, *values = tokens(line.replace("\t", " "))
+    name, *values = _words(line)
     if is_sparse(name, len(values)):
         return name.removesuffix("="), _numbers(values, name, place)
     if not name.endswith("=") or len(name) == 1:

@@ -11,18 +11,21 @@ import numpy as np
 from features.arrays import Array
 from features.progress import note, warn, with_bar
 from moses_io.errors import Fault, InputError, shown
-from moses_io.hypothesis import Hypothesis, with_total
+from moses_io.hypothesis import Hypothesis, is_sparse, with_total
 from moses_io.nbest import SentenceList, check_id, read_nbest
 from moses_io.streams import STANDARD, open_output
 from moses_io.text import encode, read_lines
-from moses_io.weights import Weights, read_weights
+from moses_io.weights import Weights
 from rerank import __version__
 from rerank.candidates import FeatureSpace
 from rerank.collecting import collect, dense_features
-from rerank.weights import fingerprint, unused_weights
+from rerank.weights import fingerprint, load_weights, unused_weights
 
 MOST_MISSING = 10_000_000
 """Sentences without candidates, one after the other, that are filled."""
+
+NAMED = 3
+"""Sparse features that a warning names, at most."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,11 @@ class LinearModel:
             raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
 
     def _warn(self, sentence_list: SentenceList) -> None:
-        """Name sparse features that are everywhere and have no weight."""
-        everywhere = set.intersection(*(set(hypothesis.sparse) for hypothesis in sentence_list.hypotheses))
-        for name in sorted(everywhere - set(self._weights)):
-            warn(f"feature {shown(name)} has no weight in {self._path} and counts 0")
+        """Warn of sparse features if none of them has a weight; a single one without a weight counts 0 by design."""
+        names = sorted({name for hypothesis in sentence_list.hypotheses for name in hypothesis.sparse})
+        if names and not any(is_sparse(name, len(values)) for name, values in self._weights.items()):
+            some = ", ".join(shown(name) for name in names[:NAMED]) + ", …" * (len(names) > NAMED)
+            warn(f"{self._path} has no weight of a sparse feature; those of the list count 0: {some}")
 
 
 class Estimate(NamedTuple):
@@ -167,7 +171,7 @@ class Outputs:
 
 def rerank(nbest: str, weights: str, holes: Holes, outputs: Outputs, judge: Judge | None = None) -> None:
     """Write what given weights choose; see `write_choices`."""
-    by_name = read_weights(weights)
+    by_name = load_weights(weights)
     model = LinearModel(by_name, weights)
     note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
     write_choices(rankings(_read(nbest, holes, outputs.text), model, holes), outputs, judge)

@@ -10,7 +10,7 @@ from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.nbest import EmptyLines, Layout, Order
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import ESCAPES, has_marks, read_lines, tokens, without_line_end
-from moses_io.weights import read_weights
+from moses_io.weights import read_weight_file
 from rerank.candidates import FeatureSpace
 from rerank.weights import unused_weights
 
@@ -152,7 +152,9 @@ def _compare_texts(findings: Findings, references: list[str]) -> None:
 def _compare_weights(findings: Findings, path: str | None) -> None:
     if path is None or findings.layout.features is None:
         return
-    weights = read_weights(path)
+    content = read_weight_file(path)
+    weights = content.weights
+    findings.warnings += content.warnings
     space = FeatureSpace(findings.layout.features)
     for name, _ in space.dense:
         if name not in weights:

@@ -11,14 +11,11 @@ from features.request import REST
 from moses_io.errors import InputError, at, nearest, shown
 from moses_io.hypothesis import UNLABELLED, is_sparse
 from moses_io.text import read_lines
-from moses_io.weights import Weights, read_weights
+from moses_io.weights import UNKNOWN_WORDS, WeightFile, Weights, read_weight_file
 from rerank.candidates import FeatureSpace
 
 START = "the start weights"
 """What weights are called that were not tuned, also above them in their file."""
-
-UNTUNEABLE = "UnknownWordPenalty"
-"""Moses never prints this one; its part of the total is left out of our score."""
 
 
 def fingerprint(weights: Weights) -> str:
@@ -31,15 +28,33 @@ def kept_start(path: str) -> list[str]:
     return [line[2:] for line in read_lines(path) if line.startswith(f"# {START}")]
 
 
+def load_weight_file(path: str) -> WeightFile:
+    """Read a weight file, and warn of what may be wrong with it."""
+    content = read_weight_file(path)
+    for warning in content.warnings:
+        warn(warning)
+    return content
+
+
+def load_weights(path: str) -> Weights:
+    """Return the weights in a file; see `load_weight_file`."""
+    return load_weight_file(path).weights
+
+
 def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
-    """Read the weights that tuning starts from, and the names that are not to be tuned.
+    """Read the initial weights; see `fit_start`."""
+    return fit_start(load_weight_file(path), path, space)
+
+
+def fit_start(content: WeightFile, path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
+    """Return the initial weights of the features of a list, and the names that are not to be tuned.
 
     The file holds weights by name, or is an `init.opt` of mert: numbers alone, of which the first line is the start.
 
     Raises:
         InputError: it cannot be read, or has not as many numbers as the list, or one of its features, has values.
     """
-    weights = read_weights(path)
+    weights = content.weights
     if list(weights) == [UNLABELLED] and UNLABELLED not in space.columns:
         values = weights[UNLABELLED]
         if len(values) != space.dense_size:
@@ -87,7 +102,8 @@ def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
     """
     names = list(dict.fromkeys(space.columns))
     if names and not any(name in weights for name in names):
-        hint = f"; give its weights a line '{UNLABELLED}= …'" if UNLABELLED in names else ""
+        line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
+        hint = f"; its features have no names, so the weights need {line}" if UNLABELLED in names else ""
         has = f"the list has {', '.join(names[:20])}{hint}"
         raise InputError(f"{path}: no feature of the list has a weight here; {has}")
     if new := [name for name, _ in space.dense if name not in weights]:
@@ -100,4 +116,4 @@ def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:
     """Return the dense weights that no feature of the list has, but for those that Moses never prints."""
     dense = {name for name, _ in space.dense}
     unused = [name for name, values in weights.items() if name not in dense and not is_sparse(name, len(values))]
-    return [name for name in unused if not name.startswith(UNTUNEABLE)]
+    return [name for name in unused if not name.startswith(UNKNOWN_WORDS)]

@@ -1,5 +1,6 @@
 """What a file is, told by the beginning of its content and not by its name."""
 
+import codecs
 import re
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ from moses_io.streams import check_plain, open_input, packing_faults
 from moses_io.text import decode, number, tokens, without_line_end
 
 NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
+WEIGHT_LINES = "weights without sections"
 ARPA, COMPILED = "n-gram model", "compiled n-gram model"
 LINKS = "word alignment"
 """Kinds of files that experiments read."""
@@ -19,7 +21,9 @@ HEAD, LINES = 2**16, 20
 _KENLM = b"mmap lm http://kheafield.com/code"
 _EXTRACTOR = (b"FEATURES_TXT_BEGIN", b"SCORES_TXT_BEGIN")
 _LINKS = re.compile(r"[0-9]+-[0-9]+( [0-9]+-[0-9]+)* ?")
-_WEIGHT_SECTION = re.compile(rb"\[weight(-[a-z]+)?\][ \t\r]*")
+_WEIGHT_SECTION = re.compile(rb"[ \t]*\[weight(-[a-z]+)?\]")
+_DENSE = re.compile(r"[^ ]+( UNTUNEABLE|=( [-+.0-9eE]+| UNTUNEABLECOMPONENT)*)")
+_SPARSE = re.compile(r"[^ ]*_[^ ]* [-+.0-9eE]+")
 
 
 def kind_of(path: str) -> str:
@@ -47,9 +51,11 @@ def _kind(lines: Sequence[bytes]) -> str:
         return ARPA
     if b"|||" in lines[0]:
         return _kind_with_bars(lines[0])
-    uncommented = [line for line in lines if not line.startswith(b"#")]
-    if uncommented and uncommented[0].startswith(b"[") and any(map(_WEIGHT_SECTION.fullmatch, uncommented)):
+    uncommented = [line for line in (lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]) if not line.startswith(b"#")]
+    if uncommented and uncommented[0].strip(b" \t").startswith(b"[") and any(map(_WEIGHT_SECTION.match, uncommented)):
         return WEIGHTS
+    if uncommented and _are_weights([decode(line).replace("\t", " ").strip(" ") for line in uncommented[:LINES]]):
+        return WEIGHT_LINES
     if lines[0].startswith(_EXTRACTOR):
         return "file of Moses' extractor"
     texts = [decode(line) for line in lines[:LINES]]
@@ -61,6 +67,19 @@ def _kind(lines: Sequence[bytes]) -> str:
     if all(len(row) == 3 and number(row[2]) is not None for row in rows):
         return "lexical table"
     return TEXT
+
+
+def _are_weights(lines: Sequence[str]) -> bool:
+    """Return whether lines are those of a weight file without sections, as Moses' tools write them.
+
+    That is a dense weight file or `moses -show-weights`, a sparse weight file, or `init.opt` of mert: initial, smallest
+    and largest weights, a line each.
+    """
+    if all(map(_DENSE.fullmatch, lines)) or all(map(_SPARSE.fullmatch, lines)):
+        return True
+    rows = [tokens(line) for line in lines]
+    alike = len(rows) == 3 and len({len(row) for row in rows}) == 1
+    return alike and all(number(token) is not None for row in rows for token in row)
 
 
 def _kind_with_bars(line: bytes) -> str:

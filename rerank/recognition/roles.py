@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 from features.models.training.request import ParallelFiles
-from moses_io.weights import read_weights
+from moses_io.errors import InputError
 from rerank.candidates import FeatureSpace
 from rerank.experiment.groups import LONGEST
 from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
@@ -25,6 +25,7 @@ from rerank.recognition.matching import (
     without_unlike,
 )
 from rerank.recognition.sorting import SortedFiles
+from rerank.weights import read_start
 
 DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
 """Parts of a file name that say that a list is that of dev."""
@@ -105,7 +106,7 @@ def find_roles(files: SortedFiles) -> Roles:
         _find_ngrams(files.ngrams, languages, roles)
     elif not parallel_groups(files.texts):
         roles.missing.append(NO_CORPUS)
-    _find_start(files.weights, dev, roles)
+    _find_start(files.weights, files.weight_lines, dev, roles)
     return roles
 
 
@@ -231,10 +232,11 @@ def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles)
             roles.use(path, "for a feature")
 
 
-def _find_start(weights: Sequence[str], dev: ListContent | None, roles: Roles) -> None:
-    """Take the only weights, or of several those that have a weight for each feature of dev."""
+def _find_start(inis: Sequence[str], others: Sequence[str], dev: ListContent | None, roles: Roles) -> None:
+    """Take the only ini, or of several those that have a weight for each feature of dev; other weights without one."""
+    weights = inis or others
     possible = list(weights)
-    if len(possible) > 1 and dev is not None:
+    if (len(possible) > 1 or not inis) and dev is not None:
         possible = [path for path in weights if _has_all(path, dev)]
         reason = f"no weight for every feature of {dev.path}"
         roles.reasons |= {path: reason for path in weights if path not in possible}
@@ -251,7 +253,10 @@ def _find_start(weights: Sequence[str], dev: ListContent | None, roles: Roles) -
 
 def _has_all(path: str, dev: ListContent) -> bool:
     """Tell whether a file has as many weights for each dense feature as a list has values."""
-    weights = read_weights(path)
+    try:
+        weights, _ = read_start(path, dev.space)
+    except InputError:
+        return False
     return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)
 
 

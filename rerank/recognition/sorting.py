@@ -9,7 +9,7 @@ from features.progress import with_bar
 from moses_io.errors import InputError
 from moses_io.weights import read_weights
 from rerank.recognition.contents import ListContent, Text, read_list, read_text
-from rerank.recognition.kinds import ARPA, COMPILED, LINKS, NBEST, TEXT, WEIGHTS, kind_of
+from rerank.recognition.kinds import ARPA, COMPILED, LINKS, NBEST, TEXT, WEIGHT_LINES, WEIGHTS, kind_of
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class SortedFiles:
         lists: n-best lists.
         texts: texts of a sentence a line.
         weights: weight files with sections.
+        weight_lines: weight files without sections.
         ngrams: n-gram models, and whether they are compiled.
         alignments: word alignments of a corpus.
         kinds: of every file what it is, or why it cannot be read.
@@ -28,6 +29,7 @@ class SortedFiles:
     lists: list[ListContent] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
     weights: list[str] = field(default_factory=list)
+    weight_lines: list[str] = field(default_factory=list)
     ngrams: dict[str, bool] = field(default_factory=dict)
     alignments: list[str] = field(default_factory=list)
     kinds: dict[str, str] = field(default_factory=dict)
@@ -68,9 +70,9 @@ def sort_files(paths: Sequence[str]) -> SortedFiles:
             kind = kind_of(path)
             if kind == TEXT:
                 files.texts.append(read_text(path))
-            elif kind == WEIGHTS:
+            elif kind in (WEIGHTS, WEIGHT_LINES):
                 read_weights(path)
-                files.weights.append(path)
+                (files.weights if kind == WEIGHTS else files.weight_lines).append(path)
         except InputError as error:
             kind = str(error).removeprefix(f"{path}: ")
         if kind == NBEST:

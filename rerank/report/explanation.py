@@ -9,8 +9,9 @@ from moses_io.errors import InputError, counted
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.streams import name_of
-from moses_io.weights import Weights, names_of_values, read_weights
+from moses_io.weights import Weights, names_of_values
 from rerank.selection import LinearModel
+from rerank.weights import load_weights
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     Raises:
         InputError: no such sentence, or no such candidate.
     """
-    by_name = read_weights(weights)
+    by_name = load_weights(weights)
     sentence_list = next((each for each in read_nbest(nbest) if each.sentence == question.sentence), None)
     if sentence_list is None:
         raise InputError(f"{name_of(nbest)}: no sentence {question.sentence}")

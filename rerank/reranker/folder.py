@@ -17,7 +17,7 @@ from moses_io.errors import InputError, at, shown
 from moses_io.json_files import read_json, write_json
 from moses_io.streams import digest
 from moses_io.text import whole
-from moses_io.weights import read_weights, weight_files, write_weights
+from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
 from rerank.systems.request import CandidateRequest, check_candidates, check_names
@@ -210,7 +210,8 @@ class _Rooms:
         place = _free(room, _name(Path(os.path.abspath(ini))), self._placed)
         self._placed[Path(ini).resolve()] = place
         (self._folder / place).parent.mkdir(exist_ok=True)
-        write_weights(str(self._folder / place), read_weights(ini), [])
+        content = read_weight_file(ini)
+        write_weights(str(self._folder / place), content.weights, [], content.untuneable)
         return place
 
 

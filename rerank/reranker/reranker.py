@@ -15,7 +15,7 @@ from moses_io.hypothesis import Hypothesis, parse_line, with_features
 from moses_io.nbest import SentenceList
 from moses_io.streams import Lines
 from moses_io.text import decode, without_line_end
-from moses_io.weights import check_weights, read_weights
+from moses_io.weights import check_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.judging import read_judge
@@ -26,6 +26,7 @@ from rerank.selection import Estimate, Holes, Judge, LinearModel, Ranking, ranki
 from rerank.sources import is_live, open_sources
 from rerank.systems.request import indicators
 from rerank.systems.widening import Widening
+from rerank.weights import load_weights
 
 Widen = Callable[[list[Sentence]], list[Sentence]]
 """What adds candidates to sentences."""
@@ -101,7 +102,7 @@ class Reranker:
             self.weights, self._origin = check_weights(weights), "the weights"
         else:
             self._origin = path_of(weights)
-            self.weights = read_weights(self._origin)
+            self.weights = load_weights(self._origin)
 
     @classmethod
     def load(

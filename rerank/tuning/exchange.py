@@ -12,12 +12,12 @@ from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
 from moses_io.streams import name_of, open_output
 from moses_io.text import number, read_lines, tokens, write_text
-from moses_io.weights import Weights, read_weights, write_weights
+from moses_io.weights import Weights, read_weight_file, read_weights, write_weights
 from rerank import __version__
 from rerank.candidates import Candidates, FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Lists, TuningSet
-from rerank.weights import read_start, tell_unmatched
+from rerank.weights import fit_start, load_weight_file, tell_unmatched
 
 SCRIPT = """\
 #!/bin/sh
@@ -35,6 +35,9 @@ pro) "$MOSES/pro" -S scores.dat -F features.dat -o pro.data
 *) echo "usage: $0 [kbmira|mert|pro]" >&2; exit 2 ;;
 esac
 """
+INITIAL = "initial.ini"
+"""The initial weights by name, with those that Moses neither prints nor tunes."""
+
 _BEST = "Best point: "
 
 
@@ -47,7 +50,8 @@ def export(lists: Lists, start: str, folder: str) -> None:
     metric = Metric("bleu")
     tuning_set = lists.read(metric)
     space = tuning_set.candidates.space
-    weights, _ = read_start(start, space)
+    content = load_weight_file(start)
+    weights, _ = fit_start(content, start, space)
     tell_unmatched(space, weights, start)
     for name, _ in space.dense:
         if "_" in name:
@@ -59,7 +63,9 @@ def export(lists: Lists, start: str, folder: str) -> None:
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
     _write_blocks(place, tuning_set)
-    _write_start(place, space, space.vector(weights))
+    vector = space.vector(weights)
+    _write_start(place, space, vector)
+    write_weights(str(place / INITIAL), space.weights(vector), [], content.untuneable)
     signature = f"export|{metric.signature}|{lists.signature}|version:{__version__}"
     note(f"{folder}/tune.sh runs Moses' tuners; signature: {signature}")
 
@@ -119,7 +125,8 @@ def import_weights(folder: str, result: str, output: str) -> None:
     scale = 1 / (np.abs(dense).sum() or 1)
     weights: Weights = space.weights(space.normalized(np.array(dense)))
     weights |= {name: (value * scale,) for name, value in named.items()}
-    write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"])
+    untuneable = read_weight_file(f"{folder}/{INITIAL}").untuneable
+    write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"], untuneable)
 
 
 def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[str, float]]:

@@ -1,5 +1,6 @@
 """Tuning: lists and references become arrays, a tuner finds weights, the weights become an ini."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -9,7 +10,7 @@ import numpy as np
 from features.arrays import Array
 from features.progress import note, progress_bar, warn
 from moses_io.errors import InputError, shown
-from moses_io.weights import Weights, names_of_values, write_weights
+from moses_io.weights import WeightFile, Weights, names_of_values, write_weights
 from rerank import __version__
 from rerank.candidates import Candidates
 from rerank.metrics.metric import Metric
@@ -22,7 +23,7 @@ from rerank.tuning.folds import FOLDS, check_folds
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists
-from rerank.weights import START, limits, read_start, tell_unmatched
+from rerank.weights import START, fit_start, limits, load_weight_file, tell_unmatched
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,15 @@ class Caution:
 
 def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
     """Read what is to be tuned, and the start weights by name."""
+    return _problem(files, load_weight_file(start), start, tuning)
+
+
+def _problem(files: Lists | Extracted, content: WeightFile, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
+    """Read what is to be tuned from the weights in a file of this name."""
     metric = Metric(tuning.metric)
     listed = files.read(metric)
     space = listed.candidates.space
-    weights, frozen = read_start(start, space)
+    weights, frozen = fit_start(content, start, space)
     vector = space.vector(weights)
     lower, upper = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
     return Problem(listed.candidates, listed.statistics, metric.formula, vector, lower=lower, upper=upper), weights
@@ -83,7 +89,8 @@ def tune(
     """
     if other and tuning.tuner != AUTO:
         raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
-    problem, weights = read_problem(files, start, tuning)
+    content = load_weight_file(start)
+    problem, weights = _problem(files, content, start, tuning)
     space = problem.candidates.space
     tell_unmatched(space, weights, start)
     _warn_of_names(problem.candidates)
@@ -105,7 +112,9 @@ def tune(
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
     note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
-    write_weights(output, space.weights(result.weights), [signature, gained, *result.remarks])
+    sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
+    remarks = [signature, gained, *sparse, *result.remarks]
+    write_weights(output, space.weights(result.weights), remarks, content.untuneable)
     if caution.ablate:
         ablate_all(problem, tuning, folds)
     return gain

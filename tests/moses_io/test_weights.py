@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import strategies as st
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import parse_line
 from moses_io.text import encode
-from moses_io.weights import read_weights, weight_files, write_weights
+from moses_io.weights import read_weight_file, read_weights, weight_files, write_weights
+
+Write = Callable[[str, str], Path]
 
 
 def read(tmp_path: Path, text: str) -> dict[str, tuple[float, ...]]:
@@ -123,7 +126,7 @@ def test_weight_files_of_an_ini(tmp_path: Path) -> None:
     (tmp_path / "sparse").write_text("T_a 0.5\n")
     assert weight_files(str(tmp_path / "m.ini")) == [str(tmp_path / "m.ini"), str(tmp_path / "sparse")]
     (tmp_path / "sparse").write_text("[weight-file]\nsparse\n")
-    with pytest.raises(InputError, match="sparse: names itself as its weight file"):
+    with pytest.raises(InputError, match=r"sparse:1: expected 'name value' of a sparse feature, found '.weight-f"):
         read_weights(str(tmp_path / "m.ini"))
 
 
@@ -136,3 +139,129 @@ def test_weights_are_a_plain_file(tmp_path: Path) -> None:
             read_weights(str(path))
     with pytest.raises(InputError, match="/dev/zero: a pipe or a device, expected a plain file"):
         read_weights("/dev/zero")
+
+
+def test_names_of_sparse_features_are_the_first_word_as_it_is(tmp_path: Path) -> None:
+    """FVector::load, moses/FeatureVector.cpp: the names of the target words `=` and `#` are not cut."""
+    sparse = "# comment\nwt_a~= 5\nwt_b~b\t0.1\n\nwt_#~# 1\nwt_=~= -2 # later\n"
+    expected = {"wt_a~=": (5.0,), "wt_b~b": (0.1,), "wt_#~#": (1.0,), "wt_=~=": (-2.0,)}
+    assert read(tmp_path, sparse) == expected
+    (tmp_path / "sparse").write_text(sparse)
+    assert read(tmp_path, "[weight-file]\nsparse\n[weight]\nA= 1\n") == {**expected, "A": (1.0,)}
+
+
+def test_names_of_sparse_features_under_weight_end_with_an_equals_sign(tmp_path: Path) -> None:
+    expected = {"wt_a~=": (5.0,), "wt_b~b": (1.0,)}
+    assert read(tmp_path, "[weight]\nwt_a~== 5\nwt_b~b= 1\n") == expected
+    assert read(tmp_path, "wt_a~== 5\nwt_b~b= 1\n") == expected
+
+
+def test_a_sparse_name_that_comes_again_takes_the_later_value(tmp_path: Path) -> None:
+    """FVector::load sets the value again; in a dense file a repeated name has further values."""
+    assert read(tmp_path, "s_a 1\ns_b 2\ns_a 3\n") == {"s_a": (3.0,), "s_b": (2.0,)}
+    assert read(tmp_path, "A= 1\ns_a= 1\nA= 2\ns_a= 3\n") == {"A": (1.0, 2.0), "s_a": (3.0,)}
+    (tmp_path / "sparse").write_text("s_a 1\nNMT 2\nNMT 3\n")
+    assert read(tmp_path, "[weight-file]\nsparse\n[weight]\nA= 1\n")["NMT"] == (3.0,)
+
+
+@pytest.mark.parametrize("line", ["s_a", "s_a 1 2", "s_a x"])
+def test_a_line_of_a_sparse_weight_file_has_a_name_and_a_value(tmp_path: Path, line: str) -> None:
+    (tmp_path / "sparse").write_text(f"s_b 1\n{line}\n")
+    with pytest.raises(InputError, match=r"sparse:2: (expected 'name value'|weights of 's_a': expected a number)"):
+        read(tmp_path, "[weight-file]\nsparse\n[weight]\nA= 1\n")
+
+
+FEATURES = """[feature]
+UnknownWordPenalty
+PhrasePenalty tuneable=No
+PhrasePenalty name=Other
+Distortion
+PhraseDictionaryMemory name=TM0 num-features=3 tuneable-components=true,0,Y path=pt
+ConstrainedDecoding
+ConstrainedDecoding tuneable=true
+[weight]
+TM0= 0.2 0.3 0.1
+Distortion0= 0.5
+PhrasePenalty0= 0.25
+Other= 2
+UnknownWordPenalty0= 1
+ConstrainedDecoding0= 4
+ConstrainedDecoding1= 5
+"""
+
+
+def test_untuneable_components_are_kept_apart(write: Write) -> None:
+    """Moses prints the tuneable ones alone (moses/ScoreComponentCollection.cpp:365)."""
+    content = read_weight_file(str(write("moses.ini", FEATURES)))
+    assert content.weights == {
+        "TM0": (0.2, 0.1), "Distortion0": (0.5,), "Other": (2.0,), "UnknownWordPenalty0": (1.0,),
+        "ConstrainedDecoding1": (5.0,),
+    }  # fmt: skip
+    assert {name: each.weights for name, each in content.untuneable.items()} == {
+        "UnknownWordPenalty0": (1.0,), "PhrasePenalty0": (0.25,), "TM0": (None, 0.3, None),
+        "ConstrainedDecoding0": (4.0,),
+    }  # fmt: skip
+
+
+def test_a_written_ini_has_the_weights_of_all_components_and_is_read_back(tmp_path: Path, write: Write) -> None:
+    content = read_weight_file(str(write("moses.ini", FEATURES)))
+    written = tmp_path / "weights.ini"
+    tuned = {"TM0": (7.0, 8.0), "Distortion0": (9.0,), "NMT": (1.0,)}
+    write_weights(str(written), tuned, [], content.untuneable)
+    again = read_weight_file(str(written))
+    assert again.weights == {**tuned, "UnknownWordPenalty0": (1.0,)}
+    assert again.untuneable == content.untuneable
+    _, _, lines = written.read_text().partition("[weight]\n")
+    assert "TM0= 7 0.3 8\n" in lines
+    assert "PhrasePenalty0= 0.25\n" in lines
+
+
+@pytest.mark.parametrize(
+    ("components", "message"),
+    [("1,0", ":2: feature 'T' has 3 weights and tuneable-components for 2"), ("1,0,x", ":2: expected true or false")],
+)
+def test_components_that_do_not_fit_their_weights(tmp_path: Path, components: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, f"[feature]\nA name=T tuneable-components={components}\n[weight]\nT= 1 2 3\n")
+
+
+def test_a_component_without_a_weight_has_the_default_of_moses(write: Write) -> None:
+    ini = write("moses.ini", "[feature]\nA name=T tuneable-components=1,0\n[weight]\nL= 1\n")
+    content = read_weight_file(str(ini))
+    assert (content.weights, content.untuneable["T"].weights) == ({"L": (1.0,)}, (None, 1.0))
+
+
+def test_a_weight_file_is_opened_from_the_working_directory_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Moses does (moses/StaticData.cpp:221); else beside the ini."""
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "moses.ini").write_text("[weight-file]\nsparse\n[weight]\nL= 1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"moses.ini:2: sparse: no such file, neither in the working directory nor"):
+        read_weight_file("tuned/moses.ini")
+    (tmp_path / "tuned" / "sparse").write_text("s_a 1\n")
+    content = read_weight_file("tuned/moses.ini")
+    assert (content.weights["s_a"], content.files, content.warnings) == (
+        (1.0,),
+        ("tuned/moses.ini", "tuned/sparse"),
+        (),
+    )
+    (tmp_path / "sparse").write_text("s_a 1\n")
+    assert read_weight_file("tuned/moses.ini").warnings == ()
+    (tmp_path / "sparse").write_text("s_a 2\n")
+    content = read_weight_file("tuned/moses.ini")
+    assert (content.weights["s_a"], content.files) == ((2.0,), ("tuned/moses.ini", "sparse"))
+    warning = "tuned/moses.ini:2: weights are read from sparse, as Moses does, and not from tuned/sparse, which differs"
+    assert content.warnings == (warning,)
+
+
+def test_a_byte_order_mark_before_an_ini(tmp_path: Path) -> None:
+    assert read(tmp_path, "\ufeff[weight]\nA= 1\n") == {"A": (1.0,)}
+
+
+def test_more_sections_from_before_2013(tmp_path: Path) -> None:
+    """The labels of moses/Parameter.cpp; those of unknown words are never in a list."""
+    text = "[weight-generation]\n0.3\n0\n[weight-i]\n1\n[weight-lr]\n2\n[weight-lex]\n3\n[weight-u]\n4\n"
+    expected = {"g": (0.3, 0.0), "I": (1.0,), "lr": (2.0,), "lex": (3.0,), "UnknownWordPenalty0": (4.0,)}
+    assert read(tmp_path, text) == expected

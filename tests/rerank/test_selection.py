@@ -63,10 +63,16 @@ def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
     status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\nNMT= 2\n"))
     assert status == 2
     assert f"list:1: no feature NMT, which {weights} has a weight for; is this list the scored one?" in err
-    nbest = write("list", "0 ||| b ||| L= 1 NMT_fwd= 3\n")
-    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\n"))
-    assert status == 0
-    assert "warning: feature 'NMT_fwd' has no weight in" in err
+
+
+def test_one_warning_where_no_sparse_feature_has_a_weight(command: Command, write: Write) -> None:
+    """A name with `_` is taken for a sparse feature; others without a weight are 0 by design, as in Moses."""
+    nbest = write("list", "0 ||| b ||| L= 1 NMT_fwd= 3 pl_1= 1 pl_2= 1 pl_3= 1\n")
+    weights = write("w", "L= 1\n")
+    status, _, err = command("rerank", nbest, "--weights", weights)
+    warning = f"{weights} has no weight of a sparse feature; those of the list count 0: 'NMT_fwd', 'pl_1', 'pl_2', …"
+    assert (status, err.count("warning: "), f"warning: {warning}\n" in err) == (0, 1, True)
+    assert "warning" not in command("rerank", nbest, "--weights", write("w", "[weight]\nL= 1\npl_9= 2\n"))[2]
 
 
 def test_two_outputs_in_one_place(command: Command, write: Write) -> None:

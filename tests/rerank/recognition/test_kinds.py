@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.errors import InputError
-from rerank.recognition.kinds import ARPA, COMPILED, HEAD, NBEST, TEXT, WEIGHTS, kind_of
+from rerank.recognition.kinds import ARPA, COMPILED, HEAD, NBEST, TEXT, WEIGHT_LINES, WEIGHTS, kind_of
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -21,6 +21,11 @@ KINDS = {
     "# tuned\n[input-factors]\n0\n\n[weight]\nLM0= 0.5\n": WEIGHTS,
     "[weight]\r\nLM0= 0.5\r\n": WEIGHTS,
     "[ttable-file]\n0 0 0 5 t\n[weight-d]\n0.3\n": WEIGHTS,
+    "\ufeff [weight] more\nLM0= 0.5\n": WEIGHTS,
+    "# dense\nLM0= 0.5\nTM0= 0.1\nTM0= -1e-3\n": WEIGHT_LINES,
+    "LM0= 0.500000\nUnknownWordPenalty0 UNTUNEABLE\nTM0= 0.2 UNTUNEABLECOMPONENT\npl=\n": WEIGHT_LINES,
+    "wt_a~= 5\nwt_b~b -0.1\n": WEIGHT_LINES,
+    "0.5 -1\n0 0\n1 1\n": WEIGHT_LINES,
     "[section]\nkey = 1\n": TEXT,
     "an ini has\n[weight]\nsections\n": TEXT,
     "\n\\data\\\nngram 1=3\n": ARPA,

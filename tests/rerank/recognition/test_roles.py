@@ -239,6 +239,22 @@ def test_weights_of_another_system(roles_of: RolesOf, files: Files) -> None:
     assert told[-1] == "z.ini: not used (weights; no weight for every feature of dev.nbest)"
 
 
+@pytest.mark.parametrize("form", ["dense", "init.opt"])
+def test_weights_without_sections(roles_of: RolesOf, files: Files, form: str) -> None:
+    """Those of `runN.dense` or `init.opt` are taken where there is no ini."""
+    _, _, lines = files["moses.ini"].decode().partition("[weight]\n")
+    rows = [line.split() for line in lines.splitlines() if line and not line.startswith("Unknown")]
+    dense = "".join(f"{name} {value}\n" for name, *values in rows for value in values)
+    numbers = [value for _, *values in rows for value in values]
+    opt = "".join(" ".join(row) + "\n" for row in (numbers, ["0"] * len(numbers), ["1"] * len(numbers)))
+    more = {"w": (dense if form == "dense" else opt).encode(), "few": b"LM0= 1\n"}
+    assert roles_of(files | more).start == "moses.ini"
+    Path("moses.ini").unlink()
+    roles = roles_of(more)
+    assert (roles.start, roles.missing) == ("w", [])
+    assert roles.reasons["few"] == "no weight for every feature of dev.nbest"
+
+
 def test_a_copy_of_a_model_is_left_out(roles_of: RolesOf, files: Files) -> None:
     roles = roles_of(files | {"copy.arpa": files["lm.arpa"], "lm2.arpa": files["lm.arpa"].replace(b"-0.1", b"-0.2")})
     assert roles.ngrams == ["copy.arpa", "lm2.arpa"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_io.errors import InputError
-from moses_io.weights import read_weights
+from moses_io.weights import read_weight_file, read_weights
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Extracted
 
@@ -43,6 +43,24 @@ def test_the_files_hold_the_list(command: Command, write: Write, tmp_path: Path)
     assert (folder / "init.dense").read_text() == "L= 0.5\nTM= 0.25\nTM= -0.25\n"
     assert (folder / "init.opt").read_text() == "0.5 0.25 -0.25 1\n0 0 0 0\n1 1 1 1\n"
     assert "-d 4 " in (folder / "tune.sh").read_text()
+
+
+def test_weights_that_moses_does_not_tune_come_through(command: Command, write: Write, tmp_path: Path) -> None:
+    """Moses takes 1 for a weight that its ini lacks."""
+    features = "[feature]\nA name=TM tuneable-components=1,0,1\nB name=P tuneable=false\n"
+    start = write("s", f"{features}[weight]\nL= 0.5\nTM= 0.25 9 -0.25\nP= 0.3\nUnknownWordPenalty0= 0.7\ns_x= 0.1\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--start", start)
+    assert command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")[0] == 0
+    assert (tmp_path / "tuning" / "init.dense").read_text() == "L= 0.5\nTM= 0.25\nTM= -0.25\n"
+    result = write("kbmira.out", "F0 1\nF1 2\nF2 -1\ns_x 4\n")
+    _, imported, _ = command("import-weights", tmp_path / "tuning", result)
+    assert b"\nL= 0.25\nTM= 0.5 9 -0.25\ns_x= 1\nUnknownWordPenalty0= 0.7\nP= 0.3\n" in imported
+    tuned = write("tuned.ini", command("tune", write("list", LIST), *arguments, "--tuner", "kbmira")[1])
+    content = read_weight_file(str(tuned))
+    assert {name: each.weights for name, each in content.untuneable.items()} == {
+        "TM": (None, 9.0, None), "P": (0.3,), "UnknownWordPenalty0": (0.7,),
+    }  # fmt: skip
+    assert command("rerank", write("list", LIST), "--weights", tuned, "--on-missing", "blank")[0] == 0
 
 
 HEAD, TAIL = "FEATURES_TXT_BEGIN_0 {} 1 {} {}\n", "FEATURES_TXT_END_0\n"
