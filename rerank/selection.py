@@ -19,7 +19,7 @@ from moses_io.weights import Weights
 from rerank import __version__
 from rerank.candidates import FeatureSpace
 from rerank.collecting import collect, dense_features
-from rerank.weights import fingerprint, load_weights, unused_weights
+from rerank.weights import fingerprint, hint_for, load_weights, unused_weights
 
 MOST_MISSING = 10_000_000
 """Sentences without candidates, one after the other, that are filled."""
@@ -90,7 +90,8 @@ class LinearModel:
         space = FeatureSpace(dense_features(sentence_list))
         for name, _ in space.dense:
             if name not in self._weights:
-                raise InputError(f"{sentence_list.place}: feature {shown(name)} has no weight in {self._path}")
+                lacking = f"feature {shown(name)} has no weight in {self._path}{hint_for([name])}"
+                raise InputError(f"{sentence_list.place}: {lacking}")
         if unused := [name for name in unused_weights(space, self._weights) if name not in to_come]:
             missing = f"no feature {', '.join(unused)}, which {self._path} has a weight for"
             raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")

@@ -12,7 +12,7 @@ from moses_io.streams import name_of, numbered_lines
 from moses_io.text import ESCAPES, has_marks, read_lines, tokens, without_line_end
 from moses_io.weights import read_weight_file
 from rerank.candidates import FeatureSpace
-from rerank.weights import unused_weights
+from rerank.weights import hint_for, unused_weights
 
 
 @dataclass
@@ -158,7 +158,7 @@ def _compare_weights(findings: Findings, path: str | None) -> None:
     space = FeatureSpace(findings.layout.features)
     for name, _ in space.dense:
         if name not in weights:
-            findings.warnings.append(f"feature {shown(name)} has no weight in {path}")
+            findings.warnings.append(f"feature {shown(name)} has no weight in {path}{hint_for([name])}")
     try:
         space.vector(weights)
     except Fault as fault:

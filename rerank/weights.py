@@ -1,7 +1,7 @@
 """Weights beside the features that they belong to."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -102,14 +102,18 @@ def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
     """
     names = list(dict.fromkeys(space.columns))
     if names and not any(name in weights for name in names):
-        line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
-        hint = f"; its features have no names, so the weights need {line}" if UNLABELLED in names else ""
-        has = f"the list has {', '.join(names[:20])}{hint}"
+        has = f"the list has {', '.join(names[:20])}{hint_for(names)}"
         raise InputError(f"{path}: no feature of the list has a weight here; {has}")
     if new := [name for name, _ in space.dense if name not in weights]:
         note(f"features without a weight in {path} start at 0: {', '.join(new)}")
     if unused := unused_weights(space, weights):
         warn(f"weights in {path} without a feature in the list: {', '.join(unused)}")
+
+
+def hint_for(names: Iterable[str]) -> str:
+    """Return how to name the weights of a list without labels, nothing if it has some."""
+    line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
+    return f"; the list has no labels: give its weights {line}" if UNLABELLED in names else ""
 
 
 def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:

@@ -65,6 +65,14 @@ def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
     assert f"list:1: no feature NMT, which {weights} has a weight for; is this list the scored one?" in err
 
 
+def test_the_order_of_weights_of_a_list_without_labels_is_told(command: Command, write: Write) -> None:
+    nbest, weights = write("list", "0 ||| b ||| 1 2 ||| 0\n"), write("w", "[weight]\nL= 1\nD= 2\n")
+    hint = "the list has no labels: give its weights a line 'Unlabelled= …', in the order of `moses -show-weights`"
+    arguments = (nbest, "--reference", write("r", "b\n"), "--start", weights)
+    for status, _, err in (command("rerank", nbest, "--weights", weights), command("tune", *arguments)):
+        assert (status, hint in err) == (2, True)
+
+
 def test_one_warning_where_no_sparse_feature_has_a_weight(command: Command, write: Write) -> None:
     """A name with `_` is taken for a sparse feature; others without a weight are 0 by design, as in Moses."""
     nbest = write("list", "0 ||| b ||| L= 1 NMT_fwd= 3 pl_1= 1 pl_2= 1 pl_3= 1\n")
