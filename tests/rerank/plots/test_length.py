@@ -11,7 +11,7 @@ Write = Callable[[str, "str | bytes"], Path]
 
 
 def test_bins_of_files(write: Write) -> None:
-    source, reference = write("s", "a\n" * 20 + "a b\n" * 20), write("r", "x y z w v\n" * 40)
+    source, reference = write("s", "a\n" * 20 + "a b\n" * 10 + "a\tb\n" * 10), write("r", "x y z w v\n" * 40)
     good, half = write("good", "x y z w v\n" * 40), write("half", "x y z w v\n" * 20 + "q\n" * 20)
     bins = read_bins(str(source), [str(reference)], [str(good), str(half)])
     assert bins == [
