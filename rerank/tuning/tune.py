@@ -21,7 +21,7 @@ from rerank.tuning.compiling import compiling_told
 from rerank.tuning.folds import FOLDS, check_folds
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
-from rerank.tuning.tuning_set import Extracted, Lists
+from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
 from rerank.weights import START, limits, read_start, tell_unmatched
 
 
@@ -54,8 +54,12 @@ class Caution:
 
 def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
     """Read what is to be tuned, and the start weights by name."""
+    return problem_of(files.read(Metric(tuning.metric)), start, tuning)
+
+
+def problem_of(listed: TuningSet, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
+    """Return what is to be tuned on candidates whose statistics are those of the metric, and the start weights."""
     metric = Metric(tuning.metric)
-    listed = files.read(metric)
     space = listed.candidates.space
     weights, frozen = read_start(start, space)
     vector = space.vector(weights)
@@ -83,7 +87,10 @@ def tune(
     """
     if other and tuning.tuner != AUTO:
         raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
-    problem, weights = read_problem(files, start, tuning)
+    listed = files.read(Metric(tuning.metric))
+    for message in listed.advice:
+        warn(message)
+    problem, weights = problem_of(listed, start, tuning)
     space = problem.candidates.space
     tell_unmatched(space, weights, start)
     _warn_of_names(problem.candidates)
@@ -100,7 +107,7 @@ def tune(
     signature = f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
     gain = _gain(problem, result, signature)
     if not any((gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0)))):  # ()
-        hint = "do list and references fit (tokens, case)?"
+        hint = "; ".join(listed.advice) or "do list and references fit (tokens, case)?"
         raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
     note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
