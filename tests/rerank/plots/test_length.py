@@ -25,6 +25,7 @@ def test_bins_of_files(write: Write) -> None:
     [
         ("a\n", "x\ny\n", "system has 2 lines, .*source has 1"),
         ("", "", "source: the file is empty"),
+        ("a\n<wall/> b\n", "x\ny\n", "source:2: '<wall/>' is markup for Moses' -xml-input"),
         ("a\nb\n", "x\nx |0-1| y\n", r"system:2: segmentation marks such as \|0-1\|"),
     ],
 )
