@@ -1,12 +1,16 @@
 """Plain text, one sentence a line, as Moses sees it: lines end at LF, tokens are separated by ASCII spaces.
 
+In text that Moses reads, a source or training text, a tab separates words as well (`input_lines`): `CreateFromString`
+of moses/Phrase.cpp and `tokenize` of util/tokenize.hh split at both. Moses' extractor splits n-best lists and
+references at spaces only.
+
 Python's own `split()` and `splitlines()` also break at U+0085, U+2028, no-break space and others, which Moses passes
 through. Bytes that are no UTF-8 survive reading and writing.
 """
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from moses_io.errors import InputError, shown
@@ -29,6 +33,20 @@ ESCAPES = {
 
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+[|,]")
+_XML_INPUT = re.compile(
+    r"""
+    <[A-Za-z][^ <>]*\ (?:[^<>]*\ )?(?:translation|english)="[^<>]*>  # a translation for words of the source
+    | <ne\ (?:[^<>]*\ )?entity="[^<>]*>  # a placeholder
+    | <tree\ (?:[^<>]*\ )?label="[^<>]*>  # a constituent, for syntax models
+    | <wall\ ?/> | </(?:wall|zone)>  # reordering constraints
+    """,
+    re.VERBOSE,
+)
+"""Tags that Moses interprets (moses/XmlOption.cpp, moses/TreeInput.cpp); text may hold others, such as `<unk>`."""
+_DOCUMENT = re.compile(
+    r"[ \t]*<(\?xml|!doctype|mteval[ >]|(srcset|refset|tstset|dataset|doc|seg|tmx|xliff) [^<>]*=)", re.IGNORECASE
+)
+"""How SGML and XML of test sets begin."""
 
 
 def decode(line: bytes) -> str:
@@ -98,7 +116,7 @@ def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
         InputError: the files differ in length, which is seen at the end of the shorter one, are empty, or are both
             stdin.
     """
-    sides, count = (stream_lines(source), stream_lines(target)), 0
+    sides, count = (input_lines(source), input_lines(target)), 0
     for one, other in zip_longest(*sides):
         if one is None or other is None:
             longer = count + 1 + sum(1 for _ in zip_longest(*sides))
@@ -111,7 +129,7 @@ def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
 
 
 def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
-    """Return the pairs of lines of two files.
+    """Return the pairs of lines of two files, with a space for each tab.
 
     Raises:
         InputError: as `parallel_lines`.
@@ -141,7 +159,65 @@ def write_text(path: str, text: str) -> None:
 def stream_lines(path: str | Lines) -> Iterator[str]:
     """Yield what `read_lines` returns, as the file is read."""
     for number, line in numbered_lines(path):
-        yield decode(without_line_end(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
+        yield first_line(line, path) if number == 1 else decode(without_line_end(line))
+
+
+def first_line(line: bytes, path: str | Lines) -> str:
+    """Return the first line of a text without its end and the byte order mark.
+
+    Raises:
+        InputError: the file is SGML or XML.
+    """
+    text = decode(without_line_end(line.removeprefix(codecs.BOM_UTF8)))
+    if is_document(text):
+        raise InputError(
+            f"{name_of(path)}:1: SGML or XML, expected plain text, a sentence a line; extract it, SGML with Moses' "
+            "scripts/ems/support/input-from-sgm.perl or reference-from-sgm.perl, of a WMT test set with "
+            "`sacrebleu -t SET -l PAIR --echo src` or `--echo ref`"
+        )
+    return text
+
+
+def is_document(first: str) -> bool:
+    """Return whether a file that begins with this line is SGML or XML, such as test sets of WMT, and not plain text."""
+    return bool(_DOCUMENT.match(first))
+
+
+def input_lines(path: str | Lines) -> Iterator[str]:
+    """Yield the lines of text that Moses reads, a source or training text, with a space for each tab."""
+    return map(without_tabs, stream_lines(path))
+
+
+def without_tabs(line: str) -> str:
+    """Return a line with a space for each tab, so that `tokens` splits it as Moses splits its input."""
+    return line.replace("\t", " ")
+
+
+def read_sources(path: str | Lines) -> list[str]:
+    """Return the source sentences of a file, with a space for each tab.
+
+    Raises:
+        InputError: as `check_markup`.
+    """
+    lines = list(input_lines(path))
+    check_markup(path, lines)
+    return lines
+
+
+def check_markup(path: str | Lines, lines: Iterable[str], start: int = 1) -> None:
+    """Raise `InputError` if source sentences have markup that Moses' option -xml-input interprets.
+
+    Args:
+        path: for the message.
+        lines: source sentences.
+        start: line number of the first one.
+    """
+    for number, line in enumerate(lines, start):
+        if "<" in line and (tag := _XML_INPUT.search(line)):
+            raise InputError(
+                f"{name_of(path)}:{number}: {shown(tag[0])} is markup for Moses' -xml-input, expected the words only; "
+                "remove it with Moses' scripts/generic/strip-xml.perl"
+            )
 
 
 def empty_file(path: str | Lines) -> InputError:

@@ -1,6 +1,5 @@
 """Source sentences beside a list: read whole, or line by line as a list that is still being written asks for them."""
 
-import codecs
 import contextlib
 import os
 import stat
@@ -12,7 +11,7 @@ from typing import BinaryIO, Protocol
 
 from moses_io.nbest import SentenceList, check_id
 from moses_io.streams import LONGEST, STANDARD, Lines, open_input, packing_faults, too_long
-from moses_io.text import decode, read_lines, without_line_end
+from moses_io.text import check_markup, decode, first_line, read_sources, without_line_end, without_tabs
 
 PATIENCE = 10.0
 """Seconds that a growing source has to bring the line of a sentence whose candidates are there."""
@@ -36,7 +35,7 @@ class WholeSources:
     """All lines of a file, read at the start."""
 
     def __init__(self, path: str | Lines) -> None:
-        self._lines = read_lines(path)
+        self._lines = read_sources(path)
 
     def line(self, sentence_list: SentenceList) -> str:
         """Return the source of a list's sentence; see `Sources`."""
@@ -93,8 +92,9 @@ class GrowingSources:
                 time.sleep(0.02)
         if not line:
             return False
-        start = line.removeprefix(codecs.BOM_UTF8) if self._read == 0 else line
-        self._read, self._last = self._read + 1, decode(without_line_end(start))
+        text = decode(without_line_end(line)) if self._read else first_line(line, self._path)
+        self._read, self._last = self._read + 1, without_tabs(text)
+        check_markup(self._path, [self._last], self._read)
         return True
 
 

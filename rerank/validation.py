@@ -5,14 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from moses_io.alignment import describe_field, printed_links
-from moses_io.errors import Fault, shown
+from moses_io.errors import Fault, InputError, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.nbest import EmptyLines, Layout, Order
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import ESCAPES, has_marks, read_lines, tokens, without_line_end
+from moses_io.text import ESCAPES, check_markup, has_marks, input_lines, read_lines, tokens, without_line_end
 from moses_io.weights import read_weight_file
 from rerank.candidates import FeatureSpace
+from rerank.metrics.forms import Forms, advice
 from rerank.weights import hint_for, unused_weights
+
+MARKS = "segmentation marks such as |0-1| (Moses' -t), not words"
+FALLING = "the id falls; `rerank` needs ids that go up (--regroup)"
+TAB = "a tab inside a word: lists and references are split at spaces only, as Moses' extractor does"
 
 
 @dataclass
@@ -28,6 +33,8 @@ class Findings:
     duplicates: int = 0
     escaped: bool = False
     upper: bool = False
+    forms: Forms = field(default_factory=Forms)
+    first: dict[str, int] = field(default_factory=dict)  # by warning, the first line that it is about
     faults: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -52,9 +59,9 @@ class Findings:
 def validate(nbest: str, source: str | None, references: Sequence[str], weights: str | None) -> Findings:
     """Read a list to its end and collect all that is wrong or odd about it."""
     findings = Findings(name_of(nbest))
-    lines_of = {path: read_lines(path) for path in [*([source] if source else []), *references]}
+    lines_of = _read_texts(findings, source, references)
     empty = EmptyLines()
-    order, texts, without_total, marked, falling, beyond, current = Order(), set[bytes](), "", 0, 0, 0, -1
+    order, texts, without_total, beyond, current = Order(), set[bytes](), "", 0, -1
     for number, line in numbered_lines(nbest):
         if not without_line_end(line):
             empty.add(number)
@@ -63,7 +70,8 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
             hypothesis = parse_line(line, number)
             findings.layout.check(hypothesis)
             if hypothesis.sentence != current:
-                falling = falling or (number if hypothesis.sentence < current else 0)
+                if hypothesis.sentence < current:
+                    findings.first.setdefault(FALLING, number)
                 current, texts = hypothesis.sentence, set()
                 order.check(current)
                 for path, lines in lines_of.items():
@@ -77,16 +85,12 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
         beyond += source is not None and _points_beyond(hypothesis, lines_of[source])
         if len(hypothesis.fields) > 3 and hypothesis.total is None:
             without_total = without_total or f"{findings.path}:{number}: {no_total(hypothesis)}"
-        marked = marked or (number if has_marks(hypothesis.text) else 0)
         _count(findings, hypothesis)
     if empty.count:
         findings.warnings.append(f"{findings.path}: {empty}, which all commands skip")
     if without_total:
         findings.warnings.append(f"{without_total}; features such as `consensus` need one")
-    if marked:
-        findings.warnings.append(f"{findings.path}:{marked}: segmentation marks such as |0-1| (Moses' -t), not words")
-    if falling:
-        findings.warnings.append(f"{findings.path}:{falling}: the id falls; `rerank` needs ids that go up (--regroup)")
+    findings.warnings += [f"{findings.path}:{number}: {warning}" for warning, number in findings.first.items()]
     if beyond:
         pointing = f"word alignments of {beyond} lines point beyond the end of the source"
         findings.warnings.append(f"{pointing}; is it the one of this list?")
@@ -94,6 +98,23 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     _compare_texts(findings, [line for path in references for line in lines_of[path]])
     _compare_weights(findings, weights)
     return findings
+
+
+def _read_texts(findings: Findings, source: str | None, references: Sequence[str]) -> dict[str, list[str]]:
+    """Return the lines of source and references by their paths, and add what is wrong with them to the findings."""
+    lines_of = {path: read_lines(path) for path in references}
+    for path, lines in lines_of.items():
+        tab = next((number for number, line in enumerate(lines, start=1) if "\t" in line.strip(" \t")), 0)
+        if tab:
+            findings.warnings.append(f"{path}:{tab}: {TAB}")
+    if source is None:
+        return lines_of
+    lines = list(input_lines(source))
+    try:
+        check_markup(source, lines)
+    except InputError as error:
+        findings.faults.append(str(error))
+    return {source: lines, **lines_of}
 
 
 def _check_coverage(findings: Findings, lines_of: dict[str, list[str]]) -> None:
@@ -125,6 +146,11 @@ def _points_beyond(hypothesis: Hypothesis, sources: Sequence[str]) -> bool:
 
 def _count(findings: Findings, hypothesis: Hypothesis) -> None:
     text = hypothesis.text
+    if has_marks(text):
+        findings.first.setdefault(MARKS, hypothesis.number)
+    if "\t" in text:
+        findings.first.setdefault(TAB, hypothesis.number)
+    findings.forms.add(text)
     findings.candidates[hypothesis.sentence] += 1
     findings.sparse.update(hypothesis.sparse)
     findings.empty += not text
@@ -135,7 +161,7 @@ def _count(findings: Findings, hypothesis: Hypothesis) -> None:
 
 
 def _compare_texts(findings: Findings, references: list[str]) -> None:
-    """Warn of escaping or upper case on one side only."""
+    """Warn of escaping, upper case, subwords or factors on one side only, and of subwords on both."""
     if not references:
         return
     escaped = any(escape in line for line in references for escape in ESCAPES)
@@ -147,6 +173,7 @@ def _compare_texts(findings: Findings, references: list[str]) -> None:
         if here != there:
             side = "the list" if here else "the reference"
             findings.warnings.append(f"only {side} has {what}; they will not match")
+    findings.warnings += advice({"the list": findings.forms}, Forms(references))
 
 
 def _compare_weights(findings: Findings, path: str | None) -> None:

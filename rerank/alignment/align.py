@@ -10,7 +10,7 @@ from features.progress import note, progress_bar, show
 from moses_io.alignment import format_links
 from moses_io.gold import Gold, LinkCounts
 from moses_io.streams import STANDARD, open_output
-from moses_io.text import encode, parallel_lines, tokens
+from moses_io.text import check_markup, encode, parallel_lines, tokens
 from rerank import __version__
 from rerank.alignment.soft import open_soft
 
@@ -91,5 +91,6 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _pairs(files: AlignmentFiles) -> Iterator[SentencePair]:
-    for source, target in parallel_lines(files.source, files.target):
+    for number, (source, target) in enumerate(parallel_lines(files.source, files.target), start=1):
+        check_markup(files.source, [source], number)
         yield tuple(tokens(source)), tuple(tokens(target))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from features.progress import progress_bar
-from moses_io.text import read_references, tokens
+from moses_io.text import read_references, tokens, without_tabs
 from rerank.report.attention import open_attention
 
 
@@ -31,7 +31,7 @@ def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], d
         for system, choice in zip(systems, choices, strict=True):
             if system == next(iter(systems)) or choice != choices[0]:
                 places.append((sentence, system))
-                pairs.append((tuple(tokens(words)), tuple(tokens(choice))))
+                pairs.append((tuple(tokens(without_tabs(words))), tuple(tokens(choice))))
     written = iter(places)
     with open_attention(output, list(models), list(systems)) as write, progress_bar("attend", len(pairs)) as bar:
         for stretch in stretches(pairs):

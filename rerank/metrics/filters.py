@@ -20,6 +20,31 @@ def _join_pieces(_: str) -> Filter:
     return lambda text: _PIECE_END.sub("", text)
 
 
+def _join_sentencepiece(_: str) -> Filter:
+    """Undo SentencePiece, and OpenNMT's spacers: `▁` is a space, spaces are none; text without `▁` stays as it is."""
+    return lambda text: text.replace(" ", "").replace("▁", " ").strip(" ") if "▁" in text else text
+
+
+def _join_at_joiners(_: str) -> Filter:
+    """Undo OpenNMT's joiners: a `￭` at the start of a token joins it to the one before, at the end to the next."""
+
+    def join(text: str) -> str:
+        if "￭" not in text:
+            return text
+        words: list[str] = []
+        joins = True  # nothing comes before the first token
+        for token in tokens(text):
+            part = token.strip("￭")
+            if joins or token.startswith("￭"):
+                words[-1:] = ["".join([*words[-1:], part])]
+            else:
+                words.append(part)
+            joins = token.endswith("￭")
+        return " ".join(words)
+
+    return join
+
+
 def _drop_marks(_: str) -> Filter:
     return lambda text: _MARK.sub("", text).strip(" ")
 
@@ -52,7 +77,9 @@ def _detokenize(language: str) -> Filter:
 FILTERS: dict[str, tuple[Callable[[str], Filter], str]] = {
     "marks": (_drop_marks, "remove segmentation marks such as |0-1|"),
     "factors": (_first_factors, "keep the first factor of word|pos|…"),
-    "debpe": (_join_pieces, "join pieces that end in @@"),
+    "debpe": (_join_pieces, "join subwords that end in @@ (subword-nmt)"),
+    "desentencepiece": (_join_sentencepiece, "join subwords with ▁ at the start of a word (SentencePiece)"),
+    "dejoiner": (_join_at_joiners, "join subwords and punctuation at ￭ (OpenNMT Tokenizer)"),
     "deescape": (_unescape, "turn &amp;, &#124;, &apos; and the like into characters"),
     "detruecase": (_detruecase, "capital letter at the start of a sentence (sacremoses)"),
     "detokenize": (

@@ -17,7 +17,7 @@ from features.models.folder import load_model
 from features.models.scoring.alone import SentencePair
 from moses_io.alignment import Alignment, read_alignments
 from moses_io.errors import InputError, counted
-from moses_io.text import read_parallel, tokens
+from moses_io.text import check_markup, read_parallel, tokens
 from rerank.plots.canvas import COLOURS, canvas, label, names
 from rerank.report.attention import Attention
 
@@ -45,9 +45,11 @@ def read_pair(source: str, target: str, sentence: int, alignments: str | None) -
     Raises:
         InputError: there is no such sentence, a side of it has no words, or the files do not fit each other.
     """
-    pairs = [(tuple(tokens(one)), tuple(tokens(other))) for one, other in read_parallel(source, target)]
+    lines = read_parallel(source, target)
+    pairs = [(tuple(tokens(one)), tuple(tokens(other))) for one, other in lines]
     if sentence >= len(pairs):
         raise InputError(f"{source} has {counted(len(pairs), 'line')}, there is no sentence {sentence}")
+    check_markup(source, [lines[sentence][0]], sentence + 1)
     for path, words in zip((source, target), pairs[sentence], strict=True):
         if not words:
             raise InputError(f"{path}:{sentence + 1}: expected words to attend to, found none")

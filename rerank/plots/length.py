@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.ticker import MaxNLocator
 
-from moses_io.text import empty_file, read_references
+from moses_io.text import check_markup, empty_file, read_references, without_tabs
 from rerank.analysis.bleu import statistics
 from rerank.analysis.lengths import Bin, by_length
 from rerank.plots.canvas import COLUMN, canvas, legend, names, series_style
@@ -21,10 +21,12 @@ def read_bins(source: str, references: Sequence[str], systems: Sequence[str]) ->
     lines, *others = read_references([source, *references, *systems])
     if not lines:
         raise empty_file(source)
+    sources = list(map(without_tabs, lines))
+    check_markup(source, sources)
     translations = others[len(references) :]
     check_marks(dict(zip(systems, translations, strict=True)))
     counted = statistics(others[: len(references)], dict(zip(named, translations, strict=True)))
-    return by_length(lines, counted)
+    return by_length(sources, counted)
 
 
 def plot_length(bins: Sequence[Bin], output: str) -> None:

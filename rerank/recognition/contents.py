@@ -12,7 +12,7 @@ import numpy as np
 from features.arrays import Array, Integers
 from moses_io.nbest import read_nbest, without_marks
 from moses_io.streams import numbered_lines
-from moses_io.text import decode, number, tokens, without_line_end
+from moses_io.text import decode, input_lines, number, tokens, without_line_end
 from rerank.candidates import FeatureSpace
 
 SOME = 10_000
@@ -128,4 +128,4 @@ def _hash(sentence: int, text: Sequence[str]) -> int:
 
 
 def _rows(path: str, most: int) -> list[list[str]]:
-    return [tokens(decode(without_line_end(line))) for _, line in islice(numbered_lines(path), most)]
+    return [tokens(line) for line in islice(input_lines(path), most)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from moses_io.errors import Fault
 from moses_io.hypothesis import parse_line
 from moses_io.streams import check_plain, open_input, packing_faults
-from moses_io.text import decode, number, tokens, without_line_end
+from moses_io.text import decode, is_document, number, tokens, without_line_end
 
 NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
 WEIGHT_LINES = "weights without sections"
@@ -59,6 +59,8 @@ def _kind(lines: Sequence[bytes]) -> str:
     if lines[0].startswith(_EXTRACTOR):
         return "file of Moses' extractor"
     texts = [decode(line) for line in lines[:LINES]]
+    if is_document(texts[0].removeprefix("\ufeff")):
+        return "SGML or XML"
     if all(map(_LINKS.fullmatch, texts)):
         return LINKS
     rows = [tokens(text) for text in texts]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from features.progress import with_bar
 from moses_io.errors import counted
-from moses_io.text import stream_lines
+from moses_io.text import input_lines
 from rerank.analysis.bleu import statistics
 from rerank.analysis.depth import Depth, Depths
 from rerank.analysis.frequency import Frequency, by_frequency, count_words, vocabulary
@@ -67,7 +67,7 @@ def analyse(
     before, after = systems.values()
     of_lines = statistics(references, systems)
     wanted = vocabulary([*references, before, after])
-    counts = count_words((filters(line) for line in with_bar("count words", stream_lines(train_target))), wanted)
+    counts = count_words((filters(line) for line in with_bar("count words", input_lines(train_target))), wanted)
     judged = Judged(
         gains=find_gains(*of_lines.values()),
         lengths=by_length(source, of_lines),

@@ -4,18 +4,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from features.arrays import Array
-from features.progress import with_bar
+from features.progress import warn, with_bar
 from moses_io.errors import InputError
-from moses_io.streams import Lines
+from moses_io.streams import Lines, name_of
 from moses_io.text import has_marks, read_lines, tokens
 from rerank import __version__
 from rerank.analysis.listed import Listed, read_listed
 from rerank.metrics.filters import Filters
+from rerank.metrics.forms import Forms, advice
 from rerank.metrics.significance import SEED, TRIALS, p_value
 
 REPORTED = ("BLEU", "chrF", "TER")
@@ -190,6 +192,10 @@ def evaluate_files(
     answers = filters.references(references)
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
     facts = look_up(nbest, answers, lines, filters) if nbest else None
+    if answers:
+        texts = lines | ({name_of(nbest): facts.best} if nbest and facts else {})
+        for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*answers))):
+            warn(message)
     return evaluate(lines, answers, tokenize, facts, filters.signature)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from features.progress import note
 from moses_io.errors import printable
 from moses_io.streams import open_between, open_output
-from moses_io.text import encode, read_lines
+from moses_io.text import encode, input_lines, read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence
 from rerank.metrics.filters import Filters
@@ -107,9 +107,9 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
 
 
 def _reranked(files: RerankingFiles, filters: Filters) -> Reranked:
-    source, before, after = (read_lines(path) for path in (files.source, files.before, files.after))
+    before, after = (read_lines(path) for path in (files.before, files.after))
     return Reranked(
-        source=source,
+        source=list(input_lines(files.source)),
         references=filters.references(files.references),
         before=before,
         after=after,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from features.progress import note, progress_bar
 from moses_io.streams import Lines, open_output
-from moses_io.text import empty_file, encode, read_lines, tokens
+from moses_io.text import empty_file, encode, read_sources, tokens
 from rerank import __version__
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def write_translations(translator: "Translator", source: str | Lines, output: st
     Raises:
         InputError: the source cannot be read, or is empty.
     """
-    sources = [tuple(tokens(line)) for line in read_lines(source)]
+    sources = [tuple(tokens(line)) for line in read_sources(source)]
     if not sources:
         raise empty_file(source)
     note(f"{label or 'translation'} = {translator.signature}|version:{__version__}")

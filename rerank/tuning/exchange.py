@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note
+from features.progress import note, warn
 from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
 from moses_io.streams import name_of, open_output
@@ -49,6 +49,8 @@ def export(lists: Lists, start: str, folder: str) -> None:
     """
     metric = Metric("bleu")
     tuning_set = lists.read(metric)
+    for message in tuning_set.advice:
+        warn(message)
     space = tuning_set.candidates.space
     content = load_weight_file(start)
     weights, _ = fit_start(content, start, space)

@@ -12,7 +12,6 @@ from features.progress import note, progress_bar, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import WeightFile, Weights, names_of_values, write_weights
 from rerank import __version__
-from rerank.candidates import Candidates
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import divided_start
@@ -22,7 +21,7 @@ from rerank.tuning.compiling import compiling_told
 from rerank.tuning.folds import FOLDS, check_folds
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
-from rerank.tuning.tuning_set import Extracted, Lists
+from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
 from rerank.weights import START, fit_start, limits, load_weight_file, tell_unmatched
 
 
@@ -55,13 +54,15 @@ class Caution:
 
 def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
     """Read what is to be tuned, and the start weights by name."""
-    return _problem(files, load_weight_file(start), start, tuning)
+    return _problem(files.read(Metric(tuning.metric)), load_weight_file(start), start, tuning)
 
 
-def _problem(files: Lists | Extracted, content: WeightFile, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
-    """Read what is to be tuned from the weights in a file of this name."""
+def _problem(listed: TuningSet, content: WeightFile, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
+    """Return what is to be tuned on candidates whose statistics are those of the metric, and the initial weights.
+
+    `start` is the path of the weight file with this content, for messages.
+    """
     metric = Metric(tuning.metric)
-    listed = files.read(metric)
     space = listed.candidates.space
     weights, frozen = fit_start(content, start, space)
     vector = space.vector(weights)
@@ -90,10 +91,11 @@ def tune(
     if other and tuning.tuner != AUTO:
         raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
     content = load_weight_file(start)
-    problem, weights = _problem(files, content, start, tuning)
+    listed = files.read(Metric(tuning.metric))
+    problem, weights = _problem(listed, content, start, tuning)
     space = problem.candidates.space
     tell_unmatched(space, weights, start)
-    _warn_of_names(problem.candidates)
+    _warn_of(listed)
     new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
     folds = min(caution.folds or FOLDS, sentences)
     if (caution.folds and tuning.tuner != AUTO) or caution.ablate:
@@ -106,9 +108,7 @@ def tune(
     metric = f"metric:{Metric(tuning.metric).signature}"
     signature = f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
     gain = _gain(problem, result, signature)
-    if not any((gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0)))):  # ()
-        hint = "do list and references fit (tokens, case)?"
-        raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
+    _check_matches(problem, gain, listed.advice)
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
     note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
     note(f"signature: {signature}")
@@ -118,6 +118,13 @@ def tune(
     if caution.ablate:
         ablate_all(problem, tuning, folds)
     return gain
+
+
+def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
+    """Raise `InputError` if no candidate matches its references, with the advice on how to make them match."""
+    if not any((gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0)))):  # ()
+        hint = "; ".join(advice) or "do list and references fit (tokens, case)?"
+        raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
 
 
 class _Result(NamedTuple):
@@ -183,8 +190,11 @@ def _by_choice(problem: Problem, tuning: Tuning, new: list[str], folds: int, oth
     return _Result(choice.weights, seen, choice, [remark])
 
 
-def _warn_of_names(candidates: Candidates) -> None:
-    """Name features that are in every line but have a name that Moses' tools take for a sparse one."""
+def _warn_of(listed: TuningSet) -> None:
+    """Warn if list and references differ in form, and of features in every line that Moses' tools take for sparse."""
+    for message in listed.advice:
+        warn(message)
+    candidates = listed.candidates
     for name, count in candidates.space.dense:
         if "_" in name:
             warn(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from itertools import chain, groupby, zip_longest
 
 import numpy as np
 
@@ -16,15 +16,20 @@ from rerank.candidates import Candidates
 from rerank.collecting import Collector
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.filters import Filters
+from rerank.metrics.forms import Forms, advice
 from rerank.metrics.metric import Metric
 
 
 @dataclass(frozen=True)
 class TuningSet:
-    """A list with the statistics of each candidate, (N, formula.size)."""
+    """A list with the statistics of each candidate, (N, formula.size).
+
+    `advice` are warnings that list and references do not have the same form, each with the filter that mends it.
+    """
 
     candidates: Candidates
     statistics: Array
+    advice: tuple[str, ...] = ()
 
     def chosen(self, weights: Weights) -> Array:
         """(n, formula.size) statistics of the candidates that weights, tuned on any list, choose."""
@@ -48,7 +53,7 @@ class Lists:
     def read(self, metric: Metric) -> TuningSet:
         """Read the lists and count the statistics; references are found by the id of the sentence."""
         references = self.filters.references(self.references)
-        collector, statistics = Collector(), []
+        collector, statistics, forms = Collector(), [], Forms()
         pooled = pool(self.nbest)
         with progress_bar("read list", len(references[0])) as bar:
             for sentence_list in pooled if self.filters.marks else without_marks(pooled):
@@ -56,13 +61,16 @@ class Lists:
                 collector.add(sentence_list)
                 count = metric.counter([lines[sentence_list.sentence] for lines in references])
                 texts = [hypothesis.text for hypothesis in sentence_list.hypotheses]
-                known = {text: count(self.filters(text)) for text in dict.fromkeys(texts)}
+                filtered = {text: self.filters(text) for text in dict.fromkeys(texts)}
+                forms.add_all(filtered.values())
+                known = {text: count(what) for text, what in filtered.items()}
                 statistics += [known[text] for text in texts]
                 bar.advance(1, "")
         candidates = collector.candidates()
         order = np.argsort(candidates.sentences)  # (n,) by id, so that the order of the list makes no difference
         rows = np.array(statistics, dtype=np.float64)[candidates.rows_of(order)]  # (N, formula.size)
-        return TuningSet(candidates.of(order), rows)
+        told = advice({"the list": forms}, Forms(chain(*references)))
+        return TuningSet(candidates.of(order), rows, tuple(told))
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -6,17 +7,22 @@ from hypothesis import strategies as st
 
 from moses_io.errors import InputError
 from moses_io.text import (
+    check_markup,
     decode,
     encode,
+    input_lines,
     no_number,
     number,
     parallel_lines,
     read_lines,
     read_parallel,
     read_references,
+    read_sources,
     tokens,
     whole,
 )
+
+Write = Callable[[str, "str | bytes"], Path]
 
 
 @given(st.binary())
@@ -26,6 +32,87 @@ def test_any_bytes_survive(line: bytes) -> None:
 
 def test_only_the_ascii_space_separates_tokens() -> None:
     assert tokens(" a  b\u00a0c\u3000d\u2028e\tf ") == ["a", "b\u00a0c\u3000d\u2028e\tf"]
+
+
+def test_tabs_separate_words_of_moses_input(write: Write) -> None:
+    """As `CreateFromString` of moses/Phrase.cpp and `tokenize` of util/tokenize.hh, which split at "\\t "."""
+    path = write("text", "\tthe\thouse \t is\nsmall\u00a0one\n")
+    assert [tokens(line) for line in input_lines(str(path))] == [["the", "house", "is"], ["small\u00a0one"]]
+
+
+def test_tabs_separate_words_of_both_sides_of_a_corpus(write: Write) -> None:
+    pairs = read_parallel(str(write("s", "das\tHaus\n")), str(write("t", "the\thouse\n")))
+    assert pairs == [("das Haus", "the house")]
+
+
+@pytest.mark.parametrize(
+    ("line", "tag"),
+    [
+        ('a <n translation="b">y</n> c', '<n translation="b">'),
+        ('<np translation="the house||house" prob="0.8||0.2">das Haus</np>', '<np translation="the house||house" '),
+        ('<n prob="0.5" translation="b">y</n>', '<n prob="0.5" translation="b">'),
+        ('<x span="1-2" english="b"/> y', '<x span="1-2" english="b"/>'),
+        ('<ne translation="@num@" entity="5">@num@</ne>', '<ne translation="@num@" '),
+        ('a <ne entity="5">@num@</ne>', '<ne entity="5">'),
+        ("a <wall/> b", "<wall/>"),
+        ("a <wall /> b", "<wall />"),
+        ("a <zone> b c </zone>", "</zone>"),
+        ('<tree label="NP"> das Haus </tree>', '<tree label="NP">'),
+    ],
+)
+def test_markup_of_a_source_is_an_error(write: Write, line: str, tag: str) -> None:
+    """Tags that moses/XmlOption.cpp and moses/TreeInput.cpp interpret."""
+    path = write("source", f"plain\n{line}\n")
+    with pytest.raises(InputError) as raised:
+        read_sources(str(path))
+    assert str(raised.value).startswith(f"{path}:2: '{tag}")
+    assert str(raised.value).endswith("remove it with Moses' scripts/generic/strip-xml.perl")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "<unk> and <num> , <br> or <br/> <zone>",
+        "x < y and y > z",
+        "< n translation = & quot ; b & quot ; >",
+        '< n translation="b" > y',
+        "&lt;n translation=&quot;b&quot;&gt; y",
+        '<a href="x">y</a> <option label="x">',
+        "<b>y</b>",
+        'translation="b"',
+        "<wallpaper/> <zones/>",
+        "<n> translation=",
+    ],
+)
+def test_other_angle_brackets_are_words(line: str) -> None:
+    """Moses passes them through unless it is called with -xml-input."""
+    check_markup("source", [line])
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        '<srcset setid="newstest2013" srclang="any">',
+        '<refset setid="a" srclang="any" trglang="en">',
+        '  <tstset setid="a">',
+        "<?xml version='1.0' encoding='utf-8'?>",
+        '\ufeff<?xml version="1.0"?>',
+        "<!DOCTYPE mteval SYSTEM 'mteval.dtd'>",
+        "<mteval>",
+        '<dataset id="newstest2021">',
+        '<DOC docid="a" genre="news">',
+        "<seg id=1> a </seg>",
+    ],
+)
+def test_a_test_set_in_sgml_or_xml_is_no_text(write: Write, first: str) -> None:
+    path = write("text", f"{first}\nmore\n")
+    with pytest.raises(InputError, match=rf"^{path}:1: SGML or XML, expected plain text, .*input-from-sgm.perl"):
+        read_lines(str(path))
+
+
+@pytest.mark.parametrize("first", ["<doc> is missing", "<dataset> , <seg>", "<unk>", "a <?xml", "", "< doc id = 1"])
+def test_a_text_may_begin_with_a_tag(write: Write, first: str) -> None:
+    assert read_lines(str(write("text", f"{first}\n"))) == [first]
 
 
 def test_lines(tmp_path: Path) -> None:

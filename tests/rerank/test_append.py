@@ -47,6 +47,18 @@ def test_scores_are_appended_and_all_else_stays(command: Command, sample: Path, 
     assert again == out
 
 
+def test_a_tab_in_a_source_separates_words(command: Command, write: Write, models: dict[str, Path]) -> None:
+    """Four words, four phrases of one word, none unaligned, all steps monotone."""
+    nbest = write("list", "0 ||| the house is small  ||| A= 1 ||| 0 ||| 0-0 1-1 2-2 3-3\n")
+    kinds = ("P=phrases", f"N=neural:{models['forward']}", f"L=links:{models['forward']}", "C=copied")
+    features = [part for kind in kinds for part in ("--feature", kind)]
+    spaces, tabs = (
+        command("score", nbest, "--source", write(f"source{number}", text), *features, "--device", "cpu")[:2]
+        for number, text in enumerate(("das Haus ist klein\n", "das\tHaus \tist klein\t\n"))
+    )
+    assert spaces == tabs and tabs[0] == 0 and b" P= 4 1 0 0 1 " in tabs[1]
+
+
 def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Path]) -> None:
     """Its score is that of its network read with the two sides exchanged."""
     import torch

@@ -126,3 +126,32 @@ def test_a_total_that_cannot_be_read(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 1 ||| xx\n0 ||| c ||| A= 1 ||| nan\n")
     status, out, _ = command("validate", nbest)
     assert status == 0 and f"warning: {nbest}:2: no total in the fourth field, found 'xx'; features" in out.decode()
+
+
+def test_tabs_in_a_list_and_a_reference(command: Command, write: Write) -> None:
+    """A source is split at them, so they mean nothing there; lists and references are not."""
+    nbest = write("list", "0 ||| a b ||| L= 1\n0 ||| a\tb ||| L= 1\n0 ||| c\td ||| L= 1\n")
+    texts = ("--source", write("source", "x\ty\n"), "--reference", write("reference", "\ta b\t\n"))
+    status, out, _ = command("validate", nbest, *texts, "--reference", write("other", "a\tb\n"))
+    tab = "a tab inside a word: lists and references are split at spaces only, as Moses' extractor does"
+    warnings = [line for line in out.decode().split("\n") if line.startswith("warning: ")]
+    assert warnings == [f"warning: {nbest.parent / 'other'}:1: {tab}", f"warning: {nbest}:2: {tab}"]
+    assert status == 0
+
+
+def test_links_of_a_source_with_tabs_are_inside_it(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a b c d ||| L= 1 ||| 0 ||| 0-0 3-3\n")
+    assert command("validate", nbest, "--source", write("source", "w\tx\ty\tz\n"))[1].endswith(b"warnings: 0\n")
+
+
+def test_markup_in_a_source_is_a_fault(command: Command, write: Write) -> None:
+    nbest, source = write("list", "0 ||| a ||| L= 1\n"), write("source", 'a <n translation="b">y</n>\n')
+    status, out, _ = command("validate", nbest, "--source", source)
+    assert status == 2 and out.decode().endswith("faults: 1, warnings: 0\n")
+    assert f"fault: {source}:1: '<n translation=\"b\">' is markup for Moses' -xml-input" in out.decode()
+
+
+def test_a_reference_in_sgml_is_an_error(command: Command, write: Write) -> None:
+    nbest, reference = write("list", "0 ||| a ||| L= 1\n"), write("reference", '<refset setid="a">\n')
+    status, _, err = command("validate", nbest, "--reference", reference)
+    assert status == 2 and err.startswith(f"moses-rerank validate: {reference}:1: SGML or XML, expected plain text")

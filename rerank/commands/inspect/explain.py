@@ -29,14 +29,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Explain."""
     from features.progress import show
     from moses_io.errors import InputError
-    from moses_io.text import read_lines
+    from moses_io.text import read_lines, read_sources
     from rerank.report.explanation import Question, explain
 
-    files = [("source", arguments.source)] if arguments.source else []
-    files += [("reference", path) for path in arguments.reference]
+    files = [("source", arguments.source, read_sources)] if arguments.source else []
+    files += [("reference", path, read_lines) for path in arguments.reference]
     texts = []
-    for name, path in files:
-        lines = read_lines(path)
+    for name, path, read in files:
+        lines = read(path)
         if arguments.sentence >= len(lines):
             raise InputError(f"{path} has {len(lines)} lines, there is no sentence {arguments.sentence}")
         texts.append((name, lines[arguments.sentence]))

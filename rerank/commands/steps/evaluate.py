@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NBEST",
         help="also measure the best candidates of this list, and tell the systems' place in it",
     )
-    add("--filter", default="", metavar="NAMES", help="first do marks,factors,debpe,deescape,detruecase,detokenize")
+    filters = "marks,factors,debpe,desentencepiece,dejoiner,deescape,detruecase,detokenize"
+    add("--filter", default="", metavar="NAMES", help=f"first do {filters}")
     add("--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: Moses' tokens)")
     add("--json", action="store_true", help="print JSON instead of a table")
 

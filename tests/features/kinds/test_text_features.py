@@ -104,6 +104,17 @@ def test_lexical_tables_of_moses(tmp_path: Path) -> None:
         values("lexical", "table")
 
 
+@pytest.mark.parametrize("kind", ["ibm1", "length"])
+def test_a_tab_in_a_corpus_separates_words(tmp_path: Path, kind: str) -> None:
+    texts = {"s": "das Haus\ndas Buch\nein\n", "t": "the house\nthe good book\na\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / f"{name}.tabs").write_text(text.replace(" ", "\t"))
+    given = [Sentence(0, ("das", "Buch"), (("the", "book"), ("house",)))]
+    with_tabs = values(kind, f"{tmp_path / 's.tabs'},{tmp_path / 't.tabs'}", given)
+    assert with_tabs == values(kind, f"{tmp_path / 's'},{tmp_path / 't'}", given)
+
+
 def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
     """A second, plain implementation agrees on das Haus / the house, das Buch / the book, ein Buch / a book."""
     pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]

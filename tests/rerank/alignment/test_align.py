@@ -55,6 +55,20 @@ def test_links_are_read_as_those_of_moses(
     assert len(read_alignments(str(path), PAIRS)) == 4
 
 
+def test_a_tab_separates_words_of_both_sides(
+    command: Command, write: Write, texts: tuple[object, ...], pointed: dict[str, Path]
+) -> None:
+    with_tabs = [write(name, text.replace(" ", "\t")) for name, text in (("s", SOURCE), ("t", TARGET))]
+    arguments = ("--source", with_tabs[0], "--target", with_tabs[1], "--device", "cpu")
+    assert command("align", pointed["forward"], *arguments)[1] == command("align", pointed["forward"], *texts)[1]
+
+
+def test_markup_in_a_source_is_an_error(command: Command, write: Write, pointed: dict[str, Path]) -> None:
+    source, target = write("s", "die\ndie <zone> Zeitung </zone> .\n"), write("t", "the\nthe newspaper .\n")
+    status, _, err = command("align", pointed["forward"], "--source", source, "--target", target, "--device", "cpu")
+    assert status == 2 and f"{source}:2: '</zone>' is markup for Moses' -xml-input" in err
+
+
 @pytest.mark.parametrize("name", ["soft.npz", "soft.json", "soft.json.gz"])
 def test_matrices(
     command: Command,

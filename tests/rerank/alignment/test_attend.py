@@ -19,9 +19,9 @@ OURS = "newspaper the .\nnothing\nthere is a lamp in the wood .\nnothing\n"
 def test_each_model_reads_what_each_system_chose(
     pointed: dict[str, Path], write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an aligner of the model alone does; in stretches of two pairs, and equal choices once."""
+    """As an aligner of the model alone does; in stretches of two pairs, equal choices once, a tab separates words."""
     monkeypatch.setattr(align_module, "STRETCH", 2)
-    source, systems = str(write("source", SOURCE)), {"moses": MOSES, "reranked": OURS}
+    source, systems = str(write("source", SOURCE.replace("Wald ", "Wald\t"))), {"moses": MOSES, "reranked": OURS}
     models = {name: str(folder) for name, folder in pointed.items()}
     written = [tmp_path / "one.npz", tmp_path / "two.npz"]
     for path in written:

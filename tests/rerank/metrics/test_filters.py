@@ -17,6 +17,23 @@ CASES = {
     ],
     "factors": [("the|DT house|NN", "the house"), ("| a", "| a"), ("plain text", "plain text")],
     "debpe": [("a hou@@ se@@ s .", "a houses ."), ("cut@@", "cut"), ("a@@b c", "a@@b c")],
+    "desentencepiece": [
+        ("▁Das ▁Haus ▁ist ▁kl ein ▁.", "Das Haus ist klein ."),
+        ("▁ Das ▁ kl ein", "Das klein"),
+        ("Hel lo , ▁World !", "Hello, World!"),  # OpenNMT's spacers: the first word has none
+        ("plain text", "plain text"),
+        ("▁", ""),
+    ],
+    "dejoiner": [
+        ("Hello ￭, world ￭!", "Hello, world!"),
+        ("(￭ a ￭)", "(a)"),
+        ("un￭ believ￭ able", "unbelievable"),
+        ("a ￭ b", "ab"),
+        ("a￭ ￭b", "ab"),
+        ("￭ a  b ￭", "a b"),
+        ("a￭b c", "a￭b c"),
+        ("plain  text", "plain  text"),
+    ],
     "deescape": [("&lt; &#124; &amp;lt; &apos;s", "< | &lt; 's")],
     "detruecase": [("the dog . is here", "The dog . Is here")],
     "detokenize": [("the dog , isn 't it ?", "the dog, isn't it?"), ("yes &amp; no", "yes &amp; no")],

@@ -33,6 +33,11 @@ def test_a_pair_by_its_number_from_0(texts: tuple[str, str], write: Write) -> No
         read_pair(*texts, 1, str(write("links", "0-0\n\n0-0\n")))
 
 
+def test_markup_in_the_source_of_a_pair_is_an_error(write: Write) -> None:
+    with pytest.raises(InputError, match="source:2: '<wall/>' is markup for Moses' -xml-input"):
+        read_pair(str(write("source", "x\n<wall/> y\n")), str(write("target", "x\ny\n")), 1, None)
+
+
 def test_a_matrix_a_model(pointed: dict[str, Path], tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
     folders = [str(folder) for folder in pointed.values()]
     grids = matrices(attend(folders, "cpu", PAIR), PAIR, frozenset({(0, 0), (2, 3)}))

@@ -11,7 +11,7 @@ Write = Callable[[str, "str | bytes"], Path]
 
 
 def test_bins_of_files(write: Write) -> None:
-    source, reference = write("s", "a\n" * 20 + "a b\n" * 20), write("r", "x y z w v\n" * 40)
+    source, reference = write("s", "a\n" * 20 + "a b\n" * 10 + "a\tb\n" * 10), write("r", "x y z w v\n" * 40)
     good, half = write("good", "x y z w v\n" * 40), write("half", "x y z w v\n" * 20 + "q\n" * 20)
     bins = read_bins(str(source), [str(reference)], [str(good), str(half)])
     assert bins == [
@@ -25,6 +25,7 @@ def test_bins_of_files(write: Write) -> None:
     [
         ("a\n", "x\ny\n", "system has 2 lines, .*source has 1"),
         ("", "", "source: the file is empty"),
+        ("a\n<wall/> b\n", "x\ny\n", "source:2: '<wall/>' is markup for Moses' -xml-input"),
         ("a\nb\n", "x\nx |0-1| y\n", r"system:2: segmentation marks such as \|0-1\|"),
     ],
 )

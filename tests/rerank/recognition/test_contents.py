@@ -67,9 +67,9 @@ def test_a_translation_has_a_candidate_of_each_sentence(write: Write, lines: lis
 
 
 def test_words(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the first lines; tokens end at spaces alone."""
+    """Those of the first lines; only spaces and tabs separate them."""
     monkeypatch.setattr(contents, "SOME", 2)
-    path = str(write("text", "a b\u00a0c a\nb\nc\n"))
+    path = str(write("text", "a b\u00a0c\ta\nb\nc\n"))
     assert count_words(path) == {"a": 2, "b\u00a0c": 1, "b": 1}
     assert read_text(path) == Text(path, 3)
 

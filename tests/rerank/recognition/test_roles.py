@@ -187,14 +187,13 @@ def test_what_was_chosen_from_a_list_is_no_reference(roles_of: RolesOf, files: F
 @pytest.mark.parametrize("name", ["dev", "test"])
 def test_references_are_written_as_the_candidates(roles_of: RolesOf, files: Files, name: str) -> None:
     lines = files[f"{name}.en"].splitlines(True)
-    others = {
-        "raw": untokenized(files[f"{name}.en"]),
-        "sgm": b"".join(b'<seg id="%d"> %s </seg>\n' % (row, line.strip()) for row, line in enumerate(lines)),
-    }
+    sgm = b"".join(b'<seg id="%d"> %s </seg>\n' % (row, line.strip()) for row, line in enumerate(lines))
+    others = {"raw": untokenized(files[f"{name}.en"])}
     if name == "test":  # of dev it could be the source
         others["tags"] = re.sub(rb"\S+", b"NN", files["test.en"])
-    roles = roles_of(files | others)
+    roles = roles_of(files | others | {"sgm": sgm})
     assert (roles.dev, roles.tests) == (DEV, {"test": TEST})
+    assert "sgm: not used (SGML or XML)" in roles.lines()
     assert roles.reasons == dict.fromkeys(others, f"too few words of the candidates of {name}.nbest")
 
 

@@ -27,10 +27,10 @@ def explain(command: Command, write: Write) -> Callable[..., tuple[int, list[str
 
 def test_parts_add_up(explain: Callable[..., tuple[int, list[str], str]], write: Write) -> None:
     """Scores 1.7 and 2.5: the second is chosen, against the first, which has the highest total."""
-    status, lines, _ = explain("--sentence", 7, "--source", write("src", "s\n" * 8))
+    status, lines, _ = explain("--sentence", 7, "--source", write("src", "s\tt\n" * 8))
     assert status == 0
     assert lines[0] == "sentence 7, 3 candidates"
-    assert lines[1].split() == ["source", "s"]
+    assert lines[1].split() == ["source", "s", "t"]
     assert lines[2].startswith("  chosen     a c   (place 2 in the list, score 2.5000)")
     assert lines[3].startswith("  against    a b   (place 1 in the list, score 1.7000)")
     rows = [line.split() for line in lines[5:] if line]

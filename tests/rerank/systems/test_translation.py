@@ -41,6 +41,18 @@ def test_a_list_is_scored_as_score_does(
     assert lists[-1].hypotheses[0].text == "" and len(lists[0].hypotheses) > 1
 
 
+def test_a_tab_separates_words(models: dict[str, Path], write: Write, command: Command) -> None:
+    sources = [write(f"source{number}", text) for number, text in enumerate(("die Zeitung .\n", "die\tZeitung .\n"))]
+    one, other = (command("translate", models["forward"], "--source", path, "--nbest", 3)[:2] for path in sources)
+    assert one == other and one[0] == 0
+
+
+def test_markup_in_a_source_is_an_error(models: dict[str, Path], write: Write, command: Command) -> None:
+    source = write("source", "die Zeitung .\ndie <wall/> Zeitung .\n")
+    status, out, err = command("translate", models["forward"], "--source", source)
+    assert (status, out) == (2, b"") and f"{source}:2: '<wall/>' is markup for Moses' -xml-input" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
