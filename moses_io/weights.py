@@ -153,8 +153,7 @@ def _read_ini(path: str, lines: Sequence[tuple[int, str]]) -> WeightFile:
             section = line[1:].split("]")[0]
         elif section == "weight-file":
             found, warning = _find_sparse_file(_words(line)[-1], path, place)
-            check_plain(found)
-            sparse = _parse_sparse(found, list(enumerate(stream_lines(found), start=1)))
+            sparse = read_sparse_weights(found)
             files.append(found)
             warnings += warning
         elif section == "feature":
@@ -241,6 +240,16 @@ def _is_sparse_file(lines: Sequence[str]) -> bool:
     """
     rows = [_words(line) for line in lines]
     return all(is_sparse(row[0], len(row) - 1) for row in rows) and not all(row[0].endswith("=") for row in rows)
+
+
+def read_sparse_weights(path: str) -> Weights:
+    """Read a sparse weight file, such as `[weight-file]` names.
+
+    Raises:
+        InputError: a line is not `name value`.
+    """
+    check_plain(path)
+    return _parse_sparse(path, enumerate(stream_lines(path), start=1))
 
 
 def _parse_sparse(path: str, lines: Iterable[tuple[int, str]]) -> Weights:

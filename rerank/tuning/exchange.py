@@ -12,7 +12,7 @@ from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
 from moses_io.streams import name_of, open_output
 from moses_io.text import number, read_lines, tokens, write_text
-from moses_io.weights import Weights, read_weight_file, read_weights, write_weights
+from moses_io.weights import Weights, read_sparse_weights, read_weight_file, read_weights, write_weights
 from rerank import __version__
 from rerank.candidates import Candidates, FeatureSpace
 from rerank.metrics.metric import Metric
@@ -122,7 +122,8 @@ def import_weights(folder: str, result: str, output: str) -> None:
     """
     start = read_weights(f"{folder}/init.dense")
     space = FeatureSpace(tuple((name, len(values)) for name, values in start.items()))
-    sparse = read_weights(f"{folder}/sparse-weights") if Path(folder, "sparse-weights").exists() else {}
+    sparse_file = f"{folder}/sparse-weights"
+    sparse = read_sparse_weights(sparse_file) if Path(sparse_file).exists() else {}
     dense, named = _parse(result, space.dense_size, sparse)
     scale = 1 / (np.abs(dense).sum() or 1)
     weights: Weights = space.weights(space.normalized(np.array(dense)))

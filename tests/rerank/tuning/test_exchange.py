@@ -63,6 +63,14 @@ def test_weights_that_moses_does_not_tune_come_through(command: Command, write: 
     assert command("rerank", write("list", LIST), "--weights", tuned, "--on-missing", "blank")[0] == 0
 
 
+def test_the_sparse_feature_of_the_word_equals(command: Command, write: Write, tmp_path: Path) -> None:
+    """Its name ends with `=`; in the files of Moses' tuners no further one follows, in an ini one does."""
+    folder = exported(command, write, tmp_path, "0 ||| the old house is red . ||| L= 1 TM= 1 2 w_a~== 1 ||| 0\n")
+    assert (folder / "sparse-weights").read_text() == "w_a~= 0\n"
+    _, imported, _ = command("import-weights", folder, write("kbmira.out", "F0 1\nF1 2\nF2 -1\nw_a~= 4\n"))
+    assert b"w_a~== 1\n" in imported
+
+
 HEAD, TAIL = "FEATURES_TXT_BEGIN_0 {} 1 {} {}\n", "FEATURES_TXT_END_0\n"
 STATISTICS = "SCORES_TXT_BEGIN_0 {} 1 9 BLEU\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_0\n"
 
