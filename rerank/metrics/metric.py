@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from moses_io.errors import InputError, nearest, shown
-from moses_io.text import no_number, number, tokens
+from moses_io.text import no_number, number, tokens, without_missing
 from rerank.metrics import bleu
 from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts
 
@@ -80,8 +80,9 @@ class Metric:
         self.signature = signatures[0] if len(kinds) == 1 else f"{text}({' + '.join(signatures)})"
 
     def counter(self, references: Sequence[str]) -> Counter:
-        """Count the references of a sentence once for all its candidates."""
-        counters = [kind.counter(references) for kind in self._kinds]
+        """Count the references of a sentence once for all its candidates; missing ones do not count."""
+        known = without_missing(references)
+        counters = [kind.counter(known) for kind in self._kinds]
         return lambda text: [value for counter in counters for value in counter(text)]
 
 
