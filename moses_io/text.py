@@ -150,6 +150,21 @@ def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
     return references
 
 
+def missing_as_none(references: Sequence[str]) -> list[str | None]:
+    """Return the references of a sentence, with None in place of each one that is missing.
+
+    A blank line in one of several reference files means that this file has no translation of the sentence. If all
+    lines are blank, the correct translation is empty, and none of them is missing.
+    """
+    missing = [not line or line.isspace() for line in references]
+    return [None if blank and not all(missing) else line for line, blank in zip(references, missing, strict=True)]
+
+
+def without_missing(references: Sequence[str]) -> list[str]:
+    """Return the references of a sentence that are not missing, one at least; see `missing_as_none`."""
+    return [line for line in missing_as_none(references) if line is not None]
+
+
 def write_text(path: str, text: str) -> None:
     """Write a whole file; bytes that are no UTF-8 come out as they were read."""
     with open_output(path) as stream:

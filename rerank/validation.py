@@ -9,7 +9,16 @@ from moses_io.errors import Fault, InputError, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.nbest import EmptyLines, Layout, Order
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import ESCAPES, check_markup, has_marks, input_lines, read_lines, tokens, without_line_end
+from moses_io.text import (
+    ESCAPES,
+    check_markup,
+    has_marks,
+    input_lines,
+    missing_as_none,
+    read_lines,
+    tokens,
+    without_line_end,
+)
 from moses_io.weights import read_weight_file
 from rerank.candidates import FeatureSpace
 from rerank.metrics.forms import Forms, advice
@@ -95,7 +104,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
         pointing = f"word alignments of {beyond} lines point beyond the end of the source"
         findings.warnings.append(f"{pointing}; is it the one of this list?")
     _check_coverage(findings, lines_of)
-    _compare_texts(findings, [line for path in references for line in lines_of[path]])
+    _check_references(findings, {path: lines_of[path] for path in references})
     _compare_weights(findings, weights)
     return findings
 
@@ -132,6 +141,17 @@ def _check_coverage(findings: Findings, lines_of: dict[str, list[str]]) -> None:
         first = next(sentence for sentence in range(expected) if sentence not in findings.candidates)
         lacking = f"{missing} of {expected} sentences have no candidates, the first is {first}"
         findings.warnings.append(f"{lacking}; `rerank` needs --on-missing")
+
+
+def _check_references(findings: Findings, lines_of: dict[str, list[str]]) -> None:
+    """Warn of blank lines in one of several references, and of text that is unlike that of the list."""
+    known = [missing_as_none(lines) for lines in zip(*lines_of.values(), strict=False)]
+    for path, lines in zip(lines_of, zip(*known, strict=True), strict=False):
+        if count := lines.count(None):
+            first = f"{name_of(path)}:{lines.index(None) + 1}"
+            blank = f"blank line in one of several references, {count} in all"
+            findings.warnings.append(f"{first}: {blank}; a missing reference does not count")
+    _compare_texts(findings, [line for lines in lines_of.values() for line in lines])
 
 
 def _points_beyond(hypothesis: Hypothesis, sources: Sequence[str]) -> bool:

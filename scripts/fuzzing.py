@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from features.feature import Resources
 from features.kept.cache import FILE, Cache
+from features.kinds.language_model import KenLM
 from features.kinds.score_files import read_scores
 from features.models.config import read_config
 from features.models.folder import load_model
@@ -102,6 +104,7 @@ def read_all_attention(path: Path) -> None:
 READERS: dict[str, tuple[str, Read]] = {
     "ablation": ("dev.ablation.json", lambda path: read_worth({"dev": str(path)})),
     "alignment": ("aligned", lambda path: read_alignments(str(path), PAIRS)),
+    "arpa": ("lm.arpa", lambda path: KenLM(str(path), Resources("cpu"))),
     "answer": ("weights.txt", read_answer),
     "attention": ("test.attention.npz", read_all_attention),
     "cache": (FILE, lambda path: Cache(str(path.parent)).look_up(KEYS)),

@@ -3,15 +3,25 @@
 import importlib
 import math
 import re
+from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 
 from features.feature import CandidateFeature, Resources
 from moses_io.errors import InputError, shown
-from moses_io.streams import digest
+from moses_io.streams import digest, numbered_lines, open_input, packing_faults, read_start_of
+from moses_io.text import decode, without_line_end
+
+BINARY = b"mmap lm http://kheafield.com/code"
+"""First bytes of a model that KenLM's `build_binary` made."""
 
 _WHERE = re.compile(r"^Cannot read model '.*' \((.* threw \w+( because `.*')?\. )?|\)$")
 """What stands around the reason in KenLM's errors: the model, and the place in KenLM's own code."""
+
+_UNREADABLE = "not a language model that KenLM reads"
+_COUNT = re.compile(rb"ngram [ \t]*([0-9]{1,9})=[ \t]*([0-9]{1,30})")
+_BLANKS = b" \t\r\n\v\f"
 
 
 def require_kenlm() -> ModuleType:
@@ -21,6 +31,61 @@ def require_kenlm() -> ModuleType:
     except ImportError:
         hint = "pip install kenlm, or without a compiler, and from Python 3.13 on: pip install kenlm-ex"
         raise InputError(f"feature 'kenlm' needs the package kenlm, which is not installed ({hint})") from None
+
+
+def check_header(path: str) -> None:
+    """Check the numbers of n-grams in the header of an ARPA file, by which KenLM reserves memory without a check.
+
+    KenLM crashes on a negative number, which it reads as a very large one. A binary model is not checked here: KenLM
+    compares its size with its header.
+
+    Raises:
+        InputError: the header is not as KenLM needs it, or the file is too small for the n-grams.
+    """
+    if read_start_of(path, len(BINARY)) == BINARY:
+        return
+    rows = list(_counts(path))
+    # A line of an n-gram has n words, n - 1 spaces, a probability, a tab and a line end.
+    least = list(accumulate(count * (2 * order + 2) for order, (_, count) in enumerate(rows, start=1)))
+    size = _size(path, max(least, default=0))
+    for order, ((number, count), bytes_needed) in enumerate(zip(rows, least, strict=True), start=1):
+        if bytes_needed > size:
+            found = f"expected n-grams that fit into the file, found {count} of order {order} in {size} bytes"
+            raise InputError(f"{path}:{number}: {_UNREADABLE}: {found}")
+
+
+def _counts(path: str) -> Iterator[tuple[int, int]]:
+    """Yield for each order the line of the header and its number of n-grams."""
+    started, order, number = False, 1, 1
+    for number, line in numbered_lines(path):
+        text, where = without_line_end(line), f"{path}:{number}: {_UNREADABLE}"
+        blank = not text.strip(_BLANKS)
+        if started and blank:
+            return
+        if started:
+            match = _COUNT.fullmatch(text.rstrip(_BLANKS))
+            if not match or int(match[1]) != order or (order == 1 and not int(match[2])):
+                expected = f"'ngram {order}=N' with a number of n-grams{', at least 1' if order == 1 else ''}"
+                raise InputError(f"{where}: expected {expected}, found {shown(decode(text))}")
+            yield number, int(match[2])
+            order += 1
+        elif not blank and not text.startswith(b"#"):
+            if text != b"\\data\\":
+                raise InputError(f"{where}: expected \\data\\, found {shown(decode(text))}")
+            started = True
+    raise InputError(f"{path}:{number}: {_UNREADABLE}: the file ends before its n-grams")
+
+
+def _size(path: str, most: int) -> int:
+    """Return the bytes of a file, decompressed if it is compressed; counting may end where there are `most`."""
+    size = Path(path).stat().st_size
+    if size >= most:
+        return size
+    size = 0
+    with open_input(path) as stream, packing_faults(path, lambda: 1):
+        while size < most and (block := stream.read(2**20)):
+            size += len(block)
+    return size
 
 
 class KenLM(CandidateFeature):
@@ -33,6 +98,7 @@ class KenLM(CandidateFeature):
         kenlm = require_kenlm()
         if not Path(argument).is_file():
             raise InputError(f"{argument}: no such language model")
+        check_header(argument)
         config = kenlm.Config()
         config.show_progress = False
         config.arpa_complain = kenlm.ARPALoadComplain.NONE
@@ -41,7 +107,7 @@ class KenLM(CandidateFeature):
         except (OSError, UnicodeDecodeError) as error:
             undecoded = isinstance(error, UnicodeDecodeError)  # what KenLM quotes of the file
             reason = "bytes that are no UTF-8" if undecoded else _WHERE.sub("", str(error))
-            raise InputError(f"{argument}: not a language model that KenLM reads: {shown(reason)}") from None
+            raise InputError(f"{argument}: {_UNREADABLE}: {shown(reason)}") from None
         self._state = kenlm.State
         self.signature = f"{type(self).__name__.lower()}|order:{self._model.order}|sha256:{digest(Path(argument))}"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from moses_io.text import tokens
+from moses_io.text import tokens, without_missing
 
 BOUNDS = (0, 1, 2, 5, 10, 100, 1000)
 """Least counts of the bins."""
@@ -51,23 +51,27 @@ def by_frequency(
     """Return, from rare to frequent, bins that the references have words of.
 
     A word of a sentence is right as often as the reference has it, too; of several references each is a sentence of
-    its own.
+    its own, unless it is missing.
 
     Args:
         counts: of words in the training text; a word that is missing has none.
         references: of each set of references n lines.
         systems: of each system n lines, by its name.
     """
-    expected = sum((_binned(counts, lines) for lines in references), Counter[int]())
-    found = {name: _binned(counts, lines) for name, lines in systems.items()}
-    right = {
-        name: sum((_binned(counts, lines, answers) for answers in references), Counter[int]())
-        for name, lines in systems.items()
-    }
+    pairs = [
+        (sentence, line)
+        for sentence, lines in enumerate(zip(*references, strict=True))
+        for line in without_missing(lines)
+    ]
+    answers = [line for _, line in pairs]
+    translations = {name: [lines[sentence] for sentence, _ in pairs] for name, lines in systems.items()}
+    expected = _binned(counts, answers)
+    found = {name: _binned(counts, lines) for name, lines in translations.items()}
+    right = {name: _binned(counts, lines, answers) for name, lines in translations.items()}
     bins = []
     for lower, after in pairwise([*BOUNDS, 0]):
         if words := expected[lower]:
-            both = {name: words + len(references) * found[name][lower] for name in systems}
+            both = {name: words + found[name][lower] for name in systems}
             scores = {name: 200 * right[name][lower] / both[name] for name in systems}
             bins.append(Frequency(lower, after - 1 if after else None, words, scores))
     return bins

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from features.ngrams import Ngram, Ngrams, count_ngrams
-from moses_io.text import tokens
+from moses_io.text import tokens, without_missing
 
 MOST = 10
 
@@ -44,7 +44,7 @@ def ngram_changes(references: Sequence[Sequence[str]], before: Sequence[str], af
     falls: dict[Ngram, int] = {}
     for sentence, (one, other, *answers) in enumerate(zip(before, after, *references, strict=True)):
         most = Ngrams()
-        for answer in answers:
+        for answer in without_missing(answers):
             most |= count_ngrams(tokens(answer))
         own, others = (count_ngrams(tokens(line)) & most for line in (one, other))
         old.update(own)

@@ -7,11 +7,12 @@ TER are sacreBLEU's own. A sum of metrics such as `bleu+chrf:0.7,0.3` has the st
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from moses_io.errors import InputError, nearest, shown
-from moses_io.text import no_number, number, tokens
+from moses_io.text import no_number, number, tokens, without_missing
 from rerank.metrics import bleu
 from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts
 
@@ -37,10 +38,19 @@ def _bleu(length: str) -> MetricKind:
     return MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format(length), counter)
 
 
-def _sacrebleu(name: str, references: Sequence[str], **settings: int) -> Counter:
-    import sacrebleu.metrics
+def _chrf(references: Sequence[str], word_order: int, beta: int = 2) -> Counter:
+    from sacrebleu.metrics import chrf
 
-    scorer = getattr(sacrebleu.metrics, name)(**settings)
+    return _sacrebleu(chrf.CHRF(word_order=word_order, beta=beta), references)
+
+
+def _ter(references: Sequence[str]) -> Counter:
+    from rerank.metrics.ter import FastTER
+
+    return _sacrebleu(FastTER(), references)
+
+
+def _sacrebleu(scorer: Any, references: Sequence[str]) -> Counter:
     known = scorer._extract_reference_info([scorer._preprocess_segment(reference) for reference in references])
     return lambda text: list(scorer._compute_segment_statistics(scorer._preprocess_segment(text), known))
 
@@ -49,10 +59,10 @@ METRICS = {
     "bleu": _bleu("closest"),
     "bleu-shortest": _bleu("shortest"),
     "bleu-average": _bleu("average"),
-    "chrf": MetricKind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", partial(_sacrebleu, "CHRF", word_order=0)),
-    "chrf3": MetricKind(CHRF3, 18, "chrF3|nc:6|nw:0|space:no", partial(_sacrebleu, "CHRF", word_order=0, beta=3)),
-    "chrf++": MetricKind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", partial(_sacrebleu, "CHRF", word_order=2)),
-    "ter": MetricKind(TER, 2, "1-TER|case:lc|tok:tercom", partial(_sacrebleu, "TER")),
+    "chrf": MetricKind(CHRF, 18, "chrF2|nc:6|nw:0|space:no", partial(_chrf, word_order=0)),
+    "chrf3": MetricKind(CHRF3, 18, "chrF3|nc:6|nw:0|space:no", partial(_chrf, word_order=0, beta=3)),
+    "chrf++": MetricKind(CHRF, 24, "chrF2++|nc:6|nw:2|space:no", partial(_chrf, word_order=2)),
+    "ter": MetricKind(TER, 2, "1-TER|case:lc|tok:tercom", _ter),
 }
 
 
@@ -80,8 +90,9 @@ class Metric:
         self.signature = signatures[0] if len(kinds) == 1 else f"{text}({' + '.join(signatures)})"
 
     def counter(self, references: Sequence[str]) -> Counter:
-        """Count the references of a sentence once for all its candidates."""
-        counters = [kind.counter(references) for kind in self._kinds]
+        """Count the references of a sentence once for all its candidates; missing ones do not count."""
+        known = without_missing(references)
+        counters = [kind.counter(known) for kind in self._kinds]
         return lambda text: [value for counter in counters for value in counter(text)]
 
 

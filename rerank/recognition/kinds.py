@@ -4,6 +4,7 @@ import codecs
 import re
 from collections.abc import Sequence
 
+from features.kinds.language_model import BINARY
 from moses_io.errors import Fault
 from moses_io.hypothesis import parse_line
 from moses_io.streams import check_plain, open_input, packing_faults
@@ -18,7 +19,6 @@ LINKS = "word alignment"
 HEAD, LINES = 2**16, 20
 """Bytes, and of them the first lines, that are looked at."""
 
-_KENLM = b"mmap lm http://kheafield.com/code"
 _EXTRACTOR = (b"FEATURES_TXT_BEGIN", b"SCORES_TXT_BEGIN")
 _LINKS = re.compile(r"[0-9]+-[0-9]+( [0-9]+-[0-9]+)* ?")
 _WEIGHT_SECTION = re.compile(rb"[ \t]*\[weight(-[a-z]+)?\]")
@@ -35,7 +35,7 @@ def kind_of(path: str) -> str:
     check_plain(path)
     with open_input(path) as stream, packing_faults(path, lambda: 1):
         content = stream.read(HEAD)
-    if content.startswith(_KENLM):
+    if content.startswith(BINARY):
         return COMPILED
     if b"\0" in content:
         return "binary"

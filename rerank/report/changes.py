@@ -8,6 +8,7 @@ import numpy as np
 
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
+from moses_io.text import without_missing
 from moses_io.weights import Weights, weighted
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
@@ -25,7 +26,7 @@ class Change:
     Attributes:
         sentence: its id.
         source: its text.
-        reference: the first one, None where there is none.
+        reference: the first one that is not missing, None without references.
         before: what was chosen before.
         after: what is chosen now.
         gain: smoothed sentence BLEU after minus before, -1 … 1, None without references.
@@ -102,7 +103,7 @@ def find_change(candidates: SentenceList, reranked: Reranked, metric: str, estim
     return Change(
         sentence=number,
         source=reranked.source[number],
-        reference=answers[0] if answers else None,
+        reference=without_missing(answers)[0] if answers else None,
         before=before,
         after=after,
         gain=_gain(answers, filters(before), filters(after)) if answers else None,

@@ -13,7 +13,7 @@ from features.arrays import Array
 from features.progress import warn, with_bar
 from moses_io.errors import InputError
 from moses_io.streams import Lines, name_of
-from moses_io.text import has_marks, read_lines, tokens
+from moses_io.text import has_marks, missing_as_none, read_lines, tokens
 from rerank import __version__
 from rerank.analysis.listed import Listed, read_listed
 from rerank.metrics.filters import Filters
@@ -24,10 +24,13 @@ REPORTED = ("BLEU", "chrF", "TER")
 """Metrics of the table, sacreBLEU's."""
 
 MOST_TOKENS = 10_000
-"""Tokens of a line, at most: TER takes memory by their square, 1.7 GB for so many."""
+"""Tokens of a line, at most: TER of so many takes two seconds."""
 
 Systems = Mapping[str, Sequence[str]]
 """Lines of each system, by its name; the first is compared with."""
+
+References = Sequence[str | None]
+"""Lines of a reference file as sacreBLEU takes them: None for a missing reference."""
 
 _OTHER_BLANK = re.compile(r"(?! )\s")
 
@@ -94,7 +97,8 @@ def evaluate(
 
     With `tokenize` none BLEU counts the tokens that Moses sees: blanks other than the ASCII space, at which
     sacreBLEU splits, are kept inside their tokens. So its signature has `tok:space`, not sacreBLEU's `tok:none`. chrF
-    and TER are sacreBLEU's own: the one leaves all blanks out, the other splits at each.
+    and TER are sacreBLEU's own: the one leaves all blanks out, the other splits at each. A missing reference, a blank
+    line in one of several files, does not count: sacreBLEU gets None for it.
 
     Raises:
         InputError: a system has another number of lines than the references, or segmentation marks in its text.
@@ -106,15 +110,17 @@ def evaluate(
     scores: dict[str, dict[str, Score]] = {name: {} for name in systems}
     signatures, oracle = {}, {}
     scorers = _scorers(tokenize)
+    known = list(zip(*map(missing_as_none, zip(*references, strict=True)), strict=True))
     for metric, scorer in with_bar("measure", scorers.items(), len(scorers)):
-        prepare = _keep_blanks if metric == "BLEU" and tokenize == "none" else list
-        answers = [prepare(lines) for lines in references]
-        signature, by_name = _compare(scorer, {name: prepare(lines) for name, lines in systems.items()}, answers)
+        prepare = _keep_blanks if metric == "BLEU" and tokenize == "none" else str
+        answers = [[line if line is None else prepare(line) for line in lines] for lines in known]
+        prepared = {name: [prepare(line) for line in lines] for name, lines in systems.items()}
+        signature, by_name = _compare(scorer, prepared, answers)
         signatures[metric] = signature + filtered
         for name, score in by_name.items():
             scores[name][metric] = score
         if facts:
-            oracle[metric] = Score(scorer.corpus_score(prepare(facts.best), answers).score)
+            oracle[metric] = Score(scorer.corpus_score([prepare(line) for line in facts.best], answers).score)
     return Evaluation(scores, signatures, oracle or None, facts)
 
 
@@ -202,7 +208,8 @@ def evaluate_files(
 def _scorers(tokenize: str) -> dict[str, Any]:
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
-    from sacrebleu.metrics.ter import TER
+
+    from rerank.metrics.ter import FastTER
 
     if tokenize not in BLEU.TOKENIZERS:
         raise InputError(f"--tokenize {tokenize}: sacreBLEU knows {', '.join(sorted(BLEU.TOKENIZERS))}")
@@ -212,10 +219,10 @@ def _scorers(tokenize: str) -> dict[str, Any]:
         raise InputError(f"--tokenize {tokenize}: {' '.join(str(error).split())}") from None
     if tokenize == "none":
         bleu.tokenizer_signature = "space"
-    return {"BLEU": bleu, "chrF": CHRF(), "TER": TER()}
+    return {"BLEU": bleu, "chrF": CHRF(), "TER": FastTER()}
 
 
-def _compare(scorer: Any, systems: Systems, references: Sequence[Sequence[str]]) -> tuple[str, dict[str, Score]]:
+def _compare(scorer: Any, systems: Systems, references: Sequence[References]) -> tuple[str, dict[str, Score]]:
     """Return the signature and the score of each system; the others are tested against the first.
 
     sacreBLEU's own randomization test does not count trials that are equal to what was observed, so that two systems
@@ -233,7 +240,7 @@ def _compare(scorer: Any, systems: Systems, references: Sequence[Sequence[str]])
     return str(signature), scores
 
 
-def _statistics(scorer: Any, lines: Sequence[str], references: Sequence[Sequence[str]]) -> Array:
+def _statistics(scorer: Any, lines: Sequence[str], references: Sequence[References]) -> Array:
     """Return the statistics of each line, (n, size)."""
     return np.array(scorer._extract_corpus_statistics(lines, references), dtype=np.float64)
 
@@ -243,9 +250,9 @@ def _scores(scorer: Any, sums: Array) -> Array:
     return np.array([scorer._compute_score_from_stats(row).score for row in sums.tolist()])
 
 
-def _keep_blanks(lines: Sequence[str]) -> list[str]:
+def _keep_blanks(line: str) -> str:
     """Put a letter of private use, each its own, for each blank other than the ASCII space."""
-    return [_OTHER_BLANK.sub(lambda blank: chr(0xF0000 + ord(blank[0])), line) for line in lines]
+    return _OTHER_BLANK.sub(lambda blank: chr(0xF0000 + ord(blank[0])), line)
 
 
 def _plain(scores: dict[str, Score]) -> dict[str, dict[str, float]]:

@@ -38,6 +38,7 @@ TABLES = {
         "no end": b"\\data\\\nngram 1=1\n\n\\1-grams:\n",
         "counts of 10^15": b"\\data\\\nngram 1=1000000000000000\n\n\\1-grams:\n-1 a\n\\end\\\n",
         "letters": b"\\data\\\nngram 1=x\n",
+        "negative": b"\\data\\\nngram 1=-5\nngram 2=2\n\n\\1-grams:\n-1\t<s>\n-1\t</s>\n-1\ta\n\n\\2-grams:\n",
         "binary": b"mmap lm http://kheafield.com/code format version 5\n\0" + bytes(200),
         "cut": gzip.compress(b"\\data\\\n" * 99)[:-9],
         "not UTF-8": b"\xff\xfe\xfd" * 30,

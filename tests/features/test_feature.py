@@ -1,8 +1,11 @@
+import bz2
+import gzip
 import itertools
+import lzma
 import math
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
+from features.kinds.language_model import check_header
 from features.models.tables import VALUES
 from features.request import FeatureRequest, parse_requests, together
 from features.table import FEATURES
@@ -132,8 +136,7 @@ def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere: no such language model"):
         load("kenlm", "nowhere")
     for content, reason in (
-        (b"no model\n", r"""'first non-empty line was "no model" not """),
-        (b"\xff\xfe" * 99, "'bytes that are no UTF-8'"),
+        (ARPA.encode().replace(b"\\2-grams", b"\xff\xfe"), "'bytes that are no UTF-8'"),
         (ARPA.encode()[:-60], "'"),
         (b"mmap lm http://kheafield.com/code format version 5\n\0" + bytes(99), '"File looks like it should be loaded'),
     ):
@@ -141,6 +144,63 @@ def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"text: not a language model that KenLM reads: {reason}") as caught:
             load("kenlm", str(tmp_path / "text"))
         assert len(str(caught.value).replace(str(tmp_path), "")) < 150
+
+
+COUNT = "expected 'ngram {}=N' with a number of n-grams{}, found '{}'"
+HEADERS = [
+    (b"no model\n", 1, r"expected \data\, found 'no model'"),
+    (b"\n# comment\n\xff\xfe\n", 3, r"expected \data\, found '\udcff\udcfe'"),
+    (b"", 1, "the file ends before its n-grams"),
+    (b"\\data\\\nngram 1=4\n", 2, "the file ends before its n-grams"),
+    (b"\\data\\\nngram 1=-5\nngram 2=2\n\n", 2, COUNT.format(1, ", at least 1", "ngram 1=-5")),
+    (b"\\data\\\r\nngram 1=4\r\nngram 2=-2\r\n\r\n", 3, COUNT.format(2, "", "ngram 2=-2")),
+    (b"\\data\\\nngram 1=0\nngram 2=2\n\n", 2, COUNT.format(1, ", at least 1", "ngram 1=0")),
+    (b"\\data\\\nngram 1=4\nngram 2=x\n\n", 3, COUNT.format(2, "", "ngram 2=x")),
+    (b"\\data\\\nngram 1=4\nngram 2=1e9\n\n", 3, COUNT.format(2, "", "ngram 2=1e9")),
+    (b"\\data\\\nngram 2=2\nngram 1=4\n\n", 2, COUNT.format(1, ", at least 1", "ngram 2=2")),
+    (b"\\data\\\nngram 1=4\nngram 3=2\n\n", 3, COUNT.format(2, "", "ngram 3=2")),
+    (b"\\data\\\nngram 1=4\n\\1-grams:\n", 3, COUNT.format(2, "", "\\\\1-grams:")),
+    (b"\\data\\\nngram 1=999\nngram 2=2\n\n", 2, "fit into the file, found 999 of order 1 in 30 bytes"),
+    (b"\\data\\\nngram 1=2\nngram 2=%d\n\n" % 2**63, 3, f"found {2**63} of order 2 in 46 bytes"),
+]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(("content", "line", "message"), HEADERS)
+def test_the_header_of_an_n_gram_model(
+    content: bytes, line: int, message: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """KenLM, to which they are not given, crashes on the negative ones and asks for 10^20 bytes for the last."""
+    path = tmp_path / "lm.arpa"
+    path.write_bytes(pack(content))
+    with pytest.raises(InputError) as caught:
+        load("kenlm", str(path))
+    assert f"{path}:{line}: not a language model that KenLM reads: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(
+    "content",
+    [
+        ARPA,
+        ARPA.replace("\n", "\r\n"),
+        f"\n# comment\n{ARPA}",
+        ARPA.replace("1=4", "  1=    4 "),
+        ARPA.replace("2=2\n", "2=2\nngram 3=0\n").replace("\\end", "\\3-grams:\n\n\\end"),
+    ],
+)
+def test_n_gram_models_that_are_read(content: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    (tmp_path / "lm.arpa").write_bytes(pack(content.encode()))
+    values = values_of(load("kenlm", str(tmp_path / "lm.arpa")), [Sentence(0, (), (("a",),))])
+    np.testing.assert_allclose(values[0], [-0.3 * math.log(10), 0], atol=1e-5)
+
+
+def test_the_shortest_n_grams_fit(tmp_path: Path) -> None:
+    """Four bytes a word: a probability, a tab, a character and the line end."""
+    words = "".join(f"0\t{letter}\n" for letter in "abcdefghijklmnopqrstuvwxyz" * 40)
+    (tmp_path / "lm.arpa").write_text(f"\\data\\\nngram 1={26 * 40}\n\n{words}")
+    check_header(str(tmp_path / "lm.arpa"))
 
 
 def test_without_kenlm_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

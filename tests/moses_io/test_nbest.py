@@ -1,12 +1,14 @@
 import gzip
+import random
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_io.errors import InputError
-from moses_io.nbest import EmptyLines, check_id, pool, read_hypotheses, read_nbest, without_marks
+from moses_io.errors import Fault, InputError
+from moses_io.nbest import EmptyLines, Order, check_id, pool, read_hypotheses, read_nbest, without_marks
 from moses_io.text import has_marks
 
 
@@ -62,6 +64,21 @@ def test_order_of_ids_against_a_set(tmp_path_factory: pytest.TempPathFactory, id
     else:
         with pytest.raises(InputError, match="comes again"):
             list(read_nbest(str(path)))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_ids_that_fall_or_are_shuffled_take_linear_time(shuffled: bool) -> None:
+    """200,000 falling ids took 15 seconds where each was inserted before all others."""
+    ids, order = list(range(200_000, 0, -1)), Order()
+    if shuffled:
+        random.Random(1).shuffle(ids)
+    start = time.perf_counter()
+    for sentence in ids:
+        order.check(sentence)
+    assert time.perf_counter() - start < 3
+    for sentence in ids[::1000]:
+        with pytest.raises(Fault, match="comes again"):
+            order.check(sentence)
 
 
 def test_groups_and_empty_lists(tmp_path: Path, sample: Path) -> None:

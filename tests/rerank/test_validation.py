@@ -109,6 +109,21 @@ def test_empty_lines_are_told(command: Command, write: Write) -> None:
     assert f"warning: {nbest}: 2 empty lines, the first of them line 2, which all commands skip\n" in out.decode()
 
 
+def test_missing_references_are_counted(command: Command, write: Write) -> None:
+    nbest = write("list", "".join(f"{sentence} ||| a ||| L= 1 ||| 0\n" for sentence in range(3)))
+    first, second = write("first", "a\nb\n\n"), write("second", "a\n \n\n")
+    status, out, _ = command("validate", nbest, "--reference", first, "--reference", second)
+    warning = f"warning: {second}:2: blank line in one of several references, 1 in all; a missing reference does not"
+    assert status == 0
+    assert [line for line in out.decode().split("\n") if "blank" in line] == [f"{warning} count"]
+
+
+def test_a_blank_line_of_the_only_reference_is_not_missing(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n")
+    out = command("validate", nbest, "--reference", write("reference", "\n"))[1].decode()
+    assert out.endswith("faults: 0, warnings: 0\n")
+
+
 def test_a_feature_with_another_number_of_weights(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| a ||| T= 1 2 ||| 0\n"), write("w", "T= 1\n")
     fault = "feature 'T' has 2 values in the list and 1 weight"

@@ -37,6 +37,13 @@ def test_every_word_of_the_references_is_in_one_bin() -> None:
     assert bins[-1].scores == {"one": 100} and bins[1].scores["one"] == pytest.approx(200 * 2 / (2 + 4))
 
 
+def test_a_missing_reference_is_no_sentence() -> None:
+    """Three lines of references with a word each, against `a` thrice, which is right twice: F1 is 2 · 2 / (3 + 3)."""
+    bins = by_frequency({}, [["a", "b"], ["a", ""]], {"one": ["a", "a"]})
+    assert [(each.name, each.words) for each in bins] == [("0", 3)]
+    assert bins[0].scores["one"] == pytest.approx(200 * 2 / (3 + 3))
+
+
 def slow(references: list[list[str]], lines: list[str]) -> Counter[str]:
     matches = Counter[str]()
     for place, line in enumerate(lines):

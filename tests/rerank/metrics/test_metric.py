@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
@@ -13,21 +14,55 @@ from rerank.metrics.metric import METRICS, Metric
 SPACES = ["\u00a0", "\u3000", "\u2028", "\u0085", "\u2009"]
 words = st.sampled_from(["a", "cat", "mat", "the", ".", "don't", "größe", *(f"x{space}y" for space in SPACES)])
 lines = st.lists(words, max_size=9).map(" ".join)
-corpora = st.lists(st.tuples(lines, lines, lines), min_size=1, max_size=6)
 
 
-@given(corpora)
+blanks = st.sampled_from(["", " ", "  ", "\u3000"])
+gapped = st.lists(st.tuples(lines, *[st.one_of(lines, blanks)] * 3), min_size=1, max_size=6)
+letters = st.lists(st.sampled_from("abcde"), min_size=1, max_size=9).map(" ".join)
+gapped_letters = st.lists(st.tuples(letters, *[st.one_of(letters, blanks)] * 3), min_size=1, max_size=6)
+
+
+@given(gapped)
 @pytest.mark.parametrize(
     ("name", "scorer"),
     [("chrf", CHRF()), ("chrf3", CHRF(beta=3)), ("chrf++", CHRF(word_order=2)), ("ter", TER())],
     ids=["chrf", "chrf3", "chrf++", "ter"],
 )
-def test_corpus_scores(name: str, scorer: CHRF | TER, corpus: list[tuple[str, str, str]]) -> None:
+def test_corpus_scores(name: str, scorer: CHRF | TER, corpus: list[tuple[str, ...]]) -> None:
+    assert_as_with_none(name, scorer, corpus)
+
+
+@given(gapped_letters)
+def test_corpus_scores_of_bleu(corpus: list[tuple[str, ...]]) -> None:
+    assert_as_with_none("bleu", BLEU(tokenize="none", smooth_method="none", force=True), corpus)
+
+
+def assert_as_with_none(name: str, scorer: BLEU | CHRF | TER, corpus: list[tuple[str, ...]]) -> None:
+    """Compare with sacreBLEU, which takes None for a missing reference."""
     metric = Metric(name)
-    total = np.sum([metric.counter([first, second])(text) for text, first, second in corpus], axis=0)
-    texts, *references = (list(column) for column in zip(*corpus, strict=True))
-    theirs = scorer.corpus_score(texts, references).score / 100
-    assert float(metric.formula.score(total)) == pytest.approx(1 - theirs if name == "ter" else theirs, abs=1e-9)
+    total = np.sum([metric.counter(references)(text) for text, *references in corpus], axis=0)
+    marked = []
+    for _, *references in corpus:
+        known = [line for line in references if line.strip()]
+        marked.append([line if line in known else None for line in references] if known else references)
+    texts = [text for text, *_ in corpus]
+    theirs = scorer.corpus_score(texts, [list(column) for column in zip(*marked, strict=True)]).score / 100
+    ours = float(metric.formula.score(np.array(total, dtype=float)))
+    assert ours == pytest.approx(1 - theirs if name == "ter" else theirs, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [*METRICS, "bleu+ter:0.7,0.3"])
+def test_a_single_blank_reference_counts(name: str) -> None:
+    """The right translation is empty; so it is where all references are."""
+    one, two = (np.array(Metric(name).counter(references)("a b")) for references in ([""], ["", ""]))
+    assert one.tolist() == two.tolist()
+    assert one[-1] == 0  # the length of the reference, of chrF its matches
+
+
+def test_lengths_of_bleu_are_of_references_that_are_not_missing() -> None:
+    references = ["a b c d", "", "a b"]
+    lengths = [Metric(name).counter(references)("")[-1] for name in ("bleu", "bleu-shortest", "bleu-average")]
+    assert lengths == [2, 2, 3]
 
 
 def test_a_sum_of_metrics() -> None:

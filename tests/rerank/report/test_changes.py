@@ -54,6 +54,12 @@ def test_gains_by_hand(changes: list[Change]) -> None:
     assert gains == pytest.approx([1 - 0.36787944, 1 - 0.125**0.25 * 2**0.25, 0.125**0.25 - 1])
 
 
+def test_a_missing_reference_is_not_shown_and_changes_no_gain(tmp_path: Path, changes: list[Change]) -> None:
+    found = find(tmp_path, [["", "", " ", "d <e>"], REFERENCE])
+    assert [change.reference for change in found] == [change.reference for change in changes]
+    assert [change.gain for change in found] == [change.gain for change in changes]
+
+
 def test_reasons_are_those_of_the_lines_that_were_chosen(tmp_path: Path) -> None:
     """Where a list repeats a text: of Moses' choice the one with the highest total, else the one of the weights."""
     lines = ("a b ||| L= 0 ||| -2", "a x ||| L= 1 ||| -1", "a x ||| L= 2 ||| -1.5", "a b ||| L= 5 ||| -3")

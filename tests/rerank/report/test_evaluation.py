@@ -108,6 +108,37 @@ def test_several_references() -> None:
     assert "nrefs:2" in both.signatures["BLEU"]
 
 
+def test_a_missing_reference_does_not_count() -> None:
+    """56.98 and 46.15 by sacreBLEU's command line with the first reference repeated, and by its Python with None."""
+    references = [
+        ["this is a long ref", "the cat sat on the mat ."],
+        ["this is another long ref", "the cat is sitting on the mat now ."],
+        ["", "a cat sat on a mat today ."],
+    ]
+    evaluation = evaluate({"x": ["I do", "the cat sat on the mat today ."]}, references)
+    assert [f"{evaluation.scores['x'][metric].value:.2f}" for metric in ("BLEU", "TER")] == ["56.98", "46.15"]
+    assert "nrefs:var" in evaluation.signatures["BLEU"]
+
+
+def test_missing_references_are_as_copies_of_the_only_other(
+    moses: list[str], sample: Path, write: Callable[[str, str], Path]
+) -> None:
+    """Scores, p-values, best candidates: of two references a missing one is no more than the other repeated."""
+    reference = read_lines(str(sample / "test.en"))
+    second = [line.replace("the ", "a ") for line in reference]
+    own = str(write("x", "".join(f"{line.partition(' ')[2]}\n" for line in moses)))
+    systems = {"moses": str(write("moses", "".join(f"{line}\n" for line in moses))), "x": own}
+    evaluations = []
+    for name, every_third in (("blank", ["", " "] * 200), ("copy", reference)):
+        lines = [every_third[place] if place % 3 == 0 else line for place, line in enumerate(second)]
+        other = str(write(name, "".join(f"{line}\n" for line in lines)))
+        nbest, references = str(sample / "test.nbest.gz"), [str(sample / "test.en"), other]
+        evaluations.append(evaluate_files(systems, references, nbest, Filters("")))
+    blank, copy = evaluations
+    assert blank.scores == copy.scores
+    assert (blank.best, blank.facts) == (copy.best, copy.facts)
+
+
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(InputError, match="x has 2 lines, the reference has 1"):
         evaluate({"x": ["a", "b"]}, [["a"]])

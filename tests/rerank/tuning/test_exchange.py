@@ -71,6 +71,23 @@ def test_the_sparse_feature_of_the_word_equals(command: Command, write: Write, t
     assert b"w_a~== 1\n" in imported
 
 
+def test_the_reference_length_leaves_out_missing_references(command: Command, write: Write, tmp_path: Path) -> None:
+    """6 of the first sentence, not 0; the second file has only the last one, of 3 tokens against 3."""
+    second = write("second", " \n\n\n\na small cat\n")
+    arguments = (
+        "--reference",
+        write("ref", REFERENCE),
+        "--reference",
+        second,
+        "--start",
+        write("start", "L= 1\nTM= 1 1"),
+    )
+    status, _, err = command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")
+    assert status == 0, err
+    rows = [line.split() for line in (tmp_path / "tuning" / "scores.dat").read_text().split("\n")]
+    assert [row[-1] for row in rows if len(row) == 9] == ["6", "6", "3"]
+
+
 HEAD, TAIL = "FEATURES_TXT_BEGIN_0 {} 1 {} {}\n", "FEATURES_TXT_END_0\n"
 STATISTICS = "SCORES_TXT_BEGIN_0 {} 1 9 BLEU\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_0\n"
 
