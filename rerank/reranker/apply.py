@@ -1,7 +1,7 @@
 """A reranker applied to a list: features, weights, choice, each batch of sentences as soon as it is complete."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from features.feature import Resources
@@ -39,7 +39,14 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
         InputError: the folder is no reranker, or one without what confidence takes, or the list lacks features that
             it has weights for.
     """
-    reranker = Reranker.load(folder, features=how.features, allow_code=how.allow_code, **asdict(resources))
+    reranker = Reranker.load(
+        folder,
+        features=how.features,
+        allow_code=how.allow_code,
+        device=resources.device,
+        precision=resources.precision,
+        cache=resources.cache,
+    )
     holes = read_holes(None, None, how.on_missing)
     judge = _read_judge(Path(folder), how.keep_unless) if outputs.confidence or how.keep_unless is not None else None
     write_choices(reranker.rankings(nbest, source, holes, how.batch), outputs, judge)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from features.models.training.request import ParallelFiles
-from features.request import FeatureRequest
+from features.request import FeatureRequest, runs_code
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.models import ModelEntry, translating
 from rerank.experiment.sets import CHOOSE, NbestFiles, table_of_tests
@@ -50,7 +50,6 @@ class Cell:
         name: of its folder within the results.
         path: of its experiment file.
         text: that file.
-        modules: folder of the user's modules.
     """
 
     replicate: Replicate
@@ -58,12 +57,11 @@ class Cell:
     name: str
     path: Path
     text: str
-    modules: str
 
     @property
     def experiment(self) -> Experiment:
         """What its file says."""
-        return experiment_of(parse_toml(self.text.encode(), str(self.path)), self.path.parent, self.modules)
+        return experiment_of(parse_toml(self.text.encode(), str(self.path)), self.path.parent)
 
 
 def corpus_of(study: Study, size: int) -> ParallelFiles:
@@ -105,7 +103,7 @@ def cells(study: Study, replicate: Replicate) -> list[Cell]:
         name = f"{replicate.name}/{system}"
         path = study.output / name / FILE
         text = write_experiment(_values(study, replicate, system, path.parent), {"": HEAD})
-        cells.append(Cell(replicate, system, name, path, text, study.modules))
+        cells.append(Cell(replicate, system, name, path, text))
     return cells
 
 
@@ -118,6 +116,7 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
     corpus = {"source": train.source, "target": train.target, "alignment": train.alignment}
     return {
         "output": ".",
+        **_code(own.values(), folder),
         "trained": os.path.relpath(experiment.result("models"), folder),
         "start": os.path.relpath(experiment.start, folder),
         "train": {side: os.path.relpath(path, folder) for side, path in corpus.items() if path},
@@ -130,6 +129,12 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
         "features": {label: _text(study, replicate, request, folder) for label, request in own.items()},
         "tuning": _seed(study, replicate) | study.tuning,
     }
+
+
+def _code(features: Iterable[FeatureRequest], folder: Path) -> dict[str, str]:
+    """Return the folder of features that are code, which the file of a cell names if there are any."""
+    folders = [each.folder for each in features if runs_code(each.text)]
+    return {"code": os.path.relpath(folders[0], folder)} if folders else {}
 
 
 def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
