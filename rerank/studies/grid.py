@@ -146,7 +146,8 @@ def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
 def _relative(files: NbestFiles, folder: Path) -> NbestFiles:
     """Return files with paths relative to a folder."""
     references = tuple(os.path.relpath(path, folder) for path in files.reference)
-    return NbestFiles(os.path.relpath(files.source, folder), references, os.path.relpath(files.nbest, folder))
+    output = os.path.relpath(files.moses_output, folder) if files.moses_output else ""
+    return NbestFiles(os.path.relpath(files.source, folder), references, os.path.relpath(files.nbest, folder), output)
 
 
 def _used(study: Study, features: Mapping[str, FeatureRequest]) -> list[str]:
