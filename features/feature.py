@@ -46,6 +46,7 @@ class Resources:
         device: `auto`, `cpu` or `cuda`.
         precision: of the products of models, `fp32` or `bf16`.
         cache: folder of the values that models gave before; empty for none.
+        folder: to which paths in the argument of the feature are relative; empty for the working folder.
 
     Raises:
         InputError: an unknown precision.
@@ -54,6 +55,7 @@ class Resources:
     device: str = "auto"
     precision: str = "fp32"
     cache: str = ""
+    folder: str = ""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:

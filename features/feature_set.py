@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -151,7 +152,8 @@ class FeatureSet:
     def _make(self, request: FeatureRequest) -> Feature | ListFeature | ModelFeature:
         kind = load(request.row.target)
         if not (isinstance(kind, type) and issubclass(kind, ModelFeature)):
-            feature: Feature | ListFeature = kind(request.argument, self._resources)
+            resources = replace(self._resources, folder=request.folder)
+            feature: Feature | ListFeature = kind(request.argument, resources)
             return feature
         self._needs[request.label] = needs = kind.needs(request.argument)
         from features.reader import Reader  # torch comes in here

@@ -4,8 +4,10 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from features.foreign import class_of_module, packaged
 from features.models.tables import ADDED, VALUES
@@ -28,7 +30,7 @@ class FeatureRequest:
         label: its name in a list.
         kind: a row of the table, of a package, or `module:Class`.
         argument: what stands behind it.
-        folder: where the file `module.py` is looked for; empty for the working folder.
+        folder: where a command runs and the file `module.py` is looked for; empty for the working folder.
     """
 
     label: str
@@ -52,7 +54,7 @@ class FeatureRequest:
     @property
     def files(self) -> list[str]:
         """What the feature reads: the parts, the weight files that an ini among them names, and code."""
-        return [*(weight_files(self.argument) if self.kind == "rest" else self.parts), *self.code]
+        return [*(weight_files(self.argument) if self.kind == "rest" else self.parts), *self.code, *self.programs]
 
     @property
     def readers(self) -> set[tuple[str, ...]]:
@@ -82,22 +84,43 @@ class FeatureRequest:
         return self.argument.removeprefix(",".join(self.parts))
 
     @property
-    def identity(self) -> list[str]:
-        """What tells the feature from others, but for its files."""
-        return [self.label, self.kind, self.values]
+    def identity(self) -> list[Any]:
+        """What decides the values of the feature, except for the content of its files.
+
+        For each file or folder of the argument it has the marks in the name, usually none. A file may move to another
+        folder, but `lex.e2f` is not `lex.f2e`, whatever it contains.
+        """
+        return [self.label, self.kind, self.values, [list(self.row.marks_of(part)) for part in self.parts]]
 
     @property
     def code(self) -> list[str]:
-        """The file of a user's class, or the files that are words of a command: they decide what the feature is."""
+        """The file of a user's class, or the files that a command names: they decide what the feature is."""
         if self.kind == "command":
-            try:
-                return [word for word in shlex.split(self.argument) if os.path.isfile(word)]
-            except ValueError as error:
-                raise InputError(f"feature 'command:{self.argument}': {error}") from None
+            # Of `--table=FILE` the part after `=` may be a file.
+            named = [part for word in self._words for part in (word, word.partition("=")[2]) if part]
+            paths = (os.path.join(self.folder, part) for part in named)
+            return list(dict.fromkeys(filter(os.path.isfile, paths)))
         if self.kind in FEATURES:
             return []
         module = importlib.util.find_spec(self.row.target.split(":")[0])
         return [module.origin] if module and module.origin else []
+
+    @property
+    def programs(self) -> list[str]:
+        """The program of a command that is found on the PATH, if it is found there."""
+        first = self._words[0] if self.kind == "command" and self._words else ""
+        program = None if "/" in first else shutil.which(first)
+        return [program] if program else []
+
+    @property
+    def _words(self) -> list[str]:
+        """The words of a command as a shell splits them."""
+        lexer = shlex.shlex(self.argument, posix=True, punctuation_chars=True)  # `./a|./b>c` has five words
+        lexer.whitespace_split, lexer.commenters = True, ""
+        try:
+            return list(lexer)
+        except ValueError as error:
+            raise InputError(f"feature 'command:{self.argument}': {error}") from None
 
 
 def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
@@ -128,7 +151,9 @@ def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[
 
 
 def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureRequest]:
-    """Read requests; without a label, the kind's own with the next free number. Users' modules are in the folder.
+    """Read requests; without a label, the kind's own with the next free number.
+
+    Commands run in the folder, and users' modules are looked for there.
 
     Raises:
         InputError: an unknown kind, a label that Moses' tools would not take for a dense one, a label of two features,

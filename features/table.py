@@ -1,5 +1,6 @@
 """The kinds of features that can be named. A new one is a class and a row here."""
 
+import os
 from dataclasses import dataclass
 
 
@@ -16,6 +17,7 @@ class Kind:
         optional: the argument may be left out.
         many: the argument names several, separated by commas.
         total: lines of the list must have Moses' total.
+        marks: parts of a file's name that decide how the file is used.
     """
 
     target: str
@@ -26,6 +28,11 @@ class Kind:
     optional: bool = False
     many: bool = False
     total: bool = False
+    marks: tuple[str, ...] = ()
+
+    def marks_of(self, path: str) -> tuple[str, ...]:
+        """Return the marks in the name of a file; the folder that it is in does not count."""
+        return tuple(mark for mark in self.marks if mark in os.path.basename(path))
 
 
 FEATURES: dict[str, Kind] = {
@@ -43,7 +50,7 @@ FEATURES: dict[str, Kind] = {
     "kenlm-reversed": Kind("features.kinds.language_model:Reversed", "KenLMReversed",
         "the same, of the words from right to left", "ARPA", "files"),
     "lexical": Kind("features.kinds.lexical:Lexical", "Lexical",
-        "IBM model 1 by lex.f2e or lex.e2f of Moses", "FILE", "files"),
+        "IBM model 1 by lex.f2e or lex.e2f of Moses", "FILE", "files", marks=("f2e", "e2f")),
     "ibm1": Kind("features.kinds.lexical:Estimated", "IBM",
         "IBM model 1 of a corpus, in both directions", "SOURCE,TARGET", "files", many=True),
     "phrases": Kind("features.kinds.phrases:Phrases", "Phrases",

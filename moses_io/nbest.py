@@ -7,22 +7,33 @@ import bisect
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from moses_io.errors import Fault, InputError, at, counted, shown
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.streams import Lines, name_of, numbered_lines, open_output
-from moses_io.text import has_marks, without_line_end
+from moses_io.text import has_marks, read_lines, without_line_end
+
+MARKS = "segmentation marks such as |0-1| in the text; decode without -t and -tt (report-segmentation)"
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceList:
-    """All candidates of one source sentence, in the order of the file."""
+    """All candidates of one source sentence, in the order of the file.
+
+    Attributes:
+        sentence: id.
+        hypotheses: the candidates.
+        path: of the list.
+        decoder_output: translation that the decoder printed, None if it is not known. With MBR or consensus decoding it
+            is not the candidate with the highest total.
+    """
 
     sentence: int
     hypotheses: tuple[Hypothesis, ...]
     path: str
+    decoder_output: str | None = None
 
     @property
     def place(self) -> str:
@@ -31,9 +42,28 @@ class SentenceList:
 
     @property
     def decoded(self) -> int:
-        """Place of the candidate with the highest total, which the decoder itself chose; the first one of equals."""
+        """Index of the candidate with the highest total; of equal totals the first one."""
         totals = [-math.inf if hypothesis.total is None else hypothesis.total for hypothesis in self.hypotheses]
         return totals.index(max(totals))
+
+    def find(self, text: str) -> int | None:
+        """Return the index of the candidate with a text, of several the first one with the highest total."""
+        found = [index for index, hypothesis in enumerate(self.hypotheses) if hypothesis.text == text]
+        totals = {index: self.hypotheses[index].total for index in found}
+        return max(found, key=lambda index: -math.inf if (total := totals[index]) is None else total, default=None)
+
+    @property
+    def decoder_choice(self) -> int | None:
+        """Index of the candidate that the decoder chose, None if its output is none of the candidates.
+
+        Without an output it is the one with the highest total.
+        """
+        return self.decoded if self.decoder_output is None else self.find(self.decoder_output)
+
+    @property
+    def decoder_text(self) -> str:
+        """The translation that the decoder chose."""
+        return self.hypotheses[self.decoded].text if self.decoder_output is None else self.decoder_output
 
 
 class Layout:
@@ -150,6 +180,50 @@ def read_nbest(path: str | Lines, empty: EmptyLines | None = None) -> Iterator[S
         raise InputError(f"{name_of(path)}: the list is empty")
 
 
+@dataclass(frozen=True)
+class DecoderOutput:
+    """What the decoder printed.
+
+    Attributes:
+        path: of the file.
+        lines: a translation for each source sentence, without the spaces around it.
+    """
+
+    path: str
+    lines: list[str]
+
+    def check(self, sentences: int, source: str) -> None:
+        """Raise `InputError` unless there are as many lines as sentences of the source, which the message names."""
+        if len(self.lines) != sentences:
+            raise InputError(f"{self.path} has {len(self.lines)} lines, {source} has {sentences}")
+
+    def add_to(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
+        """Pass the lists on with what the decoder printed; an id beyond the lines is an `InputError`."""
+        for sentence_list in lists:
+            check_id(sentence_list, len(self.lines), f"output of Moses in {self.path}")
+            yield replace(sentence_list, decoder_output=self.lines[sentence_list.sentence])
+
+
+def read_decoder_output(path: str, source: str = "", marks: bool = False) -> DecoderOutput:
+    """Read what the decoder printed, a line a source sentence.
+
+    Args:
+        path: text.
+        source: text of as many lines; empty if it is not known.
+        marks: whether segmentation marks are allowed.
+
+    Raises:
+        InputError: the file has another number of lines than the source, or segmentation marks.
+    """
+    output = DecoderOutput(path, [line.strip(" ") for line in read_lines(path)])
+    if source:
+        output.check(len(read_lines(source)), source)
+    for number, line in enumerate(output.lines, start=1):
+        if not marks and has_marks(line):
+            raise InputError(f"{path}:{number}: {MARKS}")
+    return output
+
+
 def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
     """Yield the candidates of each sentence in several lists of one set, such as those of a decoder's tuning runs.
 
@@ -208,8 +282,5 @@ def without_marks(lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
     for sentence_list in lists:
         for hypothesis in sentence_list.hypotheses:
             if has_marks(hypothesis.text):
-                raise InputError(
-                    f"{name_of(sentence_list.path)}:{hypothesis.number}: segmentation marks such as |0-1| in the text; "
-                    "decode without -t and -tt (report-segmentation)"
-                )
+                raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {MARKS}")
         yield sentence_list

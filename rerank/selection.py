@@ -10,9 +10,9 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import note, warn, with_bar
-from moses_io.errors import Fault, InputError, shown
+from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, is_sparse, with_total
-from moses_io.nbest import SentenceList, check_id, read_nbest
+from moses_io.nbest import DecoderOutput, SentenceList, check_id, read_nbest
 from moses_io.streams import STANDARD, open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights
@@ -109,7 +109,7 @@ class Estimate(NamedTuple):
 
     Attributes:
         expected: score of the sentence, 0 … 100.
-        helped: probability, 0 … 1; None where the texts agree.
+        helped: probability, 0 … 1; None where the texts agree, or Moses' output is none of the candidates.
     """
 
     expected: float
@@ -139,8 +139,8 @@ class Ranking(NamedTuple):
     @property
     def best(self) -> Hypothesis:
         """The candidate that is chosen; of equal scores the first in the list."""
-        place = self.candidates.decoded if self.kept else int(np.argmax(self.scores))
-        return self.candidates.hypotheses[place]
+        place = self.candidates.decoder_choice if self.kept else None
+        return self.candidates.hypotheses[int(np.argmax(self.scores)) if place is None else place]
 
     @property
     def order(self) -> list[int]:
@@ -170,12 +170,22 @@ class Outputs:
     confidence: str | None = None
 
 
-def rerank(nbest: str, weights: str, holes: Holes, outputs: Outputs, judge: Judge | None = None) -> None:
-    """Write what given weights choose; see `write_choices`."""
+def rerank(
+    nbest: str,
+    weights: str,
+    holes: Holes,
+    outputs: Outputs,
+    judge: Judge | None = None,
+    decoder_output: DecoderOutput | None = None,
+) -> None:
+    """Write what given weights choose; see `write_choices`. The judge compares with the decoder's output, if given."""
     by_name = load_weights(weights)
     model = LinearModel(by_name, weights)
     note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
-    write_choices(rankings(_read(nbest, holes, outputs.text), model, holes), outputs, judge)
+    lists = _read(nbest, holes, outputs.text)
+    if decoder_output:
+        lists = decoder_output.add_to(lists)
+    write_choices(rankings(lists, model, holes), outputs, judge)
 
 
 def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) -> Iterator[Ranking | bytes]:
@@ -189,6 +199,7 @@ def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) ->
 
 def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Judge | None = None) -> None:
     """Write the best candidate of each sentence, and what else is wanted; estimates are those of the judge."""
+    unlisted = ranked_lists = 0
     with contextlib.ExitStack() as stack:
         best = stack.enter_context(open_output(outputs.text))
         again = stack.enter_context(open_output(outputs.nbest)) if outputs.nbest else None
@@ -198,6 +209,8 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Ju
             if isinstance(ranking, bytes):
                 best.write(ranking)
             else:
+                ranked_lists += 1
+                unlisted += ranking.candidates.decoder_choice is None
                 best.write(encode(ranking.best.text) + b"\n")
                 if again:
                     _write_list(again, ranking, outputs.most)
@@ -206,10 +219,12 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Ju
                 estimates.write(known.line if known else b"\t\n")
             if outputs.text == STANDARD:
                 best.flush()
+    if unlisted:
+        note(f"Moses' output is none of the candidates in {unlisted} of {counted(ranked_lists, 'sentence')}")
 
 
 def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
-    """Write what the decoder itself chose: the candidate with the highest total, the first one of equals."""
+    """Write the candidates with the highest totals, of equal totals the first: what the decoder chose by default."""
     with open_output(output) as best:
         for item in _complete(_read(nbest, holes, output), holes):
             best.write(item if isinstance(item, bytes) else encode(item.hypotheses[item.decoded].text) + b"\n")

@@ -42,14 +42,14 @@ class Scores(ListFeature):
 class Command:
     """What a program prints: for each line `source TAB candidate` on its stdin a line of numbers on its stdout.
 
-    The program is started once for each batch of sentences, by the shell.
+    The program is started once for each batch of sentences, by the shell, in the folder of `Resources`.
 
     Raises:
         InputError: it fails, does not print a line of as many numbers for each candidate, or does not end then.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        self._command = argument
+        self._command, self._folder = argument, resources.folder
         self.signature = f"command|{argument}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
@@ -57,7 +57,7 @@ class Command:
         pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
         text = "".join(f"{' '.join(source)}\t{' '.join(hypothesis)}\n" for source, hypothesis in pairs)
         with at(f"feature 'command:{self._command}': "):
-            printed = ask(self._command, encode(text), len(pairs))
+            printed = ask(self._command, encode(text), len(pairs), self._folder)
         lines = printed.decode(errors="replace").removesuffix("\n").split("\n") if printed else []
         rows = list(self._numbers(lines))
         if len(rows) != len(pairs) or len({len(row) for row in rows}) != 1:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from features.feature import CandidateFeature, Resources
 from features.kinds.length import two_files
+from features.table import FEATURES
 from features.translation_table import ITERATIONS, NULL, Table, estimate, read_table
 from moses_io.errors import InputError
 from moses_io.streams import digest
@@ -26,12 +27,12 @@ class Lexical(CandidateFeature):
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        name = Path(argument).name
-        if ("f2e" in name) == ("e2f" in name):
+        marks = FEATURES["lexical"].marks_of(argument)
+        if len(marks) != 1:
             raise InputError(f"{argument}: expected f2e or e2f in the name, which tells what the table predicts")
-        self._predicts_source = "e2f" in name
+        self._predicts_source = marks == ("e2f",)
         self._table = read_table(argument)
-        self.signature = f"lexical|{'e2f' if self._predicts_source else 'f2e'}|sha256:{digest(Path(argument))}"
+        self.signature = f"lexical|{marks[0]}|sha256:{digest(Path(argument))}"
 
     def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
         """Predict the side that the table does."""

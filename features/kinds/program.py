@@ -16,8 +16,8 @@ PATIENCE = 10.0
 """Seconds that a program has to end when its output is closed, or to close it when the program has ended."""
 
 
-def ask(command: str, text: bytes, lines: int) -> bytes:
-    """Start a program by the shell, and return what it prints for a text; it need not read all of it.
+def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
+    """Start a program by the shell in a folder, and return what it prints for a text; it need not read all of it.
 
     When this ends, in whatever way, the program has ended with all processes that it started in its own group.
 
@@ -25,7 +25,13 @@ def ask(command: str, text: bytes, lines: int) -> bytes:
         Fault: it fails, prints more than so many lines or one without end, or does not end with its output.
     """
     program = subprocess.Popen(
-        command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+        command,
+        shell=True,
+        cwd=folder or None,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
     )
     assert program.stdin and program.stdout
     try:

@@ -28,6 +28,9 @@ class TransformerScorer:
 
     def __init__(self, transformers: Any, folder: str, languages: Sequence[str], resources: Resources) -> None:
         self._device = find_device(resources.device)
+        config, _ = transformers.PretrainedConfig.get_config_dict(folder, local_files_only=True)
+        if "model_type" not in config:  # older versions of transformers infer it from the name of the folder
+            raise ValueError("config.json without model_type")
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **_ALONE)
         if isinstance(self._tokenizer, Multilingual) != bool(languages) or len(languages) not in (0, 2):
             raise ValueError("expected DIR[SOURCE,TARGET] for a tokenizer of many languages, DIR alone for another one")

@@ -41,17 +41,27 @@ def load_network(path: Path, architecture: Architecture, source_size: int, targe
     Raises:
         InputError: the file is damaged, or its tensors are not those of such a network.
     """
+    tensors = load_weights(path, outline(architecture, source_size, target_size), target_size)
+    network = EncoderDecoder(architecture, source_size, target_size)
+    network.load_state_dict(tensors)
+    return network
+
+
+def load_weights(path: Path, expected: Mapping[str, Tensor], target_size: int) -> dict[str, Tensor]:
+    """Return the tensors of a file, by the names, types and shapes of those that are expected.
+
+    Raises:
+        InputError: the file is damaged, or its tensors are others.
+    """
     try:
-        reason = _difference(path, outline(architecture, source_size, target_size))
+        reason = _difference(path, expected)
         tensors = safetensors.torch.load_file(path) if not reason else {}
-        reason = reason or _no_words(tensors, target_size)
+        reason = reason or no_words(tensors, target_size)
     except (safetensors.SafetensorError, OSError) as error:
         reason = str(error).splitlines()[0]
     if reason:
         raise InputError(f"{path}: damaged, or of another model ({reason})")
-    network = EncoderDecoder(architecture, source_size, target_size)
-    network.load_state_dict(tensors)
-    return network
+    return tensors
 
 
 def _difference(path: Path, expected: Mapping[str, Tensor]) -> str:
@@ -70,7 +80,7 @@ def _difference(path: Path, expected: Mapping[str, Tensor]) -> str:
     return ""
 
 
-def _no_words(tensors: Mapping[str, Tensor], target_size: int) -> str:
+def no_words(tensors: Mapping[str, Tensor], target_size: int) -> str:
     """Say which table of target words has a number that is none; nothing if all are."""
     for name, tensor in tensors.items():
         if tensor.dtype == torch.int32 and not ((tensor >= 0) & (tensor < target_size)).all():

@@ -64,12 +64,15 @@ class Margins:
 
 
 def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
-    """Return by how much the highest total of a sentence is above the highest one of another text.
+    """Return by how much the total of the decoder's choice is above the highest one of another text.
 
-    There is none where there is no other text, or the list has no totals. Of a merged list only the candidates count
+    It is below 0 if the decoder did not choose by total. There is none where there is no other text, the list has no
+    totals, or the decoder's output is none of the candidates. Of a merged list only the candidates count
     that the first of its lists has which knows the sentence: the others have no totals of their own.
     """
-    first = candidates.hypotheses[candidates.decoded]
+    if candidates.decoder_choice is None:
+        return None
+    first = candidates.hypotheses[candidates.decoder_choice]
     origin = having(first, lists)[:1]
     others = [each for each in candidates.hypotheses if each.text != first.text]
     totals = [each.total for each in others if having(each, lists)[:1] == origin]

@@ -20,7 +20,7 @@ from features.progress import shows_progress
 from moses_io.errors import InputError, shown
 from rerank.cluster.workplace import THREADS, WorkerLines, Workplace
 
-AUTO = "auto"
+AUTO, LOCAL = "auto", "local"
 STORE = 100 * 2**20
 """Bytes of the object store of a cluster that we start; what goes through it are a few pieces of a list."""
 
@@ -121,24 +121,44 @@ def _connect(address: str) -> str:
     """Connect to a cluster, and return the folder of its logs if it was started for us."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": f"{time.time_ns()}"}
-    named = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
-    running = named or _running()
-    if named and not _answers(named):
-        raise InputError(f"--ray {shown(address)}: no cluster answers at {shown(named)}; expected HOST:PORT, or {AUTO}")
+    running = _find(address)
     try:
         if running:
             ray.init(running, **quiet)
             return ""
-        context = ray.init("local", object_store_memory=STORE, include_dashboard=False, **quiet)
+        context = ray.init(LOCAL, object_store_memory=STORE, include_dashboard=False, **quiet)
         return str(context.address_info["session_dir"])
     except Exception as error:  # Ray raises plain ones, too
         raise InputError(f"--ray {shown(address)}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
 
 
+def _find(address: str) -> str:
+    """Return the address of a cluster that runs, empty if one of our own is to be started.
+
+    As in Ray itself, `RAY_ADDRESS` may also be `auto`, the cluster of this machine, or `local`, a new one.
+
+    Raises:
+        InputError: no cluster answers at an address that is named.
+    """
+    named, where = address, ""
+    if address == AUTO:
+        named, where = os.environ.get("RAY_ADDRESS", ""), ", which RAY_ADDRESS names"
+        if named == LOCAL:
+            return ""
+        if named in ("", AUTO):
+            return _running()
+    if not _answers(named):
+        raise InputError(
+            f"--ray {shown(address)}: no cluster answers at {shown(named)}{where}; expected HOST:PORT, or {AUTO}"
+        )
+    return named
+
+
 def _running() -> str:
     """Return the address of the cluster that `ray start` has made here, if it still runs."""
     try:
-        address = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir()), "ray", "ray_current_cluster").read_text()
+        path = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir()), "ray", "ray_current_cluster")
+        address = path.read_text().strip()
     except OSError:
         return ""
     return address if _answers(address) else ""

@@ -56,6 +56,13 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-unless", type=probability, metavar="P", help="keep Moses' choice where that probability is below P"
     )
+    parser.add_argument(
+        "--moses-output",
+        default="",
+        metavar="FILE",
+        help="Moses' own output, one line a source sentence, needed after MBR or consensus decoding (default: the "
+        "candidates with the highest totals)",
+    )
 
 
 def read_outputs(arguments: argparse.Namespace) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import note, progress_bar
-from moses_io.nbest import pool
+from moses_io.nbest import pool, read_decoder_output
 from moses_io.weights import read_weights
 from rerank.candidates import Candidates
 from rerank.confidence.confidence import Confidence, Kept
@@ -28,11 +28,15 @@ from rerank.weights import fingerprint, kept_start
 
 @dataclass(frozen=True)
 class DevFiles:
-    """The scored lists and references of dev, the weights that tuning started from, and those that it found."""
+    """The scored lists and references of dev, the weights that tuning started from, and those that it found.
+
+    `moses_output` is the decoder's own output, empty if that is the candidates with the highest totals.
+    """
 
     lists: Lists
     start: str
     weights: str
+    moses_output: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def fit_confidence(files: DevFiles, tuning: Tuning, expected: str, folds: int, o
     final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)
     spread = problem.candidates.spread_of(final) or 1.0
     totals = final / spread if kept_start(files.weights) else _out_of_fold(problem, tuning, folds)  # (N,)
-    choices = _choices(problem.candidates, files.lists, metric, totals, units)
+    choices = _choices(problem.candidates, files, metric, totals, units)
     quality, helped = choices.fit(np.arange(sentences))
     outcome, alone = _cross_fitted(choices, partition(sentences, folds))
     confidence = Confidence(
@@ -111,19 +115,22 @@ def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
     return totals
 
 
-def _choices(candidates: Candidates, lists: Lists, metric: Metric, totals: Array, units: FeatureUnits) -> _Choices:
+def _choices(candidates: Candidates, files: DevFiles, metric: Metric, totals: Array, units: FeatureUnits) -> _Choices:
     """Read the lists again, for their texts, and see what totals (N,) choose, and what that reaches."""
-    references = lists.filters.references(lists.references)
+    filters, lists = files.lists.filters, pool(files.lists.nbest)
+    references = filters.references(files.lists.references)
+    if files.moses_output:
+        lists = read_decoder_output(files.moses_output, marks=filters.marks).add_to(lists)
     places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
     values: list[Predictors] = [Predictors({}, {})] * len(places)
     both = np.zeros((len(places), 2, metric.formula.size))
     with progress_bar("see choices", len(places)) as bar:
-        for sentence_list in pool(lists.nbest):
+        for sentence_list in lists:
             place = places[sentence_list.sentence]
             start, end = candidates.offsets[place : place + 2]
             ranking = Ranking(sentence_list, totals[start:end])
             values[place] = predictors(sentence_list, ranking.scores, units)
-            both[place] = choice_and_before(ranking, metric, references, lists.filters)
+            both[place] = choice_and_before(ranking, metric, references, filters)
             bar.advance(1, "")
     of_choice = tuple(values[0].choice)
     of_change = tuple(next((each.change for each in values if each.change), {}))

@@ -48,7 +48,10 @@ class FeatureUnits:
 
 
 class Predictors(NamedTuple):
-    """Numbers by their names: of the `choice`, and of the `change` from Moses' choice, none where the texts agree."""
+    """Numbers by their names: of the `choice`, and of the `change` from Moses' choice.
+
+    `change` is empty where the texts agree, and where Moses' output is none of the candidates.
+    """
 
     choice: dict[str, float]
     change: dict[str, float]
@@ -64,9 +67,9 @@ def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> 
         totals: (N,) scores by the linear model, in units of their spread within sentences.
         units: of the features.
     """
-    choice, decoded = int(np.argmax(totals)), candidates.decoded
+    choice, decoded = int(np.argmax(totals)), candidates.decoder_choice
     texts, values = Texts(candidates), units.values(candidates)  # (N, D)
-    text, before = int(texts.of[choice]), int(texts.of[decoded])
+    text = int(texts.of[choice])
     words, wording = texts.words[text], texts.wording(text)
     scaled = values / np.where(units.spread > 0, units.spread, 1)  # (N, D)
     shares = texts.shares(
@@ -81,7 +84,8 @@ def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> 
     of_choice |= {f"likeness to the list, {name}": value for name, value in zip(by, likeness.tolist(), strict=True)}
     of_choice |= _of_features(units, values, choice, max(1, len(words)))
     of_choice["likeness of favourites"] = _favourites_agree(texts, values[:, units.of_added])
-    if text == before:
+    before = None if decoded is None else int(texts.of[decoded])
+    if before is None or before == text:
         return Predictors(of_choice, {})
     gained = (likeness - texts.wording(before).likeness(shares)).tolist()  # (scales + D,)
     of_change = {"total over Moses' choice": float(totals[choice] - totals[decoded])}

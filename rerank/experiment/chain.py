@@ -188,6 +188,8 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
         link,
         [os.path.basename(path) for path in (train.target, *counted)],
     ]
+    if folders := [request.folder for request in requests if request.kind == "command"]:
+        settings.append(folders)
     if ingredients.candidates:
         settings.append([each.identity for each in ingredients.candidates])
     action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))

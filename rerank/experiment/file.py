@@ -26,7 +26,7 @@ from rerank.tuning.folds import FOLDS
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import Caution
 
-KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning", "trained")
+KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning", "trained", "code")
 """Keys of an experiment file."""
 
 HEAD = ("Written anew by each run of an experiment that names no models and features: copy it to change it.",)
@@ -149,13 +149,12 @@ def _checked(values: dict[str, Any], path: str) -> Experiment:
         return experiment_of(values, Path(path).resolve().parent)
 
 
-def experiment_of(values: dict[str, Any], folder: Path, modules: str = "") -> Experiment:
+def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     """Check the tables of an experiment file.
 
     Args:
         values: the tables.
         folder: to which their paths are relative.
-        modules: folder of the user's modules, if it is another one.
 
     Raises:
         InputError: as of `read_experiment`, but for what is code.
@@ -167,7 +166,7 @@ def experiment_of(values: dict[str, Any], folder: Path, modules: str = "") -> Ex
     train = read_corpus(as_table(values.get("train", {}), "train"), folder)
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
     models = grouped(models, groups)
-    features = _features(feature_texts(values), groups, models, folder, modules or str(folder))
+    features = _features(feature_texts(values), groups, models, folder, _code(values, folder))
     texts = {label: request.text for label, request in features.items()}
     check_names(list(translating(models)), texts)
     starts = {name: find_start(name, models, folder) for name, entry in models.items() if entry.start}
@@ -184,6 +183,14 @@ def experiment_of(values: dict[str, Any], folder: Path, modules: str = "") -> Ex
         tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features), CHOOSE in values),
         trained=str(folder / path_of(values, "trained")) if "trained" in values else "",
     )
+
+
+def _code(values: dict[str, Any], folder: Path) -> str:
+    """Return the folder in which commands run and modules are looked for."""
+    code = os.path.realpath(folder / path_of(values, "code")) if "code" in values else str(folder)
+    if not os.path.isdir(code):
+        raise InputError(f"code: no such folder {values['code']!r}")
+    return code
 
 
 def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
@@ -218,11 +225,11 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
 
 
 def _features(
-    texts: dict[str, str], groups: Groups, models: dict[str, ModelEntry], folder: Path, modules: str
+    texts: dict[str, str], groups: Groups, models: dict[str, ModelEntry], folder: Path, code: str
 ) -> dict[str, FeatureRequest]:
-    """Read features, one of a group once for each of its models; users' modules are in the folder `modules`."""
+    """Read features, one of a group once for each of its models; what is code is in the folder `code`."""
     features: dict[str, FeatureRequest] = {}
-    requests = labelled_requests(texts, modules)
+    requests = labelled_requests(texts, code)
     for request in (member for each in requests for member in expand_feature(each, groups)):
         with at(f"features.{request.label}: "):
             if request.label == "all":

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from features.models.config import read_config
 from features.request import FeatureRequest
+from moses_io.nbest import read_decoder_output
+from moses_io.text import write_text
 from moses_io.weights import weight_files
 from rerank.alignment.attend import attend as read_choices
 from rerank.confidence.file import CONFIDENCE, FORMAT
@@ -18,7 +20,7 @@ from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.report.worth import write_table
-from rerank.selection import Outputs, choose_by_total, read_holes, rerank
+from rerank.selection import Holes, Outputs, choose_by_total, read_holes, rerank
 from rerank.tuning.ablation import Ablation, write_ablation, write_column
 from rerank.tuning.gain import GAIN
 from rerank.tuning.tuning_set import Lists
@@ -41,30 +43,41 @@ def requests_of(experiment: Experiment, name: str = SET) -> list[FeatureRequest]
 
 def confide(experiment: Experiment) -> Stage:
     """Fit, on folds of dev, how good choices are and how likely a change helps."""
-    entry, files = (
-        experiment.tuning,
-        DevFiles(
-            lists=scored_lists(experiment, "dev"), start=experiment.start, weights=experiment.result("weights.ini")
-        ),
+    entry = experiment.tuning
+    files = DevFiles(
+        lists=scored_lists(experiment, "dev"),
+        start=experiment.start,
+        weights=experiment.result("weights.ini"),
+        moses_output=experiment.dev.moses_output,
     )
     folds, output = entry.caution.folds, experiment.result(CONFIDENCE)
     settings = [entry.tuning.signature, entry.tuning.metric, entry.confidence, entry.filters.text, folds, FORMAT]
     inputs = (*files.lists.nbest, *files.lists.references, *weight_files(files.start), files.weights)
+    inputs += (files.moses_output,) if files.moses_output else ()
     action = partial(fit_confidence, files, entry.tuning, entry.confidence, folds, output)
     return Stage("estimate confidence", inputs, settings, (output,), action)
 
 
 def choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
-    """Moses' own choice and ours; a sentence without candidates gets an empty line in both."""
+    """Return the stages of Moses' own choice and of ours.
+
+    Moses' choice is its output if the experiment names that, else the candidates with the highest totals. For a
+    sentence without candidates both have the line of the output, or an empty line.
+    """
     nbest, source, scored = files.nbest, files.source, experiment.scored(name)
     moses, ours = (experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED))
-    weights = experiment.result("weights.ini")
+    weights, output = experiment.result("weights.ini"), files.moses_output
     holes = read_holes(source, None, "blank")
-    decode = partial(choose_by_total, nbest, holes, moses)
+    decode, read = partial(choose_by_total, nbest, holes, moses), (nbest, source)
+    if output:
+        lines = read_decoder_output(output, source, experiment.tuning.filters.marks).lines
+        holes = Holes(len(lines), lines=lines)
+        decode, read = partial(write_text, moses, "".join(f"{line}\n" for line in lines)), (output, source)
     choice = partial(rerank, scored, weights, holes, Outputs(ours))
+    inputs = (scored, source, weights, *([output] if output else []))
     return [
-        Stage(_of("choose as Moses did", name), (nbest, source), None, (moses,), decode),
-        Stage(f"rerank {name}", (scored, source, weights), None, (ours,), choice),
+        Stage(_of("choose as Moses did", name), read, None, (moses,), decode),
+        Stage(f"rerank {name}", inputs, None, (ours,), choice),
     ]
 
 

@@ -24,14 +24,21 @@ TAKEN = ("dev", CHOOSE, "report", "weights", "tuning", "models", "reranker", "ab
 
 _KEYS = ("source", "reference", "nbest")
 
+MOSES_OUTPUT = "moses_output"
+"""Key of the decoder's own output, with which choices on dev and on test sets are compared."""
+
 
 @dataclass(frozen=True)
 class NbestFiles:
-    """A source text, its references, of which a test set may have none, and the list of its candidates."""
+    """A source text, its references, of which a test set may have none, and the list of its candidates.
+
+    `moses_output` is the decoder's own output, empty if that is the candidates with the highest totals.
+    """
 
     source: str
     reference: tuple[str, ...]
     nbest: str
+    moses_output: str = ""
 
     @property
     def texts(self) -> ParallelFiles:
@@ -41,13 +48,14 @@ class NbestFiles:
     @property
     def files(self) -> list[str]:
         """All of them."""
-        return [self.source, *self.reference, self.nbest]
+        return [self.source, *self.reference, self.nbest, *([self.moses_output] if self.moses_output else [])]
 
     @property
     def table(self) -> dict[str, Any]:
         """The set as `read_set` reads it."""
         reference = self.reference[0] if len(self.reference) == 1 else list(self.reference)
-        return {"source": self.source, **({"reference": reference} if reference else {}), "nbest": self.nbest}
+        table = {"source": self.source, "reference": reference, "nbest": self.nbest, "moses_output": self.moses_output}
+        return {key: value for key, value in table.items() if value}
 
 
 def table_of_tests(tests: Mapping[str, NbestFiles]) -> Any:
@@ -64,7 +72,7 @@ def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
         InputError: a key is unknown, missing or of the wrong kind.
     """
     table = as_table(value, name)
-    check_keys(table, _KEYS, f"{name}.")
+    check_keys(table, _KEYS if name == CHOOSE else (*_KEYS, MOSES_OUTPUT), f"{name}.")
     return _paths(table, f"{name}.", _references(table, f"{name}."), folder)
 
 
@@ -88,7 +96,7 @@ def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
             fault = "another test set has this name" if name in tests else "files of the results have this name"
             raise InputError(f"test.{name}: {fault}; choose another one")
         prefix = "test." if name == UNNAMED else f"test.{name}."
-        check_keys(table, ("name", *_KEYS), prefix)
+        check_keys(table, ("name", *_KEYS, MOSES_OUTPUT), prefix)
         references = _references(table, prefix) if "reference" in table else []
         tests[name] = _paths(table, prefix, references, folder)
     return tests
@@ -104,4 +112,6 @@ def _references(table: dict[str, Any], prefix: str) -> list[str]:
 
 def _paths(table: dict[str, Any], prefix: str, references: list[str], folder: Path) -> NbestFiles:
     source, nbest = (str(folder / path_of(table, key, prefix)) for key in ("source", "nbest"))
-    return NbestFiles(source=source, reference=tuple(str(folder / path) for path in references), nbest=nbest)
+    output = str(folder / path_of(table, MOSES_OUTPUT, prefix)) if MOSES_OUTPUT in table else ""
+    references = [str(folder / path) for path in references]
+    return NbestFiles(source=source, reference=tuple(references), nbest=nbest, moses_output=output)

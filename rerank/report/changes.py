@@ -1,8 +1,7 @@
 """Sentences whose translation changed, and what each feature had to say about it."""
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
 from moses_io.text import without_missing
 from moses_io.weights import Weights, weighted
+from rerank.analysis.listed import Listed
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
@@ -92,6 +92,11 @@ class Reranked:
     weights: Weights
     filters: Filters
 
+    def with_decoder_output(self, listed: Listed) -> Listed:
+        """Add the choice of Moses to the candidates of a sentence."""
+        candidates = listed.candidates
+        return listed._replace(candidates=replace(candidates, decoder_output=self.before[candidates.sentence]))
+
 
 def find_change(candidates: SentenceList, reranked: Reranked, metric: str, estimate: Estimate | None) -> Change | None:
     """Return how a sentence of the scored list changed, None if it did not; what is expected of it is of the metric."""
@@ -128,7 +133,7 @@ def _gain(answers: Sequence[str], before: str, after: str) -> float:
 
 
 def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: str) -> tuple[tuple[str, float], ...]:
-    places = decoder_says(sentence_list, before), weights_say(sentence_list, after, weights)
+    places = sentence_list.find(before), weights_say(sentence_list, after, weights)
     if None in places:
         return ()
     old, new = (parts(sentence_list.hypotheses[place], weights) for place in places if place is not None)
@@ -136,20 +141,10 @@ def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: 
     return tuple(sorted(differences.items(), key=lambda item: -item[1]))
 
 
-def decoder_says(candidates: SentenceList, line: str) -> int | None:
-    """Return the place of the candidate that says a line of the decoder, of several the one with the highest total."""
-    return _says(candidates, line, lambda each: -math.inf if each.total is None else each.total)
-
-
 def weights_say(candidates: SentenceList, line: str, weights: Weights) -> int | None:
-    """Return the place of the candidate that says what weights chose, of several the one that these score highest."""
-    return _says(candidates, line, lambda each: sum(weighted(each, weights).values()))
-
-
-def _says(candidates: SentenceList, line: str, worth: Callable[[Hypothesis], float]) -> int | None:
-    """Of candidates of equal worth it is the first."""
+    """Return the index of the candidate that says what weights chose, of several the one that these score highest."""
     saying = [(place, each) for place, each in enumerate(candidates.hypotheses) if each.text == line]
-    return max(saying, key=lambda item: worth(item[1]), default=(None, None))[0]
+    return max(saying, key=lambda item: sum(weighted(item[1], weights).values()), default=(None, None))[0]
 
 
 def parts(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:

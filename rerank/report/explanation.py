@@ -1,7 +1,7 @@
 """Why one candidate of a sentence beats another, feature by feature."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from rerank.weights import load_weights
 class Question:
     """Which candidates of which sentence are compared, by their places in the list, from 1.
 
-    0 stands for the one that the weights choose, in `against` for the one with the highest total or, if that is chosen,
-    the best other one by weights.
+    0 stands for the one that the weights choose, in `against` for Moses' choice or, if that is chosen or none of the
+    candidates, the best other one by weights. `moses_output` is the translation that Moses printed, None if that is the
+    candidate with the highest total.
     """
 
     sentence: int
     chosen: int = 0
     against: int = 0
+    moses_output: str | None = None
 
 
 def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[str, str]]) -> list[str]:
@@ -37,15 +39,19 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     sentence_list = next((each for each in read_nbest(nbest) if each.sentence == question.sentence), None)
     if sentence_list is None:
         raise InputError(f"{name_of(nbest)}: no sentence {question.sentence}")
+    sentence_list = replace(sentence_list, decoder_output=question.moses_output)
     scores = LinearModel(by_name, weights).scores(sentence_list)
     chosen, against = (_place(number, sentence_list) for number in (question.chosen, question.against))
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[0] if chosen is None else chosen
     if against is None:
-        others = (sentence_list.decoded, *order[:2])
-        against = next((place for place in others if place != chosen), chosen)
+        others = (sentence_list.decoder_choice, *order[:2])
+        against = next((place for place in others if place not in (None, chosen)), chosen)
     lines = [f"sentence {question.sentence}, {counted(len(scores), 'candidate')}"]
     lines += [f"  {name:<10} {text}" for name, text in texts]
+    if question.moses_output is not None:
+        unlisted = "   (none of the candidates)" if sentence_list.decoder_choice is None else ""
+        lines.append(f"  {'moses':<10} {question.moses_output}{unlisted}")
     for name, place in (("chosen", chosen), ("against", against)):
         text = sentence_list.hypotheses[place].text
         lines.append(f"  {name:<10} {text}   (place {place + 1} in the list, score {scores[place]:.4f})")

@@ -1,16 +1,18 @@
 """A reranker applied to a list: features, weights, choice, each batch of sentences as soon as it is complete."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from features.feature import Resources
 from moses_io.errors import InputError
+from moses_io.nbest import read_decoder_output
 from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.judging import ConfidentJudge, read_judge
 from rerank.reranker.folder import WEIGHTS
 from rerank.reranker.reranker import Reranker
 from rerank.selection import Outputs, read_holes, write_choices
+from rerank.sources import is_live
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Application:
         batch: sentences that are scored together, at most; 0 for as many as `score` takes.
         on_missing: what stands for a sentence without candidates: `error`, `blank`, or a file with a line for each.
         keep_unless: probability that a change helps below which Moses' choice is kept; None for never.
+        moses_output: file with Moses' own output, a line a source sentence; empty if that is the candidates with the
+            highest totals.
     """
 
     features: Mapping[str, str] = field(default_factory=dict)
@@ -30,19 +34,29 @@ class Application:
     batch: int = 0
     on_missing: str = "error"
     keep_unless: float | None = None
+    moses_output: str = ""
 
 
 def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Resources, how: Application) -> None:
     """Write the best candidate of each sentence of a list, whose ids go up; one line a source sentence, always.
 
     Raises:
-        InputError: the folder is no reranker, or one without what confidence takes, or the list lacks features that
-            it has weights for.
+        InputError: the folder is no reranker, or one without what confidence takes, the list lacks features that it has
+            weights for, or Moses' output has another number of lines than the source.
     """
-    reranker = Reranker.load(folder, features=how.features, allow_code=how.allow_code, **asdict(resources))
-    holes = read_holes(None, None, how.on_missing)
+    holes, output = read_holes(None, None, how.on_missing), how.moses_output
+    known = source if output and Path(source).is_file() and not is_live(nbest) else ""  # else its end is not there yet
+    decoder_output = read_decoder_output(output, known) if output else None
+    reranker = Reranker.load(
+        folder,
+        features=how.features,
+        allow_code=how.allow_code,
+        device=resources.device,
+        precision=resources.precision,
+        cache=resources.cache,
+    )
     judge = _read_judge(Path(folder), how.keep_unless) if outputs.confidence or how.keep_unless is not None else None
-    write_choices(reranker.rankings(nbest, source, holes, how.batch), outputs, judge)
+    write_choices(reranker.rankings(nbest, source, holes, how.batch, decoder_output), outputs, judge)
 
 
 def _read_judge(folder: Path, keep_unless: float | None) -> ConfidentJudge:

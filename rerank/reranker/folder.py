@@ -4,8 +4,9 @@ import hashlib
 import itertools
 import json
 import os
+import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -79,7 +80,7 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
     """Make the folder of a reranker.
 
     Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
-    list and stays out; so does the code of users' features.
+    list and stays out; so does the code of users' features. A command goes on to run in the folder in which it ran.
 
     Raises:
         InputError: the folder is there already, or a file cannot be copied.
@@ -195,20 +196,26 @@ class _Rooms:
 
     def __init__(self, folder: Path, link: bool) -> None:
         self._folder, self._link = folder, link
-        self._placed: dict[Path, str] = {}
+        self._placed: dict[tuple[Path, tuple[str, ...]], str] = {}
 
-    def place(self, room: str, part: str) -> str:
-        """Copy a part into a room, unless that was done, and return its place in the folder."""
+    def place(self, room: str, part: str, marks: tuple[str, ...] = ()) -> str:
+        """Copy a part into a room, unless that was done, and return its place in the folder.
+
+        A file whose name has marks keeps its own name: that of a folder in front could add another mark. Under two
+        names with different marks it is copied twice.
+        """
         origin = Path(part).resolve()
-        if origin not in self._placed:
-            self._placed[origin] = _free(room, _name(Path(os.path.abspath(part))), self._placed)
-            _copy(origin, self._folder / self._placed[origin], self._link)
-        return self._placed[origin]
+        key = (origin, marks)
+        if key not in self._placed:
+            name = os.path.basename(part) if marks else _name(Path(os.path.abspath(part)))
+            self._placed[key] = _free(room, name, self._placed.values())
+            _copy(origin, self._folder / self._placed[key], self._link)
+        return self._placed[key]
 
     def place_weights(self, room: str, ini: str) -> str:
         """Write weights whose ini names other files into a file of their own, and return its place in the folder."""
-        place = _free(room, _name(Path(os.path.abspath(ini))), self._placed)
-        self._placed[Path(ini).resolve()] = place
+        place = _free(room, _name(Path(os.path.abspath(ini))), self._placed.values())
+        self._placed[Path(ini).resolve(), ()] = place
         (self._folder / place).parent.mkdir(exist_ok=True)
         content = read_weight_file(ini)
         write_weights(str(self._folder / place), content.weights, [], content.untuneable)
@@ -219,11 +226,15 @@ def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
     """Copy what a feature reads, and return the request with the places in the folder."""
     if request.kind == "scores":
         return replace(request, argument="FILE")
+    if request.kind == "command" and request.folder:
+        # `apply` runs commands in its working folder, where another program may have the same name.
+        return replace(request, argument=f"cd {shlex.quote(request.folder)} || exit; {request.argument}")
     if request.row.takes not in _ROOMS:
         return request
     if request.kind == "rest" and len(weight_files(request.argument)) > 1:
         return request.with_parts([rooms.place_weights(_ROOMS["files"], request.argument)])
-    return request.with_parts([rooms.place(_ROOMS[request.row.takes], part) for part in request.parts])
+    row = request.row
+    return request.with_parts([rooms.place(_ROOMS[row.takes], part, row.marks_of(part)) for part in request.parts])
 
 
 def _name(origin: Path) -> str:
@@ -233,10 +244,10 @@ def _name(origin: Path) -> str:
     return "-".join(parts[start:])
 
 
-def _free(room: str, name: str, placed: Mapping[Path, str]) -> str:
+def _free(room: str, name: str, taken: Collection[str]) -> str:
     """Return a place in a room that is not taken."""
     numbered = itertools.chain([name], (f"{number}-{name}" for number in itertools.count(2)))
-    return next(place for each in numbered if (place := f"{room}/{each}") not in placed.values())
+    return next(place for each in numbered if (place := f"{room}/{each}") not in taken)
 
 
 def _copy(origin: Path, place: Path, link: bool) -> None:

@@ -12,8 +12,8 @@ from features.progress import note, warn
 from features.request import labelled_requests
 from moses_io.errors import InputError
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
-from moses_io.nbest import SentenceList
-from moses_io.streams import Lines
+from moses_io.nbest import DecoderOutput, SentenceList
+from moses_io.streams import Lines, name_of
 from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
 from rerank import __version__
@@ -178,15 +178,29 @@ class Reranker:
             return None
 
     def rankings(
-        self, nbest: str | Lines, source: str | Lines, holes: Holes, batch: int = 0
+        self,
+        nbest: str | Lines,
+        source: str | Lines,
+        holes: Holes,
+        batch: int = 0,
+        decoder_output: DecoderOutput | None = None,
     ) -> Iterator[Ranking | bytes]:
-        """Yield a ranking for each source sentence, or the line of `holes`; see `Application` for the batch."""
+        """Yield a ranking for each source sentence, or the line of `holes`; see `Application` for the batch.
+
+        Raises:
+            InputError: as `rerank`; or the decoder's output has another number of lines than the source, which is seen
+                at the end.
+        """
         model = LinearModel(self.weights, self._origin)
         with open_sources(source, nbest) as sources:
             check = partial(model.check, to_come=[*self.features, *self._indicators])
             prepare = partial(_prepared, self._widening, is_live(nbest))
             lists = _lists(score_list(nbest, sources, self._features.at_start(), batch, check, prepare))
+            if decoder_output:
+                lists = decoder_output.add_to(lists)
             yield from rankings(lists, model, replace(holes, sentences=sources.count))
+            if decoder_output:
+                decoder_output.check(sources.count(), name_of(source))
 
 
 def _nothing(sentences: list[Sentence]) -> list[Sentence]:

@@ -36,7 +36,6 @@ class Study:
     Attributes:
         experiment: what the file says without its table, with all models and features.
         tuning: its table `[tuning]`.
-        modules: folder of the file, in which modules of the user are.
         sizes: numbers of sentence pairs, the first ones of the corpus.
         pairs: of the whole corpus.
         seeds: one for each replicate of a size.
@@ -45,7 +44,6 @@ class Study:
 
     experiment: Experiment
     tuning: dict[str, Any]
-    modules: str
     sizes: tuple[int, ...]
     pairs: int
     seeds: tuple[int, ...]
@@ -102,7 +100,6 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
     return Study(
         experiment=replace(experiment, output=Path(os.path.realpath(experiment.output))),
         tuning=as_table(tables.get("tuning", {}), "tuning"),
-        modules=str(folder),
         sizes=_sizes(table.get("sizes", [ALL]), pairs, train.source),
         pairs=pairs,
         seeds=_seeds(table.get("seeds", 1)),

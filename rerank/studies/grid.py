@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from features.models.training.request import ParallelFiles
-from features.request import FeatureRequest
+from features.request import FeatureRequest, runs_code
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.models import ModelEntry, translating
 from rerank.experiment.sets import CHOOSE, NbestFiles, table_of_tests
@@ -50,7 +50,6 @@ class Cell:
         name: of its folder within the results.
         path: of its experiment file.
         text: that file.
-        modules: folder of the user's modules.
     """
 
     replicate: Replicate
@@ -58,12 +57,11 @@ class Cell:
     name: str
     path: Path
     text: str
-    modules: str
 
     @property
     def experiment(self) -> Experiment:
         """What its file says."""
-        return experiment_of(parse_toml(self.text.encode(), str(self.path)), self.path.parent, self.modules)
+        return experiment_of(parse_toml(self.text.encode(), str(self.path)), self.path.parent)
 
 
 def corpus_of(study: Study, size: int) -> ParallelFiles:
@@ -105,7 +103,7 @@ def cells(study: Study, replicate: Replicate) -> list[Cell]:
         name = f"{replicate.name}/{system}"
         path = study.output / name / FILE
         text = write_experiment(_values(study, replicate, system, path.parent), {"": HEAD})
-        cells.append(Cell(replicate, system, name, path, text, study.modules))
+        cells.append(Cell(replicate, system, name, path, text))
     return cells
 
 
@@ -118,6 +116,7 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
     corpus = {"source": train.source, "target": train.target, "alignment": train.alignment}
     return {
         "output": ".",
+        **_code(own.values(), folder),
         "trained": os.path.relpath(experiment.result("models"), folder),
         "start": os.path.relpath(experiment.start, folder),
         "train": {side: os.path.relpath(path, folder) for side, path in corpus.items() if path},
@@ -132,6 +131,12 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
     }
 
 
+def _code(features: Iterable[FeatureRequest], folder: Path) -> dict[str, str]:
+    """Return the folder of features that are code, which the file of a cell names if there are any."""
+    folders = [each.folder for each in features if runs_code(each.text)]
+    return {"code": os.path.relpath(folders[0], folder)} if folders else {}
+
+
 def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
     """Return the seed of the tuning, if there is anything random in it."""
     names = setting_names(TUNERS[study.experiment.tuning.tuning.tuner])
@@ -141,7 +146,8 @@ def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
 def _relative(files: NbestFiles, folder: Path) -> NbestFiles:
     """Return files with paths relative to a folder."""
     references = tuple(os.path.relpath(path, folder) for path in files.reference)
-    return NbestFiles(os.path.relpath(files.source, folder), references, os.path.relpath(files.nbest, folder))
+    output = os.path.relpath(files.moses_output, folder) if files.moses_output else ""
+    return NbestFiles(os.path.relpath(files.source, folder), references, os.path.relpath(files.nbest, folder), output)
 
 
 def _used(study: Study, features: Mapping[str, FeatureRequest]) -> list[str]:

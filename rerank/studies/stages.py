@@ -151,7 +151,7 @@ def _parts(experiment: Experiment, name: str) -> list[str]:
     """Return the models that an experiment needs, and the folders and files that its features read of a set."""
     requests = experiment.features.values()
     parts = [part for each in requests for part in each.parts if part.partition("/")[0] not in experiment.models]
-    code = [path for each in requests for path in each.code]
+    code = [path for each in requests for path in (*each.code, *each.programs)]
     models = [experiment.model(model) for model in experiment.models]
     return [*models, *(part.replace(SET, name) for part in parts), *code]
 

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_io.errors import Fault, InputError
-from moses_io.nbest import EmptyLines, Order, check_id, pool, read_hypotheses, read_nbest, without_marks
+from moses_io.nbest import (
+    EmptyLines,
+    Order,
+    check_id,
+    pool,
+    read_decoder_output,
+    read_hypotheses,
+    read_nbest,
+    without_marks,
+)
+from moses_io.streams import Lines
 from moses_io.text import has_marks
 
 
@@ -128,3 +138,38 @@ def test_empty_lines_are_skipped_and_counted(tmp_path: Path) -> None:
         [1, 3],
         "3 empty lines, the first of them line 2",
     )
+
+
+LIST = ["0 ||| a ||| L= 1 ||| -3", "0 ||| b ||| L= 1 ||| -1", "0 ||| a ||| L= 1 ||| -2", "1 ||| c ||| L= 1 ||| -1"]
+
+
+def test_without_its_output_the_decoder_chose_the_highest_total() -> None:
+    first, _ = read_nbest(Lines("list", LIST))
+    assert (first.decoder_choice, first.decoder_text) == (1, "b")
+
+
+def test_the_choice_is_the_candidate_that_the_decoder_printed(tmp_path: Path) -> None:
+    """Of two with this text it is the one with the higher total; Moses prints a space at the end of a line."""
+    path = tmp_path / "out"
+    path.write_text("a \nd\n")
+    lists = read_decoder_output(str(path)).add_to(read_nbest(Lines("list", LIST)))
+    assert [(each.decoder_choice, each.decoder_text) for each in lists] == [(2, "a"), (None, "d")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("a\n", r"out has 1 lines, .*source has 2$"), ("a\nb |0-1|\n", "out:2: segmentation marks such as")],
+)
+def test_the_output_of_the_decoder_is_a_line_a_sentence(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "out").write_text(content)
+    (tmp_path / "source").write_text("x\ny\n")
+    with pytest.raises(InputError, match=message):
+        read_decoder_output(str(tmp_path / "out"), str(tmp_path / "source"))
+
+
+def test_a_list_goes_beyond_the_output_of_the_decoder(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a\n")
+    with pytest.raises(
+        InputError, match=r"list:4: sentence 1 is beyond the output of Moses in .*out, which has 1 lines"
+    ):
+        list(read_decoder_output(str(tmp_path / "out")).add_to(read_nbest(Lines("list", LIST))))

@@ -10,7 +10,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-import safetensors.torch
 import torch
 
 from features.models.config import BASE, WEIGHTS
@@ -21,6 +20,7 @@ from features.models.training.checkpoint import Progress, Run
 from features.models.training.epoch import DevLosses, Diverged, dev_losses, perplexities_of, train_epoch
 from features.models.training.learner import TokenPair, encode, planned_updates
 from features.models.training.preparation import Task, usable
+from features.models.weights import load_weights
 from features.progress import Bar, note
 from moses_io.errors import InputError, counted
 from moses_io.streams import open_output
@@ -96,7 +96,8 @@ class Adaptation:
 
     def _restore_base(self) -> None:
         for learner in self._run.learners:
-            learner.network.load_state_dict(safetensors.torch.load_file(learner.folder / BASE))
+            network = learner.network
+            network.load_state_dict(load_weights(learner.folder / BASE, network.state_dict(), len(learner.target)))
 
     def _save(self, weights_name: str) -> None:
         for learner in self._run.learners if self._run.ranks.leads else ():

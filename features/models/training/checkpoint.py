@@ -16,10 +16,12 @@ from torch import Tensor
 from features.models.folder import digest_of
 from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner, TokenPair
+from features.models.training.optimizers import TensorKinds, state_kinds
 from features.models.training.ranks import ALONE, Ranks
+from features.models.weights import no_words
 from features.progress import warn
 from moses_io.alignment import Alignment
-from moses_io.errors import InputError, shown
+from moses_io.errors import InputError, counted, shown
 from moses_io.json_files import as_written
 from moses_io.streams import check_plain, open_output
 
@@ -106,62 +108,96 @@ def restore(run: Run, path: Path) -> None:
         tensors = safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError) as error:
         raise InputError(f"{path}: damaged ({error})") from None
-    text = texts.get("run", "")
-    if texts.get("sha256") != _checksum(text, tensors):
-        raise InputError(f"{path}: damaged, or not written by this version of train")
     with as_written(path):
+        text = texts.get("run", "")
+        if texts.get("sha256") != _checksum(text, tensors):
+            raise InputError(f"{path}: damaged, or not written by this version of train")
         _restore(run, json.loads(text), tensors, path)
 
 
 def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     if metadata["models"] != _models(run):
         raise InputError(f"{path}: of another training; the vocabularies or settings beside it are not those it had")
+    recent, rows = _count(metadata["recent"]), _rows(metadata["rows"], len(run.learners))
+    _check_tensors(run, tensors, recent)
     run.progress = _progress(metadata["progress"])
     version, numbers, gauss = metadata["random"]
     run.rng.setstate((version, tuple(numbers), gauss))
     _restore_random(run, tensors)
-    processes = metadata.get("processes", 1)
+    processes = _count(metadata.get("processes", 1))
     if run.progress.epoch and processes != run.ranks.size:
         warn(
             f"{path.parent}: this training was of {processes} processes, now {run.ranks.size}: dropout will be another"
         )
     for number, learner in enumerate(run.learners):
-        learner.rows = metadata["rows"][number]
+        learner.rows = rows[number]
         learner.network.load_state_dict(_under(tensors, f"network.{number}."))
     run.recent = [
-        [_under(tensors, f"recent.{age}.{number}.") for number in range(len(run.learners))]
-        for age in range(metadata["recent"])
+        [_under(tensors, f"recent.{age}.{number}.") for number in range(len(run.learners))] for age in range(recent)
     ]
     states = {number: _under(tensors, f"optimizer.{number}.") for number in range(len(run.parameters))}
     groups = run.optimizer.state_dict()["param_groups"]
     run.optimizer.load_state_dict({"state": {n: state for n, state in states.items() if state}, "param_groups": groups})
-    _check_shapes(run)
 
 
 def _progress(values: dict[str, Any]) -> Progress:
     """Return the progress that a checkpoint has, with whole numbers where they belong."""
     progress = Progress(**values)
     for value in (progress.epoch, progress.updates, progress.stale):
-        if type(value) is not int or not 0 <= value < 1 << 63:
-            raise ValueError(f"expected a count, found {shown(value)}")
+        _count(value)
     for seconds_or_perplexity in (progress.best, progress.seconds):
         if type(seconds_or_perplexity) is not float or not seconds_or_perplexity >= 0:
             raise ValueError(f"expected a number of 0 or more, found {shown(seconds_or_perplexity)}")
     return progress
 
 
-def _check_shapes(run: Run) -> None:
-    """Refuse averages and a state of the optimizer that are not of the networks, which would fail some steps later."""
-    shapes = [_shapes(learner.network.state_dict()) for learner in run.learners]
-    if any([_shapes(weights) for weights in epoch] != shapes for epoch in run.recent):
-        raise ValueError("weights of former epochs of other shapes")
-    for weight, state in run.optimizer.state.items():
-        if any(tensor.shape not in (weight.shape, torch.Size()) for tensor in state.values()):
-            raise ValueError("a state of the optimizer of other shapes")
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"expected a count, found {shown(value)}")
+    return value
 
 
-def _shapes(tensors: Tensors) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in tensors.items()}
+def _rows(values: Any, learners: int) -> list[list[dict[str, Any]]]:
+    """Return the rows of each learner that a checkpoint has."""
+    if not isinstance(values, list) or len(values) != learners:
+        raise ValueError(f"expected the epochs of {counted(learners, 'model')}, found {shown(values)}")
+    for rows in values:
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError(f"expected a list of epochs, found {shown(rows)}")
+    return values
+
+
+def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
+    """Raise `ValueError` unless names, shapes and types are those of the run, which would fail some steps later."""
+    if recent > run.settings.average:
+        raise ValueError(f"weights of {recent} epochs, expected at most {run.settings.average}")
+    left = {name for name in tensors if name.split(".")[0] != "random"}
+    for number, learner in enumerate(run.learners):
+        expected = _kinds(learner.network.state_dict())
+        for prefix in (f"network.{number}.", *(f"recent.{age}.{number}." for age in range(recent))):
+            own = _under(tensors, prefix)
+            _check_kinds(prefix, _kinds(own), expected)
+            if reason := no_words(own, len(learner.target)):
+                raise ValueError(f"{prefix}…: {reason}")
+            left -= {prefix + name for name in own}
+    for number, weight in enumerate(run.parameters):
+        prefix = f"optimizer.{number}."
+        if own := _under(tensors, prefix):  # a weight that no step has changed has none
+            _check_kinds(prefix, _kinds(own), state_kinds(run.settings, weight))
+            left -= {prefix + name for name in own}
+    if left:
+        raise ValueError(f"unknown tensor {shown(min(left))}")
+
+
+def _check_kinds(prefix: str, found: TensorKinds, expected: TensorKinds) -> None:
+    for name in sorted(found.keys() | expected.keys()):
+        if found.get(name) != expected.get(name):
+            kinds = [f"{kind[1]} {list(kind[0])}" if (kind := each.get(name)) else "none" for each in (found, expected)]
+            raise ValueError(f"tensor {shown(prefix + name)} is {kinds[0]}, expected {kinds[1]}")
+
+
+def _kinds(tensors: Tensors) -> TensorKinds:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
 def _restore_random(run: Run, tensors: Tensors) -> None:

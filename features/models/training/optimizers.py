@@ -4,10 +4,26 @@ import math
 from collections.abc import Iterable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from features.models.settings import Training
 from features.models.tables import find
+
+TensorKinds = dict[str, tuple[torch.Size, torch.dtype]]
+"""Shapes and types of tensors by their names."""
+
+
+def state_kinds(settings: Training, weight: Tensor) -> TensorKinds:
+    """Return what the optimizer of these settings holds of a weight after a step, told by a step of its own.
+
+    What has the shape of the weight of that step has the shape of this weight, other tensors have a shape of their own.
+    """
+    probe = nn.Parameter(torch.zeros(2))
+    probe.grad = torch.zeros(2)
+    optimizer: torch.optim.Optimizer = find("optimizer", settings.optimizer)([probe], lr=settings.rate)
+    optimizer.step()
+    state = optimizer.state[probe].items()
+    return {name: (weight.shape if own.shape == probe.shape else own.shape, own.dtype) for name, own in state}
 
 
 def adam(weights: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:

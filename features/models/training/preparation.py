@@ -104,6 +104,11 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
     vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
     run = _run(task, pairs, links, _learners(task, vocabularies, []))
     restore(run, checkpoint)
+    for folder in task.folders:
+        if run.progress.epoch and not (folder / WEIGHTS).exists():
+            raise InputError(
+                f"{folder}: no {WEIGHTS}, which the {counted(run.progress.epoch, 'epoch')} done must have left"
+            )
     return run
 
 

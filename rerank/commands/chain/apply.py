@@ -54,7 +54,12 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(f"--feature {text}: expected LABEL=KIND[:ARG]")
         features[label] = kind
     how = Application(
-        features, arguments.allow_code, arguments.batch, arguments.on_missing, keep_unless=arguments.keep_unless
+        features,
+        arguments.allow_code,
+        arguments.batch,
+        arguments.on_missing,
+        keep_unless=arguments.keep_unless,
+        moses_output=arguments.moses_output,
     )
     outputs = read_outputs(arguments)
     resources = read_resources(arguments)

@@ -1,7 +1,9 @@
 """`moses-rerank explain`."""
 
 import argparse
+from collections.abc import Sequence
 
+from moses_io.errors import InputError
 from rerank.commands.arguments import positive_number, whole_number
 
 HELP = "say why one candidate of a sentence beats another, feature by feature"
@@ -9,7 +11,8 @@ EXAMPLES = """\
   moses-rerank explain test.scored.gz --weights weights.ini --sentence 105 --source test.de --reference test.en
   moses-rerank explain test.scored.gz --weights weights.ini --sentence 105 --candidate 12 --against 1
 
-By default the candidate that the weights choose stands against the one with the highest total."""
+By default the candidate that the weights choose stands against Moses' choice: the one with the highest total, or with
+--moses-output the one with that text."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,23 +25,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--against", type=positive_number, default=0, metavar="N", help="another one")
     parser.add_argument("--source", metavar="FILE", help="show the source, too")
+    parser.add_argument("--moses-output", metavar="FILE", help="Moses' own output, as after MBR or consensus decoding")
     parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="and references")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Explain."""
     from features.progress import show
-    from moses_io.errors import InputError
+    from moses_io.nbest import read_decoder_output
     from moses_io.text import read_lines, read_sources
     from rerank.report.explanation import Question, explain
 
     files = [("source", arguments.source, read_sources)] if arguments.source else []
     files += [("reference", path, read_lines) for path in arguments.reference]
-    texts = []
-    for name, path, read in files:
-        lines = read(path)
-        if arguments.sentence >= len(lines):
-            raise InputError(f"{path} has {len(lines)} lines, there is no sentence {arguments.sentence}")
-        texts.append((name, lines[arguments.sentence]))
-    question = Question(sentence=arguments.sentence, chosen=arguments.candidate, against=arguments.against)
+    texts = [(name, _line(read(path), path, arguments.sentence)) for name, path, read in files]
+    output = None
+    if arguments.moses_output:
+        lines = read_decoder_output(arguments.moses_output, arguments.source or "").lines
+        output = _line(lines, arguments.moses_output, arguments.sentence)
+    question = Question(arguments.sentence, arguments.candidate, arguments.against, output)
     show(explain(arguments.nbest, arguments.weights, question, texts))
+
+
+def _line(lines: Sequence[str], path: str, sentence: int) -> str:
+    """Return the line of a sentence; an `InputError` names the file if it has none."""
+    if sentence >= len(lines):
+        raise InputError(f"{path} has {len(lines)} lines, there is no sentence {sentence}")
+    return lines[sentence]

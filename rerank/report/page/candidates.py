@@ -13,7 +13,7 @@ from moses_io.text import tokens
 from rerank.analysis.listed import Listed
 from rerank.analysis.origins import having
 from rerank.report.attention import Attention, Attentions
-from rerank.report.changes import MOSES, RERANKED, Reranked, decoder_says, parts, weights_say
+from rerank.report.changes import MOSES, RERANKED, Reranked, parts, weights_say
 from rerank.report.page.packing import packed
 from rerank.report.page.sentences import digits, readable
 from rerank.selection import Ranking
@@ -107,7 +107,7 @@ def _systems(reranked: Reranked, candidates: SentenceList, attention: Attentions
     systems: dict[str, Any] = {}
     for name, line in lines.items():
         ours = name == RERANKED
-        place = weights_say(candidates, line, reranked.weights) if ours else decoder_says(candidates, line)
+        place = weights_say(candidates, line, reranked.weights) if ours else candidates.find(line)
         aligned = _aligned(None if place is None else candidates.hypotheses[place], source)
         attended = [_rows(each) for each in attention.get((number, name), ())]
         systems[name] = {"place": place, "attention": attended, **aligned}

@@ -338,6 +338,17 @@ def test_hugging_face_tells_what_it_cannot_read(transformer: Path, tmp_path: Pat
         HuggingFace(str(folder), Resources("cpu"))
 
 
+def test_a_folder_of_hugging_face_says_what_it_is(transformer: Path, tmp_path: Path) -> None:
+    """Without `model_type` some versions of transformers infer it from the name of the folder."""
+    folder = tmp_path / "marian"
+    shutil.copytree(transformer, folder)
+    values = json.loads((folder / "config.json").read_text())
+    del values["model_type"]
+    (folder / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match=r"marian: no model that transformers reads .*config\.json without model_type"):
+        HuggingFace(str(folder), Resources("cpu"))
+
+
 def test_without_transformers_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match="feature 'hf' needs transformers"):

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,22 @@ def test_margins_are_over_the_next_other_text() -> None:
     texts += ["1 ||| a ||| F= 0 ||| -7", "3 ||| a ||| F= 0 ||| -1.25", "3 ||| b ||| F= 2 ||| -1"]
     lists = read_nbest(Lines("list", texts))
     assert [margin(each, []) for each in lists] == [1.5, None, 0.25]
+
+
+def test_margins_are_those_of_what_the_decoder_printed() -> None:
+    """Below 0 where another candidate has a higher total; none where it printed no candidate."""
+    first, second = read_nbest(
+        Lines(
+            "list",
+            [
+                f"{number} ||| {text} ||| F= 1 ||| {total}"
+                for number in (0, 1)
+                for text, total in zip("abc", (-1, -3, -4), strict=True)
+            ],
+        )
+    )
+    printed = [replace(first, decoder_output="b"), replace(second, decoder_output="d")]
+    assert [margin(each, []) for each in printed] == [-2, None]
 
 
 def test_equal_scores_neither_rise_nor_fall() -> None:

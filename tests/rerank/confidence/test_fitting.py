@@ -1,6 +1,7 @@
 """Confidence is fitted on a list, written, read and applied."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,48 @@ def test_moses_choice_is_kept(command: Command, fitted: Any) -> None:
     wanted = [old if p is not None and p < middle else new for old, new, p in zip(moses, chosen, helped, strict=False)]
     assert kept == [*wanted, b""]
     assert kept not in (chosen, [*moses, b""])
+
+
+def test_the_output_of_moses_is_kept(command: Command, fitted: Any, write: Callable[..., Path]) -> None:
+    """The second candidates, as MBR may choose; in one sentence none of the candidates, whose change is made."""
+    printed = [each.candidates.hypotheses[1].text for each in rankings(fitted)]
+    printed[3] = "none of them"
+    chosen = [each.best.text for each in rankings(fitted)]
+    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--estimator", fitted.confidence]
+    output = write("moses", "".join(f"{text} \n" for text in printed))
+    status, out, err = command(*rerank, "--keep-unless", 1, "--moses-output", output)
+    assert (status, out.decode().split("\n")) == (0, [*printed[:3], chosen[3], *printed[4:], ""])
+    assert err.endswith("Moses' output is none of the candidates in 1 of 80 sentences\n")
+
+
+def test_the_output_of_moses_has_a_line_a_sentence(command: Command, fitted: Any, write: Callable[..., Path]) -> None:
+    output = write("moses", "a\n" * 79)
+    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--sentences", 80, "--moses-output", output]
+    status, _, err = command(*rerank)
+    assert (status, f"{output} has 79 lines, the source has 80" in err) == (2, True)
+
+
+def test_confidence_is_fitted_against_the_output_of_moses(fitted: Any, tmp_path: Path) -> None:
+    """What is kept on dev, by hand: with probabilities that the second candidates are better."""
+    printed = [each.candidates.hypotheses[1].text for each in rankings(fitted)]
+    (tmp_path / "moses").write_text("".join(f"{text}\n" for text in printed))
+    lists = Lists([str(fitted.nbest)], [str(fitted.reference)], Filters(""))
+    files = DevFiles(lists, str(fitted.weights.with_name("start.ini")), str(fitted.weights), str(tmp_path / "moses"))
+    fit_confidence(files, settle({"tuner": "expected"}), "bleu", 4, str(tmp_path / "again"))
+    one, other = read_confidence(str(fitted.confidence)), read_confidence(str(tmp_path / "again"))
+    assert one.kept.all == other.kept.all and one.quality.intercept == other.quality.intercept
+    assert one.helped.intercept != other.helped.intercept
+    bleu, references = Metric("bleu"), fitted.reference.read_text().splitlines()
+    judge = ConfidentJudge(other)
+    better = []
+    for ranking, answer, text in zip(rankings(fitted), references, printed, strict=True):
+        count = bleu.counter([answer])
+        new, old = bleu.formula.smoothed(np.array([count(ranking.best.text), count(text)])).round(12)
+        judged = judge(ranking._replace(candidates=replace(ranking.candidates, decoder_output=text)))
+        if judged.estimate and judged.estimate.helped is not None and new != old:
+            better.append((judged.estimate.helped, new > old))
+    helped, true = np.array(better).T
+    assert len(better) > 20 and helped.mean() == pytest.approx(true.mean(), abs=0.1)
 
 
 def test_arguments_that_do_not_go_together(command: Command, fitted: Any, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,3 +109,14 @@ def test_nothing_in_the_list_breaks_them() -> None:
         choice, _ = predictors(listed(lines[:number]), np.array([1e6, -1e6])[:number], UNITS)
         assert all(math.isfinite(value) for value in choice.values())
         assert (choice["likeness to the list, scale 1"], choice["place by Moses"]) == (0, 0)
+
+
+def test_a_change_is_from_what_the_decoder_printed() -> None:
+    """From the last candidate instead of the first, which has the highest total; L is told in units of 2."""
+    _, change = predictors(replace(listed(LINES), decoder_output="e"), TOTALS, UNITS)
+    assert (change["L over Moses' choice"], change["total over Moses' choice"]) == (3.5, 3.0)
+
+
+@pytest.mark.parametrize("output", ["a b x d", "none of them"])
+def test_no_change_from_the_choice_itself_or_from_no_candidate(output: str) -> None:
+    assert predictors(replace(listed(LINES), decoder_output=output), TOTALS, UNITS).change == {}

@@ -3,14 +3,17 @@
 import base64
 import gzip
 import json
+import os
 import re
 import shutil
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sacrebleu
 
 from features.feature import Resources
 from moses_io.merge import merge_lists
@@ -419,3 +422,148 @@ def test_a_reference_of_another_length(command: Command, folder: Path) -> None:
         2,
         f"moses-rerank run: {folder}/talks.en has 1 lines, {folder}/talks.de has 30\n",
     )
+
+
+def second_candidates(nbest: Path) -> list[str]:
+    """The second candidate of each sentence, which MBR may choose."""
+    texts: dict[int, list[str]] = {}
+    for line in nbest.read_text(encoding="utf-8").splitlines():
+        texts.setdefault(int(line.split(" ", 1)[0]), []).append(line.split(" ||| ")[1].strip(" "))
+    return [texts[number][1] for number in range(SENTENCES)]
+
+
+@pytest.fixture
+def printed_by_moses(folder: Path) -> tuple[Path, list[str]]:
+    """A file with what Moses printed for the test set; in one sentence none of the candidates."""
+    lines = second_candidates(folder / "talks.nbest")
+    lines[4] = "none of them"
+    shutil.copy(folder / "talks.known", folder / "test.known")
+    path = folder / "talks.printed"
+    path.write_text("".join(f"{line} \n" for line in lines), encoding="utf-8")
+    return path, lines
+
+
+TALKS = '{ source = "talks.de", reference = "talks.en", nbest = "talks.nbest", moses_output = "talks.printed" }'
+
+
+def test_the_report_compares_with_the_output_of_moses(
+    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+) -> None:
+    _, lines = printed_by_moses
+    report, _ = run(command, folder, f"test = {TALKS}")
+    work = folder / "work"
+    assert (work / "test.moses").read_text(encoding="utf-8").split("\n") == [*lines, ""]
+    references = (folder / "talks.en").read_text(encoding="utf-8").split("\n")[:SENTENCES]
+    before = json.loads((work / "report.json").read_text())["systems"][0]
+    assert before["system"] == "moses"
+    assert before["chrF"]["score"] == pytest.approx(sacrebleu.corpus_chrf(lines, [references]).score)
+    assert report.splitlines()[8].startswith("moses: 29 of 30 lines are in the list, ")
+    reranked = (work / "test.reranked").read_text(encoding="utf-8").split("\n")
+    changed = sum(old != new for old, new in zip([*lines, ""], reranked, strict=True))
+    assert f"\n{changed} of 30 sentences changed: " in report
+
+
+def test_another_output_of_moses_is_evaluated_but_nothing_is_scored(
+    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+) -> None:
+    path, lines = printed_by_moses
+    run(command, folder, f"test = {TALKS}")
+    path.write_text("".join(f"{line}\n" for line in ["another", *lines[1:]]), encoding="utf-8")
+    done = run(command, folder, f"test = {TALKS}")[1]
+    assert done == ["choose as Moses did", "rerank test", "evaluate", "keep the reranker"]
+    assert (folder / "work" / "test.moses").read_text(encoding="utf-8").startswith("another\n")
+
+
+def test_a_sentence_without_candidates_keeps_the_output_of_moses(
+    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+) -> None:
+    listed = (folder / "talks.nbest").read_text(encoding="utf-8").splitlines(keepends=True)
+    scores = (folder / "talks.known").read_text().splitlines(keepends=True)
+    kept = [place for place, line in enumerate(listed) if not line.startswith("7 ")]
+    (folder / "talks.nbest").write_text("".join(listed[place] for place in kept), encoding="utf-8")
+    (folder / "test.known").write_text("".join(scores[place] for place in kept))
+    run(command, folder, f"test = {TALKS}")
+    for system in ("moses", "reranked"):
+        lines = (folder / "work" / f"test.{system}").read_text(encoding="utf-8").split("\n")
+        assert lines[7] == printed_by_moses[1][7]
+
+
+def test_the_output_of_moses_on_dev_is_what_confidence_compares_with(command: Command, folder: Path) -> None:
+    before = json.loads((folder / "work" / "confidence.json").read_text())
+    (folder / "dev.printed").write_text("\n".join([*second_candidates(folder / "dev.nbest"), ""]), encoding="utf-8")
+    text = EXPERIMENT.replace('nbest = "dev.nbest"', 'nbest = "dev.nbest", moses_output = "dev.printed"')
+    assert run(command, folder, "", text)[1] == ["estimate confidence", "keep the reranker"]
+    after = json.loads((folder / "work" / "confidence.json").read_text())
+    assert after["quality"] == before["quality"] and after["helped"] != before["helped"]
+
+
+@pytest.mark.parametrize(
+    ("content", "table", "message"),
+    [
+        ("a\n" * 29, f"test = {TALKS}", r"talks\.printed has 29 lines, \S+talks\.de has 30\n$"),
+        ("a |0-0|\n" * 30, f"test = {TALKS}", r"talks\.printed:1: segmentation marks"),
+        ("", f"choose = {TALKS}", r"unknown key choose\.moses_output"),
+        (
+            "",
+            'test = { source = "talks.de", nbest = "talks.nbest", moses_output = 3 }',
+            r"test\.moses_output: expected a path",
+        ),
+        ("", f"test = {TALKS.replace('printed', 'lost')}", r"talks\.lost: No such file"),
+    ],
+)
+def test_outputs_of_moses_that_are_refused(
+    command: Command, folder: Path, content: str, table: str, message: str
+) -> None:
+    (folder / "talks.printed").write_text(content)
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", table))
+    status, out, err = command("run", folder / "experiment.toml")
+    assert (status, out, err.count("\n")) == (2, b"", 1) and re.search(message, err), err
+
+
+def test_an_output_of_other_sentences_is_warned_of(command: Command, folder: Path) -> None:
+    (folder / "news.printed").write_text("another text\n" * SENTENCES)
+    news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", f"test = {news}"))
+    _, _, err = command("run", folder / "experiment.toml")
+    assert re.search(r"warning: \S+news.printed: no line is a candidate of \S+news.nbest; expected Moses' output", err)
+
+
+@pytest.fixture
+def applied(command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]) -> Callable[..., Any]:
+    """Apply the reranker of dev to the talks, with what Moses printed for them."""
+    apply = ["apply", folder / "work" / "reranker", folder / "talks.nbest", "--source", folder / "talks.de"]
+    apply += ["--feature", f"Known=scores:{folder / 'talks.known'}", "--moses-output", printed_by_moses[0]]
+    return lambda *more: command(*apply, *more)
+
+
+def test_apply_keeps_the_output_of_moses(applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]]) -> None:
+    """All of it where each change must be certain, but for the sentence whose output is no candidate."""
+    chosen, (status, out, err) = applied()[1], applied("--keep-unless", 1)
+    wanted = [*printed_by_moses[1], ""]
+    wanted[4] = chosen.decode().split("\n")[4]
+    assert (status, out.decode().split("\n")) == (0, wanted)
+    assert "Moses' output is none of the candidates in 1 of 30 sentences\n" in err
+
+
+def test_apply_refuses_an_output_of_moses_of_another_length(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+) -> None:
+    path, lines = printed_by_moses
+    path.write_text("".join(f"{line}\n" for line in [*lines, "one more"]), encoding="utf-8")
+    status, out, err = applied("--output", tmp_path / "out")
+    assert (status, out) == (2, b"") and not (tmp_path / "out").exists()
+    assert err == f"moses-rerank apply: {path} has 31 lines, {folder / 'talks.de'} has 30\n"
+
+
+def test_apply_counts_the_lines_of_a_source_from_a_pipe(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+) -> None:
+    path, lines = printed_by_moses
+    path.write_text("".join(f"{line}\n" for line in [*lines, "one more"]), encoding="utf-8")
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as stream:
+        stream.write((folder / "talks.de").read_bytes())
+    status, _, err = applied("--source", f"/dev/fd/{read}", "--output", tmp_path / "out")
+    os.close(read)
+    assert status == 2 and not (tmp_path / "out").exists()
+    assert err.endswith(f"{path} has 31 lines, /dev/fd/{read} has 30\n")

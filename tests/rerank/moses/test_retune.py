@@ -177,3 +177,20 @@ def test_references_are_those_of_mert_moses(folder: Path) -> None:
     assert [find_references(stem) for stem in "abc"] == [["a0", "a1"], ["b.ref0", "b.ref1"], ["c"]]
     with pytest.raises(InputError, match=r"^d: no such file, nor d0 or d\.ref0$"):
         find_references("d")
+
+
+def test_a_program_beside_the_experiment_file(command: Command, folder: Path, decoder: Callable[..., Path]) -> None:
+    """Another one of the same name in the working folder does not run."""
+    decoder()
+    (folder / "sub").mkdir()
+    for place, factor in ((folder / "sub", 2), (folder, 7)):
+        (place / "p.sh").write_text(f"#!/bin/sh\nawk -F '\\t' '{{print {factor} * split($2, words, \" \")}}'\n")
+        (place / "p.sh").chmod(0o755)
+    tuning = '[tuning]\ntuner = "kbmira"\niterations = 2\nruns = 1\nfolds = 0\n'
+    (folder / "sub" / "code.toml").write_text(f'[features]\nP = "command:./p.sh"\n{tuning}')
+    status, _, err = command(*arguments("--nbest=5", "--experiment=sub/code.toml"))
+    assert status == 0, err
+    with gzip.open("work/dev.nbest.gz", "rt") as stream:
+        for line in stream:
+            words = line.split(" ||| ")[1].split()
+            assert f" P= {2 * len(words)} " in line

@@ -43,6 +43,29 @@ def test_parts_add_up(explain: Callable[..., tuple[int, list[str], str]], write:
     ]
 
 
+def test_against_what_moses_printed(explain: Callable[..., tuple[int, list[str], str]], write: Write) -> None:
+    """Not against the first candidate, which has the highest total."""
+    _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x \n" * 7 + "a d \n"))
+    assert lines[1] == "  moses      a d"
+    assert "a c   (place 2" in lines[2] and "a d   (place 3" in lines[3]
+
+
+def test_against_the_next_best_where_moses_printed_no_candidate(
+    explain: Callable[..., tuple[int, list[str], str]], write: Write
+) -> None:
+    _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x\n" * 7 + "a z\n"))
+    assert lines[1] == "  moses      a z   (none of the candidates)"
+    assert "a c   (place 2" in lines[2] and "a b   (place 1" in lines[3]
+
+
+def test_what_moses_printed_has_as_many_lines_as_the_source(
+    explain: Callable[..., tuple[int, list[str], str]], write: Write
+) -> None:
+    output, source = write("out", "x\n" * 8), write("src", "s\n" * 9)
+    _, _, err = explain("--sentence", 7, "--moses-output", output, "--source", source)
+    assert f"{output} has 8 lines, {source} has 9" in err
+
+
 def test_candidates_can_be_named(explain: Callable[..., tuple[int, list[str], str]]) -> None:
     _, lines, _ = explain("--sentence", 7, "--candidate", 3, "--against", 2)
     assert "a d   (place 3" in lines[1] and "a c   (place 2" in lines[2]

@@ -117,6 +117,19 @@ def test_what_a_file_is_called_or_names_elsewhere(command: Command, tmp_path: Pa
     assert command("apply", tmp_path / "rerankerFalse", nbest, "--source", source)[0] == 0
 
 
+def test_lexical_tables_keep_their_direction(tmp_path: Path, write: Write) -> None:
+    """By two names of one file, and below a folder whose name holds the other direction."""
+    (tmp_path / "models" / "e2f").mkdir(parents=True)
+    first, third = write("lex.f2e", "a x 0.5\n"), write("models/e2f/lex.f2e", "a x 0.7\n")
+    (tmp_path / "lex.e2f").symlink_to(first)
+    asked = [f"A=lexical:{first}", f"B=lexical:{tmp_path / 'lex.e2f'}", f"C=lexical:{third}"]
+    weights = write("weights", "[weight]\nL= 1\nA= 1\nB= 1\nC= 1\n")
+    manifest = write_folder(tmp_path / "reranker", Contents(parse_requests(asked), str(weights), ""))
+    assert manifest.features == {
+        "A": "lexical:tables/lex.f2e", "B": "lexical:tables/lex.e2f", "C": "lexical:tables/2-lex.f2e",
+    }  # fmt: skip
+
+
 def test_a_folder_that_is_none_or_was_altered(
     command: Command, tmp_path: Path, reranker: Path, texts: tuple[Path, Path]
 ) -> None:

@@ -118,3 +118,11 @@ def test_models_that_translate_together_do_so_in_each_system(study: Path) -> Non
     assert {name: (entry.group, entry.candidates) for name, entry in alone.models.items()} == {
         "second": ("", 2), "third": ("second", 2)
     }  # fmt: skip
+
+
+def test_a_cell_has_the_output_of_moses(study: Path) -> None:
+    (study.parent / "test.moses").write_text("a\n" * 16)
+    text = study.read_text().replace('nbest = "test.nbest"', 'nbest = "test.nbest", moses_output = "test.moses"')
+    study.write_text(text)
+    experiment = read_experiment(str(written(study)["60/seed-2/both"]))
+    assert Path(experiment.tests["test"].moses_output).resolve() == study.parent / "test.moses"

@@ -1,6 +1,7 @@
 """The main path: a small study, what it does again, and what becomes of a cell that fails."""
 
 import csv
+import gzip
 import json
 import re
 import statistics
@@ -184,3 +185,41 @@ def test_p_is_that_of_the_files(command: Command, tmp_path: Path) -> None:
 
     one, other = np.array([statistics_of(tmp_path / "theirs")]), np.array([statistics_of(path) for path in mine])
     assert json.loads(output.read_text()) == {"moses": replicates_p_value(metric.formula.score, one, other)}
+
+
+@pytest.fixture
+def coded(study: Path) -> Path:
+    """A study without models whose only feature is a program beside its file: twice the words of a candidate."""
+    tables = study.read_text().replace("[60, ", "[").replace("seeds = 2", "seeds = 1")
+    head, _, tuning = (tables.partition("[study.systems]")[0], "", tables.partition("[tuning]")[2])
+    study.write_text(f'{head}[features]\nP = "command:./p.sh"\n[tuning]{tuning}')
+    for folder, factor in ((study.parent, 2), (study.parent / "sub", 7)):
+        folder.mkdir(exist_ok=True)
+        (folder / "p.sh").write_text(f"#!/bin/sh\nawk -F '\\t' '{{print {factor} * split($2, words, \" \")}}'\n")
+        (folder / "p.sh").chmod(0o755)
+    return study
+
+
+def test_a_program_beside_the_study_runs_wherever_it_is_called(
+    command: Command, coded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(coded.parent / "sub")
+    status, _, err = command("study", coded, "--allow-code", "--jobs", "1")
+    assert status == 0, err
+    cell = coded.parent / "work/120/seed-1/all"
+    scored = gzip.decompress((cell / "dev.nbest.gz").read_bytes()).decode().splitlines()
+    found = [float(re.findall(" P= ([^ ]+)", line)[0]) for line in scored]
+    assert found == [2 * len(line.split(" ||| ")[1].split()) for line in scored]
+
+
+def test_a_cell_finds_the_program_when_it_runs_alone(
+    command: Command, coded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(coded.parent)
+    assert command("study", coded, "--jobs", "1")[0] == 0
+    cell = coded.parent / "work/120/seed-1/all"
+    (cell / "dev.P.features.gz").unlink()
+    status, _, err = command("run", cell / "experiment.toml", "--link")
+    assert status == 0, err
+    assert "score dev P" in err and "score dev P: up to date" not in err
+    assert "join dev: up to date" in err

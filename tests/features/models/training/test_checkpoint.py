@@ -1,6 +1,7 @@
 """The file from which a killed training goes on, damaged in all ways."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from features.models.config import CHECKPOINT, ModelConfig
 from features.models.settings import Architecture, Training
 from features.models.training.checkpoint import Run, _checksum, random_state, restore
 from features.models.training.checkpoint import save as save_run
-from features.models.training.preparation import Task, begin_run
+from features.models.training.preparation import Task, begin_run, resume_run
 from features.models.training.ranks import Ranks
 from moses_io.errors import InputError
 
@@ -95,6 +96,26 @@ PROGRESS = '"progress": {"epoch": 0, "updates": 0,'
         ("recent.0.0.source_embedding.weight", torch.zeros(1), None),
         ("optimizer.0.exp_avg", torch.zeros(7), None),
         ("optimizer.0.step", None, None),
+        ("optimizer.0.exp_avg", None, None),
+        ("optimizer.0.step", torch.zeros(5, 2), None),
+        ("optimizer.0.exp_avg", torch.zeros(()), None),
+        ("optimizer.0.exp_avg", torch.zeros(5, 2, dtype=torch.int32), None),
+        ("optimizer.0.other", torch.zeros(5, 2), None),
+        ("optimizer.99.step", torch.zeros(()), None),
+        ("network.0.source_embedding.weight", torch.zeros(5, 2, dtype=torch.float64), None),
+        ("network.1.source_embedding.weight", torch.zeros(5, 2), None),
+        ("recent.0.0.source_embedding.weight", torch.zeros(5, 2, dtype=torch.int32), None),
+        ("recent.0.0.source_embedding.weight", None, None),
+        ("", None, ('"rows": [[]]', '"rows": [{}]')),
+        ("", None, ('"rows": [[]]', '"rows": [[1]]')),
+        ("", None, ('"processes": 1', '"processes": "one"')),
+        ("", None, ('"recent": 1', '"recent": 1000000000000')),
+        ("", None, ('"recent": 1', '"recent": true')),
+        ("", None, ('"random": [3', '"random": [4')),
+        ("", None, ('"random": [3', '"random": [["a"]')),
+        ("", None, ('{"progress"', "[" * 100_000 + '{"progress"')),
+        ("", None, ('{"progress"', '[{"progress"')),
+        ("", None, ('"models": [', '"modules": [')),
         ("", None, (PROGRESS, '"progress": {"epoch": "1", "updates": 0,')),
         ("", None, (PROGRESS, '"progress": {"epoch": 0, "updates": 0.5,')),
         ("", None, (PROGRESS, '"progress": {"epoch": -1, "updates": 0,')),
@@ -123,6 +144,43 @@ def test_what_a_stranger_wrote(
         tensors[name] = tensor
     path.write_bytes(save(tensors, {"run": text, "sha256": _checksum(text, tensors)}))
     assert "not as `moses-rerank` wrote it" in refused(run, path)
+
+
+def test_epochs_that_left_no_weights(run: Run, tmp_path: Path) -> None:
+    """A training that has ended by its own account would leave a folder without a model."""
+    run.progress.epoch = 1
+    save_run(run, tmp_path / "model" / CHECKPOINT, [random_state(run.device)])
+    task = Task([run.learners[0].config], PAIRS, PAIRS, tmp_path / "model", torch.device("cpu"))
+    with pytest.raises(InputError, match=r"model: no model\.safetensors, which the 1 epoch done must have left"):
+        resume_run(task, tmp_path / "model" / CHECKPOINT)
+
+
+def test_words_that_a_table_does_not_have(tmp_path: Path) -> None:
+    """Of a network with a lexicon, whose tables have numbers of words."""
+    architecture = Architecture(embedding=2, hidden=3, attention=2, lexicon="bias")
+    config = ModelConfig("rnnsearch", "forward", architecture, Training())
+    run = begin_run(Task([config], PAIRS, PAIRS, tmp_path, torch.device("cpu")), False)
+    name, table = next(each for each in run.learners[0].network.state_dict().items() if each[1].dtype == torch.int32)
+    table.fill_(1000)
+    save_run(run, tmp_path / CHECKPOINT, [random_state(run.device)])
+    assert f"tensor '{name}' has a number that is no word's" in refused(run, tmp_path / CHECKPOINT)
+
+
+def test_the_command_says_it_in_one_line(
+    command: Callable[..., tuple[int, bytes, str]], small: Callable[..., Path]
+) -> None:
+    folder = small(pairs=30, sentences=5)
+    train = ["train", "--preset", "rnnsearch", "--source", folder / "train.de", "--target", folder / "train.en"]
+    train += ["--dev-source", folder / "dev.de", "--dev-target", folder / "dev.en", "--output", folder / "model"]
+    train += ["--device", "cpu", "--set", "embedding=4", "hidden=4", "attention=4", "epochs=1"]
+    assert command(*train)[0] == 0
+    path = folder / "model" / CHECKPOINT
+    path.write_bytes(
+        save({"random": torch.zeros(3)}, {"run": "{}", "sha256": _checksum("{}", {"random": torch.zeros(3)})})
+    )
+    status, out, err = command(*train, "--resume")
+    assert (status, out, "Traceback" in err) == (2, b"", False)
+    assert "training.safetensors: not as `moses-rerank` wrote it (no 'models')" in err.splitlines()[-1]
 
 
 def test_of_another_training(run: Run, tmp_path: Path) -> None:

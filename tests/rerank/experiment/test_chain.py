@@ -1,0 +1,214 @@
+"""Arguments of features in a run: names that carry meaning, and programs with their folder."""
+
+import gzip
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rerank.experiment.file import read_experiment
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+EXPERIMENT = """\
+output = "work"
+start = "moses.ini"
+train = { source = "train.de", target = "train.en" }
+dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
+TEST
+[features]
+FEATURES
+
+[tuning]
+tuner = "kbmira"
+iterations = 3
+runs = 1
+folds = 0
+"""
+TEST = 'test = { source = "test.de", nbest = "test.nbest" }'
+TABLE = "the der 0.8\nder the 0.9\nein a 0.7\n. . 0.6\n"
+TWICE = '#!/bin/sh\nawk -F "\\t" \'{print FACTOR * split($2, words, " ")}\'\n'
+
+
+@pytest.fixture
+def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with texts and lists of ten sentences."""
+    folder = small(pairs=20, sentences=10, candidates=6)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def experiment(folder: Path, features: str, test: str = "") -> Path:
+    path = folder / "e.toml"
+    path.write_text(EXPERIMENT.replace("TEST", test).replace("FEATURES", features))
+    return path
+
+
+def program(path: Path, factor: int) -> Path:
+    """Write a program that prints the number of words of each candidate times a factor."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(TWICE.replace("FACTOR", str(factor)))
+    path.chmod(0o755)
+    return path
+
+
+def values(work: Path, label: str, name: str = "dev") -> list[float]:
+    """Values of a feature in a scored list."""
+    text = gzip.decompress((work / f"{name}.nbest.gz").read_bytes()).decode()
+    return [float(value) for value in re.findall(f" {label}= ([^ ]+)", text)]
+
+
+def lengths(nbest: Path) -> list[int]:
+    """Words of each candidate of a list."""
+    return [len(line.split(" ||| ")[1].split()) for line in nbest.read_text().splitlines()]
+
+
+def up_to_date(err: str, stage: str) -> bool:
+    """Tell whether a stage was up to date; it is one of those of the run."""
+    (said,) = re.findall(rf"^\[\d+/\d+\] {re.escape(stage)}(: up to date)?(?:, .*)?$", err, re.MULTILINE)
+    return bool(said)
+
+
+@pytest.mark.parametrize("test", ["", TEST])
+def test_a_table_that_gets_the_name_of_the_other_direction_is_scored_anew(
+    command: Command, folder: Path, test: str
+) -> None:
+    (folder / "lex.f2e").write_text(TABLE)
+    assert command("run", experiment(folder, 'Lex = "lexical:lex.f2e"', test))[0] == 0
+    forward = values(folder / "work", "Lex")
+    (folder / "lex.f2e").rename(folder / "lex.e2f")
+    status, _, err = command("run", experiment(folder, 'Lex = "lexical:lex.e2f"', test))
+    assert status == 0
+    assert not up_to_date(err, "score dev Lex") and not up_to_date(err, "keep the reranker")
+    asked = ("--source", "dev.de", "--feature", "Lex=lexical:lex.e2f", "--output", "scored.gz")
+    assert command("score", "dev.nbest", *asked)[0] == 0
+    shutil.move("scored.gz", "clean.nbest.gz")
+    assert values(folder / "work", "Lex") == values(folder, "Lex", "clean") != forward
+
+
+def test_the_reranker_has_the_table_by_its_new_name(command: Command, folder: Path) -> None:
+    (folder / "lex.f2e").write_text(TABLE)
+    command("run", experiment(folder, 'Lex = "lexical:lex.f2e"'))
+    (folder / "lex.f2e").rename(folder / "lex.e2f")
+    command("run", experiment(folder, 'Lex = "lexical:lex.e2f"'))
+    assert [path.name for path in (folder / "work" / "reranker" / "tables").iterdir()] == ["lex.e2f"]
+
+
+def test_a_table_that_moves_to_another_folder_is_up_to_date(command: Command, folder: Path) -> None:
+    (folder / "lex.f2e").write_text(TABLE)
+    command("run", experiment(folder, 'Lex = "lexical:lex.f2e"'))
+    (folder / "e2f").mkdir()
+    (folder / "lex.f2e").rename(folder / "e2f" / "other.f2e")
+    _, _, err = command("run", experiment(folder, 'Lex = "lexical:e2f/other.f2e"'))
+    assert up_to_date(err, "score dev Lex") and up_to_date(err, "keep the reranker")
+
+
+def test_a_program_beside_the_experiment_runs_wherever_run_is_called(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(folder / "p.sh", 2)
+    program(folder / "sub" / "p.sh", 7)
+    path = experiment(folder, 'P = "command:./p.sh"')
+    monkeypatch.chdir("sub")
+    assert command("run", path, "--allow-code")[0] == 0
+    assert values(folder / "work", "P") == [2 * count for count in lengths(folder / "dev.nbest")]
+    monkeypatch.chdir("..")
+    assert up_to_date(command("run", path)[2], "score dev P")
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("./p.sh", "p.sh"),
+        ("sh p.sh", "p.sh"),
+        ("cat|./p.sh", "p.sh"),
+        ("./p.sh<factors;true", "factors"),
+        ("./p.sh --factors=factors", "factors"),
+        ("found", "bin/found"),
+    ],
+)
+def test_files_of_a_command_are_found_from_its_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, changed: str
+) -> None:
+    for name in ("p.sh", "bin/found"):
+        program(folder / name, 1)
+    (folder / "factors").write_text("3\n")
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir("bin")
+    (request,) = read_experiment(str(experiment(folder, f'P = "command:{text}"')), allow_code=True).features.values()
+    assert str(folder / changed) in map(os.path.normpath, request.files)
+
+
+def test_a_program_on_the_path_is_scored_anew_when_it_changes(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(folder / "bin" / "found", 1)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    path = experiment(folder, 'P = "command:found"')
+    assert command("run", path)[0] == 0
+    program(folder / "bin" / "found", 3)
+    assert command("run", path)[0] == 0
+    assert values(folder / "work", "P") == [3 * count for count in lengths(folder / "dev.nbest")]
+
+
+@pytest.fixture
+def applied(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[int, bytes, str]]:
+    """Apply the reranker of an experiment from a folder with another program of the same name."""
+    program(folder / "p.sh", 2)
+    program(folder / "elsewhere" / "p.sh", 7)
+    assert command("run", experiment(folder, 'P = "command:./p.sh"'))[0] == 0
+    monkeypatch.chdir("elsewhere")
+    reranker, nbest, source = folder / "work" / "reranker", folder / "test.nbest", folder / "test.de"
+    return lambda: command("apply", reranker, nbest, "--source", source, "--allow-code", "--nbest", "best")
+
+
+def test_the_reranker_runs_the_program_of_the_experiment(
+    applied: Callable[[], tuple[int, bytes, str]], folder: Path
+) -> None:
+    status, _, err = applied()
+    assert status == 0, err
+    text = Path("best").read_text()
+    found = [float(value) for value in re.findall(" P= ([^ ]+)", text)]
+    assert found == [2 * count for count in lengths(Path("best"))] and len(found) == len(lengths(folder / "test.nbest"))
+
+
+def test_the_reranker_runs_no_other_program_when_that_folder_is_gone(
+    applied: Callable[[], tuple[int, bytes, str]], folder: Path
+) -> None:
+    (folder / "work" / "reranker" / "reranker.json").write_text(
+        (folder / "work" / "reranker" / "reranker.json").read_text().replace(f"cd {folder} ", f"cd {folder}/gone ")
+    )
+    status, _, err = applied()
+    assert (status, not Path("best").exists()) == (2, True)
+    assert re.search(r"feature 'command:cd \S+/gone \|\| exit; ./p.sh': exit status [12]\n$", err)
+
+
+def test_a_reranker_of_an_experiment_that_moved_is_made_anew(command: Command, folder: Path, tmp_path: Path) -> None:
+    program(folder / "p.sh", 2)
+    path = experiment(folder, 'P = "command:./p.sh"')
+    assert command("run", path)[0] == 0
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for each in [each for each in folder.iterdir() if each != moved]:
+        each.rename(moved / each.name)
+    status, _, err = command("run", moved / "e.toml")
+    assert (status, up_to_date(err, "score dev P"), up_to_date(err, "keep the reranker")) == (0, True, False)
+    assert f"cd {moved} || exit; ./p.sh" in (moved / "work" / "reranker" / "reranker.json").read_text()
+
+
+def test_the_folder_of_code_may_be_another(command: Command, folder: Path) -> None:
+    program(folder / "tools" / "p.sh", 4)
+    path = experiment(folder, 'P = "command:./p.sh"')
+    path.write_text('code = "tools"\n' + path.read_text())
+    assert command("run", path)[0] == 0
+    assert values(folder / "work", "P") == [4 * count for count in lengths(folder / "dev.nbest")]
+
+
+def test_a_folder_of_code_that_is_not_there(command: Command, folder: Path) -> None:
+    path = experiment(folder, 'P = "command:./p.sh"')
+    path.write_text('code = "tools"\n' + path.read_text())
+    status, _, err = command("run", path)
+    assert (status, err) == (2, f"moses-rerank run: {path}: code: no such folder 'tools'\n")
