@@ -1,8 +1,9 @@
-"""Folders: how they are made, and held by one process at a time."""
+"""Folders: how they are made and removed, and held by one process at a time."""
 
 import contextlib
 import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,28 @@ def locked(folder: Path) -> Iterator[None]:
                 break
         held.callback(path.unlink, missing_ok=True)
         yield
+
+
+@contextlib.contextmanager
+def locked_with_contents(folder: Path) -> Iterator[None]:
+    """Lock a folder and all folders below it that another process may have locked, as `locked` does."""
+    with contextlib.ExitStack() as held:
+        for place in dict.fromkeys([folder, *(lock.parent for lock in sorted(folder.rglob(LOCK)))]):
+            held.enter_context(locked(place))
+        yield
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that is in it; nothing is done if there is none.
+
+    Raises:
+        InUse: another process is at work in the folder or below it; nothing is removed.
+    """
+    if path.is_dir() and not path.is_symlink():
+        with locked_with_contents(path):
+            shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _open(path: Path) -> int:

@@ -54,8 +54,12 @@ class NbestFiles:
     def table(self) -> dict[str, Any]:
         """The set as `read_set` reads it."""
         reference = self.reference[0] if len(self.reference) == 1 else list(self.reference)
-        table = {"source": self.source, "reference": reference, "nbest": self.nbest, "moses_output": self.moses_output}
-        return {key: value for key, value in table.items() if value}
+        return {
+            "source": self.source,
+            **({"reference": reference} if reference else {}),
+            "nbest": self.nbest,
+            **({MOSES_OUTPUT: self.moses_output} if self.moses_output else {}),
+        }
 
 
 def table_of_tests(tests: Mapping[str, NbestFiles]) -> Any:

@@ -4,7 +4,6 @@ import glob
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any
 
 from features.progress import note, part_of, progress_bar
 from moses_io.errors import InputError
+from moses_io.folders import locked_with_contents, remove
 from moses_io.json_files import read_json
 from moses_io.streams import check_plain, digest, open_output, remove_halves
 from rerank import __version__
@@ -58,7 +58,7 @@ class Stage:
         for path in map(Path, self.outputs):
             for beside in _trainings(path):
                 if not (beside / path.name).exists():
-                    _remove(beside)
+                    remove(beside)
 
 
 def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str = "") -> None:
@@ -252,7 +252,7 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
     links = any(path.is_symlink() for path in (beside, new, finished))
     for other in _trainings(place):
         if links or other != beside:
-            _remove(other)
+            remove(other)
     digests = finished.read_bytes() if finished.is_file() else b""
     if digests and digests == _as_json(_digest(place)):
         return
@@ -260,21 +260,14 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
         make(str(new))
         with open_output(str(finished)) as stream:
             stream.write(_as_json(_digest(new)))
-    if place.exists():
-        place.rename(before)
+    if place.is_dir():
+        with locked_with_contents(place):  # another process may be at work there, in a training of its own
+            place.rename(before)
     new.rename(place)
     if before.exists():
-        _remove(before)
+        remove(before)
 
 
 def _trainings(folder: Path) -> list[Path]:
     """Return the places beside a folder in which it was made, or is being made, by settings and inputs."""
     return list(folder.parent.glob(f".{glob.escape(folder.name)}.training-*"))
-
-
-def _remove(path: Path) -> None:
-    """Remove a folder, or what is in its place."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()

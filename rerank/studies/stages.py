@@ -1,7 +1,6 @@
 """The stages of a study: corpora, trainings and perplexities, the cells, and how systems compare."""
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from features.feature import Resources
 from features.progress import warn
 from moses_io.errors import InputError
-from moses_io.folders import InUse
+from moses_io.folders import InUse, remove
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.file import Experiment
@@ -91,7 +90,7 @@ def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> No
     """Do something; if its input is at fault, say so and leave no results, so that the other cells go on.
 
     Raises:
-        InUse: another run is at work there, whose output stays.
+        InUse: another process is at work there or in a folder of results, whose output stays.
     """
     try:
         action()
@@ -100,10 +99,7 @@ def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> No
     except InputError as error:
         warn(f"{name} failed: {error}")
         for path in map(Path, results):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            remove(path)
 
 
 def _going_on(stage: Stage, results: Sequence[str] | None = None) -> Stage:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.errors import InputError
-from moses_io.folders import LOCK, locked
+from moses_io.folders import LOCK, InUse, locked, remove
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -63,3 +63,22 @@ def test_what_is_no_lock_is_left_as_it_is(tmp_path: Path) -> None:
         pass
     with pytest.raises(InputError, match="No such file"), locked(tmp_path / "nowhere"):
         pass
+
+
+def test_a_folder_is_removed_unless_a_process_is_at_work_below_it(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "file").write_text("words")
+    with locked(folder / "inner"), pytest.raises(InUse, match=r"inner: another run is at work here"):
+        remove(folder)
+    assert (folder / "inner" / "file").read_text() == "words" and not (folder / LOCK).exists()
+    remove(folder)
+    assert not folder.exists()
+
+
+def test_a_link_is_removed_and_not_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    remove(tmp_path / "link")
+    remove(tmp_path / "nowhere")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.errors import InputError
+from moses_io.folders import InUse, locked
 from moses_io.streams import open_output
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 
@@ -219,6 +220,19 @@ def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Sta
 
     action = partial(make_or_go_on, str(folder), (str(source),), settings, make)
     return Stage("train", (str(source),), settings, (str(folder),), action)
+
+
+def test_a_folder_in_which_another_process_is_at_work_is_not_replaced(tmp_path: Path) -> None:
+    """What was made in its stead waits for the next run."""
+    source, folder, record = tmp_path / "source", tmp_path / "model", tmp_path / "record"
+    source.write_text("1")
+    run_stages([train(source, folder, 1)], record)
+    with locked(folder), pytest.raises(InUse, match="model: another run is at work here"):
+        run_stages([train(source, folder, 2)], record)
+    assert (folder / "weights").read_text() == "1"
+    run_stages([train(source, folder, 2)], record)
+    assert (folder / "weights").read_text() == "2"
+    assert (tmp_path / "trainings").read_text() == "12"
 
 
 class Clock:

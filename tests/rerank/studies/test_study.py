@@ -106,6 +106,25 @@ def test_a_cell_in_which_another_run_is_at_work_keeps_its_results(tmp_path: Path
     assert (tmp_path / "result").read_text() == "there"
 
 
+@pytest.mark.parametrize("at_work", ["", "forward"])
+def test_a_model_in_which_another_process_is_at_work_stays(tmp_path: Path, at_work: str) -> None:
+    """Also if it is at work in one model of a pair."""
+
+    def fail() -> None:
+        raise InputError("dev.de:3: odd")
+
+    folder = tmp_path / "model"
+    (folder / "forward").mkdir(parents=True)
+    (folder / "forward" / "model.safetensors").write_text("weights")
+    with (
+        pytest.warns(UserWarning, match="^train 60/seed-1/x failed: dev.de:3: odd$"),
+        locked(folder / at_work),
+        pytest.raises(InUse, match=f"{at_work or 'model'}: another run is at work here"),
+    ):
+        go_on("train 60/seed-1/x", [str(folder)], fail)
+    assert (folder / "forward" / "model.safetensors").read_text() == "weights"
+
+
 def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) -> None:
     """It is tried again by the next study."""
     text = study.read_text()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save
 
 from features.feature import Resources, Sentence
 from features.models.config import BASE, WEIGHTS, ModelConfig
@@ -117,6 +118,16 @@ def test_what_a_killed_adaptation_had_kept_goes_where_it_no_longer_helps(
     monkeypatch.setattr(adaptation, "SHARE", 1000.0)
     go_on(folder)
     check_that_dev_is_not_learned(folder, plain)
+
+
+def test_a_base_that_was_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed adaptation had kept of the weights before it, of another network."""
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop, "remove_leftovers", interrupt)
+        fit(tmp_path, pairs(40))
+    (tmp_path / BASE).write_bytes(save({"other": torch.zeros(2)}))
+    with pytest.raises(InputError, match=rf"{BASE}: damaged, or of another model \("):
+        go_on(tmp_path)
 
 
 def check_that_dev_is_not_learned(folder: Path, plain: Path) -> None:
