@@ -16,6 +16,7 @@ from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis
 from moses_io.streams import name_of
 
+DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("fp32", "bf16")
 
 
@@ -38,6 +39,12 @@ class Sentence:
         return f"{name_of(self.path)}:{line.number}"
 
 
+def check_device(name: object) -> None:
+    """Raise `InputError` if there is no device of that name, whether it is there or not."""
+    if not isinstance(name, str) or name not in DEVICES:
+        raise InputError(f"device {shown(name)}: expected {', '.join(DEVICES)}")
+
+
 @dataclass(frozen=True)
 class Resources:
     """What a feature may use.
@@ -49,7 +56,7 @@ class Resources:
         folder: to which paths in the argument of the feature are relative; empty for the working folder.
 
     Raises:
-        InputError: an unknown precision.
+        InputError: an unknown device or precision.
     """
 
     device: str = "auto"
@@ -58,7 +65,8 @@ class Resources:
     folder: str = ""
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
+        check_device(self.device)
+        if not isinstance(self.precision, str) or self.precision not in PRECISIONS:
             raise InputError(f"precision {shown(self.precision)}: expected {', '.join(PRECISIONS)}")
 
 
@@ -85,6 +93,14 @@ class CandidateFeature(ABC):
     @abstractmethod
     def row(self, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> Sequence[float]:
         """Return the values of a candidate."""
+
+
+class CheckedFeature(CandidateFeature):
+    """A feature of a candidate that also checks whether what it has read, such as a table, fits a list."""
+
+    @abstractmethod
+    def check_list(self) -> None:
+        """Warn, at the end of a list, if hardly anything of it was found in what the feature has read."""
 
 
 class ListFeature(ABC):

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.feature import Feature, ListFeature, ModelFeature, Need, Reading, Resources, Sentence, Steps
+from features.feature import (
+    CheckedFeature,
+    Feature,
+    ListFeature,
+    ModelFeature,
+    Need,
+    Reading,
+    Resources,
+    Sentence,
+    Steps,
+)
 from features.groups import groups
 from features.kept.journal import Journal
 from features.models.tables import load
@@ -137,10 +147,12 @@ class FeatureSet:
         return other
 
     def end(self) -> None:
-        """Tell the features that follow a list that it ends here."""
+        """Tell the features that follow a list that it ends here, and have others check whether they fit it."""
         for feature in self._features.values():
             if isinstance(feature, ListFeature):
                 feature.end()
+            elif isinstance(feature, CheckedFeature):
+                feature.check_list()
 
     def alone(self, label: str, sentence: Sentence) -> Array:
         """(candidates, values) of a feature of models that read one candidate after the other."""

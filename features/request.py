@@ -161,7 +161,7 @@ def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureReques
     """
     requests: list[FeatureRequest] = []
     for text in texts:
-        labelled = re.fullmatch("([^=:]*)=(.*)", text)
+        labelled = re.fullmatch("([^=:]*)=(.*)", text, re.DOTALL)
         label, asked = labelled.groups() if labelled else (None, text)
         if label is None:
             taken = {request.label for request in requests}

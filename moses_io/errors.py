@@ -13,7 +13,13 @@ _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udf
 
 
 class InputError(Exception):
-    """Something in the user's input, files or settings is wrong; the text is one line that says what and where."""
+    """Something in the user's input, files or settings is wrong; the text is one line that says what and where.
+
+    It stays one line whatever was read: line ends in the name of a file, for example, are escaped.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 class Fault(Exception):

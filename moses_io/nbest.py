@@ -41,6 +41,11 @@ class SentenceList:
         return f"{name_of(self.path)}:{self.hypotheses[0].number}"
 
     @property
+    def end(self) -> str:
+        """File and last line, for messages."""
+        return f"{name_of(self.path)}:{self.hypotheses[-1].number}"
+
+    @property
     def decoded(self) -> int:
         """Index of the candidate with the highest total; of equal totals the first one."""
         totals = [-math.inf if hypothesis.total is None else hypothesis.total for hypothesis in self.hypotheses]

@@ -22,6 +22,11 @@ _PACKERS: dict[re.Pattern[bytes], Callable[..., Any]] = {
 """First bytes of packed files, by which they are told; of bzip2 so many that no word begins so."""
 
 
+def is_packed(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes is compressed."""
+    return any(start.match(head) for start in _PACKERS)
+
+
 @contextlib.contextmanager
 def unpacked(raw: BufferedReader, name: str) -> Iterator[BinaryIO]:
     """Give what is packed in a stream, or the stream itself if that is not packed.

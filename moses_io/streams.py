@@ -21,13 +21,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from moses_io.errors import InputError, shown
-from moses_io.packing import unpacked
+from moses_io.packing import is_packed, unpacked
 
 STANDARD = "-"
 LONGEST = 10_000_000
 """Bytes of a line, at most: what is packed in a small file must not fill the memory."""
 HALF = ".half"
 """End of the name of a file that is being written."""
+LONGEST_NAME = 200
+"""Bytes of the name of a file that stand in the name of another, at most."""
 
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|(?:/dev|/proc/self)/fd/([0-9]+)")
 _STANDARD = {"stdout": 1, "stderr": 2}
@@ -39,11 +41,11 @@ class Lines:
 
     Attributes:
         name: how messages name them.
-        texts: one after the other.
+        texts: one after the other, as text or as the bytes of a file.
     """
 
     name: str
-    texts: Iterable[str]
+    texts: Iterable[str | bytes]
 
 
 def name_of(path: str | Lines) -> str:
@@ -142,10 +144,21 @@ def too_long(path: str, number: int) -> InputError:
 
 def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:
     for number, text in enumerate(lines.texts, start=1):
-        line = text.removesuffix("\n")
-        if "\n" in line:
-            raise InputError(f"{lines.name}:{number}: expected one line, found {shown(text)}")
-        yield number, line.encode("utf-8", errors="surrogateescape") + b"\n"
+        place = f"{lines.name}:{number}"
+        if not isinstance(text, str | bytes):
+            raise InputError(f"{place}: expected a line as text or bytes, found {shown(text)}")
+        try:
+            line = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogateescape")
+        except UnicodeEncodeError:
+            raise InputError(f"{place}: a lone surrogate, which no text has: {shown(text)}") from None
+        if number == 1 and is_packed(line):
+            raise InputError(f"{place}: expected lines of text, found compressed bytes; give the path instead")
+        line = line.removesuffix(b"\n")
+        if b"\n" in line:
+            raise InputError(f"{place}: expected one line, found {shown(text)}")
+        if len(line) > LONGEST:
+            raise too_long(lines.name, number)
+        yield number, line + b"\n"
 
 
 class _Target(FileIO):
@@ -208,7 +221,7 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         if direct is None:
             target = target.resolve()
             remove_halves(target)
-            descriptor, temporary = tempfile.mkstemp(HALF, f".{target.name}.", target.parent)
+            descriptor, temporary = tempfile.mkstemp(HALF, f"{hidden(target.name)}.", target.parent)
             _hold(descriptor)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
@@ -245,11 +258,20 @@ def open_between(path: str) -> Iterator[BinaryIO]:
 
 def remove_halves(path: Path) -> None:
     """Remove what writings of a file left beside it that were killed, not those under way; see `open_output`."""
-    for half in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}{HALF}"):
+    for half in path.parent.glob(f"{glob.escape(hidden(path.name))}.{'?' * 8}{HALF}"):
         if half.is_file():
             with contextlib.suppress(OSError), half.open("rb") as stream:
                 if _hold(stream.fileno()):
                     half.unlink()
+
+
+def hidden(name: str) -> str:
+    """Return how the names of hidden files and folders begin that stand beside a file or folder while it is made.
+
+    That is `.NAME`, or a digest of a name so long that nothing could stand behind it: file systems take 255 bytes.
+    """
+    data = os.fsencode(name)
+    return f".{name}" if len(data) <= LONGEST_NAME else f".{hashlib.sha256(data).hexdigest()[:32]}"
 
 
 def _hold(descriptor: int) -> bool:

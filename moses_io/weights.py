@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from moses_io.errors import Fault, InputError, counted, printable, shown
 from moses_io.hypothesis import UNLABELLED, Hypothesis, is_sparse
@@ -293,12 +294,25 @@ def check_weights(weights: Mapping[str, Sequence[float]]) -> Weights:
     """
     checked: Weights = {}
     for name, values in weights.items():
-        if not isinstance(values, Iterable) or not all(isinstance(value, Real) for value in values):
+        if not isinstance(name, str):
+            raise InputError(f"weights: expected names of features as text, found {shown(name)}")
+        own = _listed(values)
+        if not own or not all(isinstance(value, Real) for value in own):
             raise InputError(f"weights of {shown(name)}: expected a sequence of numbers, found {shown(values)}")
-        checked[name] = tuple(float(value) for value in values)
-        if not all(abs(value) <= LARGEST for value in checked[name]):
+        if not all(abs(value) <= LARGEST for value in own):
             raise InputError(f"weights of {shown(name)}: not finite, or larger than {LARGEST:.2g}: {shown(values)}")
+        checked[name] = tuple(float(value) for value in own)
     return checked
+
+
+def _listed(values: object) -> tuple[Any, ...]:
+    """Return the values of a sequence; none of anything else, such as text or an array without axes."""
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+        return ()
+    try:
+        return tuple(values)
+    except TypeError:
+        return ()
 
 
 def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:

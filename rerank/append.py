@@ -15,7 +15,7 @@ from features.request import FeatureRequest
 from moses_io.errors import InputError
 from moses_io.hypothesis import with_features
 from moses_io.nbest import read_hypotheses
-from moses_io.streams import STANDARD, numbered_lines, open_output
+from moses_io.streams import STANDARD, hidden, numbered_lines, open_output
 from moses_io.text import without_line_end
 from rerank.scoring import load_features, score_list, tell_signatures, written
 from rerank.sources import WholeSources
@@ -116,7 +116,7 @@ def _journal(output: str) -> Iterator[str]:
         yield ""
         return
     target = target.resolve()
-    folder = target.with_name(f".{target.name}.scored")
+    folder = target.with_name(f"{hidden(target.name)}.scored")
     if folder.is_symlink():
         raise InputError(f"{folder}: a symbolic link, expected a folder; remove it")
     yield str(folder)

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import moses_io.nbest
 from features.models.training import request as training
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, read_weights, weight_files
-from rerank.inputs import Text, check_output, input_of, path_of, paths_of
+from rerank.inputs import (
+    Text,
+    check_output,
+    check_types,
+    features_of,
+    input_of,
+    mapping_of,
+    optional_path_of,
+    path_of,
+    paths_of,
+)
 
 if TYPE_CHECKING:
     from rerank.report.evaluation import Evaluation
@@ -100,11 +110,15 @@ def train(
     Raises:
         InputError: an unknown name, a value out of range, files that do not fit, or a folder that is not empty.
     """
+    check_types(str, preset=preset)
+    check_types(bool, backward=backward, right_to_left=right_to_left, paper_sizes=paper_sizes, resume=resume)
     request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
-    corpus = training.ParallelFiles(path_of(source), path_of(target), alignment=path_of(alignments))
-    files = training.TrainingFiles(corpus, dev=training.ParallelFiles(path_of(dev_source), path_of(dev_target)))
-    training.train_model(request, files, path_of(folder), device, str(start_from), resume)
-    folders = tuple(Path(folder, name) for name in request.folders)
+    links = optional_path_of(alignments, "alignments")
+    corpus = training.ParallelFiles(path_of(source, "source"), path_of(target, "target"), alignment=links)
+    dev = training.ParallelFiles(path_of(dev_source, "dev_source"), path_of(dev_target, "dev_target"))
+    output, start = path_of(folder, "folder"), optional_path_of(start_from, "start_from")
+    training.train_model(request, training.TrainingFiles(corpus, dev=dev), output, device, start, resume)
+    folders = tuple(Path(output, name) for name in request.folders)
     return TrainedModel(folders, tuple(training.best_perplexity(each) for each in folders))
 
 
@@ -137,11 +151,11 @@ def score(
     from features.request import labelled_requests
     from rerank.append import add_features
 
-    requests = labelled_requests(features)
-    resources = Resources(device, precision, str(cache))
-    read = [path_of(nbest), path_of(source), *(path for request in requests for path in request.files)]
-    check_output(path_of(output), read)
-    add_features(path_of(nbest), path_of(source), requests, path_of(output), resources)
+    listed, text, written = path_of(nbest, "nbest"), path_of(source, "source"), path_of(output, "output")
+    requests = labelled_requests(features_of(features))
+    resources = Resources(device, precision, optional_path_of(cache, "cache"))
+    check_output(written, [listed, text, *(path for request in requests for path in request.files)])
+    add_features(listed, text, requests, written, resources)
 
 
 def tune(
@@ -180,15 +194,20 @@ def tune(
     from rerank.tuning.settings import settle
     from rerank.tuning.tuning_set import Lists
 
-    lists = Lists(paths_of(nbest), paths_of(references), Filters(filters))
+    lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
+    begin, written = path_of(start, "start"), path_of(output, "output")
     caution = tuning.Caution(folds=folds, fallback=fallback)
-    if (choose is None) != (not choose_references):
+    other = None
+    without_references = isinstance(choose_references, tuple) and not choose_references
+    if (choose is None) != without_references:
         raise InputError("expected choose and choose_references together")
-    other = Lists([path_of(choose)], paths_of(choose_references), Filters(filters)) if choose else None
+    if choose is not None:
+        answers = paths_of(choose_references, "choose_references")
+        other = Lists([path_of(choose, "choose")], answers, Filters(filters))
     read = [path for each in (lists, other) if each for path in (*each.nbest, *each.references)]
-    check_output(path_of(output), [*read, *weight_files(path_of(start))])
-    gain = tuning.tune(lists, path_of(start), settle(settings), path_of(output), caution, other)
-    return TunedWeights(read_weights(path_of(output)), gain)
+    check_output(written, [*read, *weight_files(begin)])
+    gain = tuning.tune(lists, begin, settle(settings), written, caution, other)
+    return TunedWeights(read_weights(written), gain)
 
 
 def evaluate(
@@ -216,8 +235,11 @@ def evaluate(
     from rerank.metrics.filters import Filters
     from rerank.report.evaluation import evaluate_files
 
-    if not systems or not references:
-        raise InputError(f"expected a system and a reference, found {len(systems)} and {len(references)}")
+    check_types(str, tokenize=tokenize)
+    texts = mapping_of(systems, "systems", "translations by the name of the system")
+    if not texts or not references:
+        raise InputError(f"expected a system and a reference, found {len(texts)} and {len(references)}")
     answers = [input_of(text, f"<reference {number}>") for number, text in enumerate(references)]
-    lines = {name: input_of(text, f"<{name}>") for name, text in systems.items()}
-    return evaluate_files(lines, answers, None if nbest is None else path_of(nbest), Filters(filters), tokenize)
+    lines = {name: input_of(text, f"<{name}>", f"systems, {shown(name)}") for name, text in texts.items()}
+    listed = None if nbest is None else path_of(nbest, "nbest")
+    return evaluate_files(lines, answers, listed, Filters(filters), tokenize)

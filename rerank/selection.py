@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -13,12 +13,13 @@ from features.progress import note, warn, with_bar
 from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, is_sparse, with_total
 from moses_io.nbest import DecoderOutput, SentenceList, check_id, read_nbest
-from moses_io.streams import STANDARD, open_output
+from moses_io.streams import STANDARD, name_of, open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights
 from rerank import __version__
 from rerank.candidates import FeatureSpace
 from rerank.collecting import collect, dense_features
+from rerank.sources import is_live
 from rerank.weights import fingerprint, hint_for, load_weights, unused_weights
 
 MOST_MISSING = 10_000_000
@@ -37,11 +38,13 @@ class Holes:
             it when the list has ended.
         blank: whether an empty line does.
         lines: a line for every sentence that may lack candidates, or None.
+        live: whether the list comes from a pipe.
     """
 
     sentences: int | Callable[[], int] | None = None
     blank: bool = False
     lines: list[str] | None = None
+    live: bool = False
 
     def line(self, sentence: int, place: str) -> bytes:
         """Return the line of a sentence without candidates.
@@ -57,6 +60,14 @@ class Holes:
         if sentence >= len(self.lines):
             raise InputError(f"{place}: sentence {sentence} has no candidates, and no line in the file of --on-missing")
         return encode(self.lines[sentence]) + b"\n"
+
+    def check_end(self, last: SentenceList, sentences: int) -> None:
+        """Raise `InputError` if sentences after the `last` one of a list are missing and nothing fills their lines."""
+        if last.sentence + 1 >= sentences or self.blank or self.lines is not None:
+            return
+        ends = f"the list ends at sentence {last.sentence}, expected sentences up to {sentences - 1}"
+        fills = "" if self.live else "; --on-missing blank or FILE fills the missing lines"
+        raise InputError(f"{last.end}: {ends}; the decoder probably stopped early{fills}")
 
 
 class LinearModel:
@@ -185,7 +196,7 @@ def rerank(
     lists = _read(nbest, holes, outputs.text)
     if decoder_output:
         lists = decoder_output.add_to(lists)
-    write_choices(rankings(lists, model, holes), outputs, judge)
+    write_choices(rankings(lists, model, replace(holes, live=is_live(nbest))), outputs, judge)
 
 
 def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) -> Iterator[Ranking | bytes]:
@@ -252,7 +263,7 @@ def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Ho
 
 def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceList | bytes]:
     """Yield the list of each sentence in the order of their ids, and a line for each sentence that has none."""
-    expected, place = 0, ""
+    expected, last = 0, None
     for sentence_list in lists:
         place = sentence_list.place
         if sentence_list.sentence < expected:
@@ -262,9 +273,11 @@ def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceL
             check_id(sentence_list, holes.sentences, "source")
         yield from _fill(expected, sentence_list.sentence, holes, place)
         yield sentence_list
-        expected = sentence_list.sentence + 1
-    sentences = holes.sentences() if callable(holes.sentences) else holes.sentences
-    yield from _fill(expected, sentences or 0, holes, f"{place.rpartition(':')[0]}, at its end")
+        expected, last = sentence_list.sentence + 1, sentence_list
+    sentences = (holes.sentences() if callable(holes.sentences) else holes.sentences) or 0
+    if last:
+        holes.check_end(last, sentences)
+        yield from _fill(expected, sentences, holes, f"{name_of(last.path)}, at its end")
 
 
 def _fill(start: int, end: int, holes: Holes, place: str) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from moses_io.nbest import SentenceList, check_id
@@ -105,7 +104,7 @@ def open_sources(path: str | Lines, nbest: str | Lines) -> Iterator[Sources]:
         yield WholeSources(path)
         return
     with open_input(path) as stream:
-        yield GrowingSources(stream, path, grows=is_live(nbest) and Path(path).is_file())
+        yield GrowingSources(stream, path, grows=is_live(nbest) and os.path.isfile(path))
 
 
 def is_live(nbest: str | Lines) -> bool:
@@ -113,7 +112,7 @@ def is_live(nbest: str | Lines) -> bool:
     if isinstance(nbest, Lines):
         return False
     if nbest != STANDARD:
-        return not Path(nbest).is_file()
+        return not os.path.isfile(nbest)
     try:
         return not stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
     except (AttributeError, OSError):

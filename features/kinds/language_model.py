@@ -16,7 +16,7 @@ from moses_io.text import decode, without_line_end
 BINARY = b"mmap lm http://kheafield.com/code"
 """First bytes of a model that KenLM's `build_binary` made."""
 
-_WHERE = re.compile(r"^Cannot read model '.*' \((.* threw \w+( because `.*')?\. )?|\)$")
+_WHERE = re.compile(r"^Cannot read model '.*' \((.* threw \w+( because `.*')?\. )?|\)$", re.DOTALL)
 """What stands around the reason in KenLM's errors: the model, and the place in KenLM's own code."""
 
 _UNREADABLE = "not a language model that KenLM reads"

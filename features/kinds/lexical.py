@@ -4,8 +4,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from features.feature import CandidateFeature, Resources
+from features.arrays import Array
+from features.feature import CheckedFeature, Resources, Sentence
 from features.kinds.length import two_files
+from features.progress import warn
 from features.table import FEATURES
 from features.translation_table import ITERATIONS, NULL, Table, estimate, read_table
 from moses_io.errors import InputError
@@ -16,7 +18,15 @@ SMALLEST = 1e-7
 """Probability of a pair that a table does not have: its last printed decimal."""
 
 
-class Lexical(CandidateFeature):
+FEWEST_WORDS, FEWEST_FOUND = 5, 0.1
+"""Words of a list, and the part of them with a pair in the table, below which nothing is said, or a warning given.
+
+With the tables of the training corpus it is 45 % of the words of a Quechua list, the poorest, and 81 % to 99 % of five
+others; with their columns reversed at most 4 %.
+"""
+
+
+class Lexical(CheckedFeature):
     """One value: sum over the predicted side of the log of the mean of p(word|other word), NULL among the others.
 
     `lex.f2e` predicts the candidate from the source, `lex.e2f` the source from the candidate; the name of the file says
@@ -31,16 +41,32 @@ class Lexical(CandidateFeature):
         if len(marks) != 1:
             raise InputError(f"{argument}: expected f2e or e2f in the name, which tells what the table predicts")
         self._predicts_source = marks == ("e2f",)
-        self._table = read_table(argument)
+        self._table, self._found = read_table(argument), _Found()
+        self._name = f"lexical:{argument}"
         self.signature = f"lexical|{marks[0]}|sha256:{digest(Path(argument))}"
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
+        """(N, 1)."""
+        for each in sentences:
+            self._found.add(self._table, *self._sides(each.source, each.hypotheses[0]))
+        return super().__call__(sentences)
 
     def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
         """Predict the side that the table does."""
-        predicted, condition = (source, hypothesis) if self._predicts_source else (hypothesis, source)
-        return [model1(self._table, predicted, condition)]
+        return [model1(self._table, *self._sides(source, hypothesis))]
+
+    def check_list(self) -> None:
+        """Warn of a table of which hardly a pair is in source and list."""
+        words = "source word, target word" if self._predicts_source else "target word, source word"
+        expected = f"expected lines '{words}, probability'"
+        self._found.check(self._name, f"{expected}; its columns may be reversed, or hold word numbers")
+
+    def _sides(self, source: Sequence[str], hypothesis: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the side that is predicted, and the other one."""
+        return (source, hypothesis) if self._predicts_source else (hypothesis, source)
 
 
-class Estimated(CandidateFeature):
+class Estimated(CheckedFeature):
     """Two values, log p(candidate|source) and log p(source|candidate), by tables estimated from a corpus.
 
     Five iterations of EM from equal probabilities.
@@ -55,13 +81,50 @@ class Estimated(CandidateFeature):
         for path, side in zip((source, target), zip(*pairs, strict=True), strict=True):
             if not any(side):
                 raise InputError(f"{path}: all lines are blank; expected words to estimate from")
+        self._name, self._found = f"ibm1:{argument}", _Found()
         self._forward = estimate(pairs, NULL)
         self._backward = estimate([(right, left) for left, right in pairs], NULL)
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"
 
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
+        """(N, 2)."""
+        for each in sentences:
+            self._found.add(self._forward, each.hypotheses[0], each.source)
+        return super().__call__(sentences)
+
     def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
         """Predict both sides."""
         return [model1(self._forward, hypothesis, source), model1(self._backward, source, hypothesis)]
+
+    def check_list(self) -> None:
+        """Warn of a corpus of whose pairs hardly one is in source and list."""
+        self._found.check(self._name, "expected SOURCE,TARGET; the two may be reversed, or be of other languages")
+
+
+class _Found:
+    """How many words of a list have a pair in a table, among the first candidates of its sentences.
+
+    Only pairs of different words with letters count: punctuation and names are the same in both languages, and are
+    found also if the columns of a table are reversed.
+    """
+
+    def __init__(self) -> None:
+        self._words = self._with_pair = 0
+
+    def add(self, table: Table[str], predicted: Sequence[str], condition: Sequence[str]) -> None:
+        """Count the predicted words of a candidate."""
+        others = [word for word in condition if any(map(str.isalpha, word))]
+        for word in filter(lambda word: any(map(str.isalpha, word)), predicted):
+            self._words += 1
+            self._with_pair += any(word != other and word in table.get(other, ()) for other in others)
+
+    def check(self, name: str, expected: str) -> None:
+        """Warn if there are hardly any, and begin again for the next list."""
+        words, with_pair = self._words, self._with_pair
+        self._words = self._with_pair = 0
+        if words >= FEWEST_WORDS and with_pair < FEWEST_FOUND * words:
+            found = f"{with_pair} of {words}" if with_pair else f"none of {words}"
+            warn(f"feature '{name}': {found} words of the list have a pair in the table; {expected}")
 
 
 def model1(table: Table[str], predicted: Sequence[str], condition: Sequence[str]) -> float:

@@ -5,6 +5,7 @@ import os
 import selectors
 import signal
 import subprocess
+from collections.abc import Iterator
 from typing import IO
 
 from moses_io.errors import Fault
@@ -14,6 +15,29 @@ LONGEST = 1 << 16
 
 PATIENCE = 10.0
 """Seconds that a program has to end when its output is closed, or to close it when the program has ended."""
+
+_WATCH = 'read -r line; kill -KILL -"$1"'
+"""A shell that reads its stdin until this process ends, in whatever way, then kills the group $1."""
+
+
+@contextlib.contextmanager
+def ended_with_us(program: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Kill the process group of a program when the block ends, or when this process does, also by SIGTERM or SIGKILL.
+
+    The program must have been started with `start_new_session`.
+    """
+    words = ["/bin/sh", "-c", _WATCH, "sh", str(program.pid)]
+    try:
+        watcher = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            yield
+        finally:
+            watcher.kill()
+            watcher.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
 
 
 def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
@@ -35,15 +59,11 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
     )
     assert program.stdin and program.stdout
     try:
-        with program.stdin, program.stdout:
+        with ended_with_us(program), program.stdin, program.stdout:
             printed = _talk(program, program.stdin, program.stdout, text, lines)
-        status = program.wait(PATIENCE)
+            status = program.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         raise Fault("closed its output, but does not end") from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
     if status:
         raise Fault(f"exit status {status}")
     return printed

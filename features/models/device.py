@@ -10,11 +10,35 @@ import torch
 from torch import Tensor
 
 from features.arrays import Array, Integers
-from moses_io.errors import InputError, shown
-
-DEVICES = ("auto", "cpu", "cuda")
+from features.feature import check_device
+from moses_io.errors import InputError
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
+
+
+_forks = 0
+
+
+def forks() -> int:
+    """Return how many forks lie between this process and the one that was started as a program of its own."""
+    return _forks
+
+
+def _after_fork() -> None:
+    """Use one thread: OpenMP in a forked child would wait for ever for its parent's threads, which it has not."""
+    global _forks
+    _forks += 1
+    torch.set_num_threads(1)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_process(device: torch.device, forks_then: int) -> None:
+    """Raise `InputError` if models on a GPU were opened before this process was forked."""
+    if device.type == "cuda" and forks_then != _forks:
+        advice = "use the start method 'spawn', and open the models in the new process"
+        raise InputError(f"models on a GPU cannot be used in a forked process; {advice}")
 
 
 def find_device(name: str) -> torch.device:
@@ -23,8 +47,7 @@ def find_device(name: str) -> torch.device:
     Raises:
         InputError: no such name, or no GPU.
     """
-    if name not in DEVICES:
-        raise InputError(f"device {shown(name)}: expected {', '.join(DEVICES)}")
+    check_device(name)
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         raise InputError("--device cuda: torch sees no GPU here; use auto or cpu")

@@ -1,19 +1,29 @@
 """Log-probabilities of given translations by models of the package transformers."""
 
-from collections.abc import Sequence
+import difflib
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 
 from features.feature import Resources
-from features.models.device import find_device, within_memory
-from moses_io.errors import InputError, shown
+from features.models.device import check_process, find_device, forks, within_memory
+from moses_io.errors import InputError, nearest, shown
 
 IGNORED = -100
 """Label of padding, as transformers has it."""
 
 _ALONE = {"local_files_only": True, "trust_remote_code": False}
 """How a folder is opened: nothing is fetched, and no code in it runs."""
+
+_TOKENIZING = threading.Lock()
+"""For one thread at a time: a tokenizer of several languages is switched between source and target."""
+
+os.register_at_fork(  # or a fork while another thread tokenizes would leave it locked in the child for ever
+    before=_TOKENIZING.acquire, after_in_parent=_TOKENIZING.release, after_in_child=_TOKENIZING.release
+)
 
 
 @runtime_checkable
@@ -23,39 +33,68 @@ class Multilingual(Protocol):
     src_lang: str
 
 
+@runtime_checkable
+class WithLanguageTokens(Protocol):
+    """A tokenizer whose language codes have tokens of another form, such as M2M100's `__de__`."""
+
+    lang_code_to_token: Mapping[str, str]
+
+
+@runtime_checkable
+class WithLanguagePair(Protocol):
+    """A tokenizer of two given languages, such as that of FSMT."""
+
+    langs: Sequence[str]
+
+
+@runtime_checkable
+class WithTargetTokens(Protocol):
+    """A tokenizer whose sources begin with a token of the target language, such as Marian's `>>deu<<`."""
+
+    supported_language_codes: Sequence[str]
+
+
 class TransformerScorer:
     """A model and its tokenizer on a device."""
 
     def __init__(self, transformers: Any, folder: str, languages: Sequence[str], resources: Resources) -> None:
-        self._device = find_device(resources.device)
+        self._device, self._forks = find_device(resources.device), forks()
         config, _ = transformers.PretrainedConfig.get_config_dict(folder, local_files_only=True)
         if "model_type" not in config:  # older versions of transformers infer it from the name of the folder
             raise ValueError("config.json without model_type")
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **_ALONE)
-        if isinstance(self._tokenizer, Multilingual) != bool(languages) or len(languages) not in (0, 2):
-            raise ValueError("expected DIR[SOURCE,TARGET] for a tokenizer of many languages, DIR alone for another one")
-        if languages:
-            self._tokenizer.src_lang, self._tokenizer.tgt_lang = languages
+        self._start = _set_languages(self._tokenizer, folder, languages)
         if self._tokenizer.pad_token_id is None:
             raise ValueError("its tokenizer has no token for padding")
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **_ALONE)
         self._model = model.to(self._device).eval()
+        self._check_vocabulary(folder, languages)
         self._longest: int | None = model.config.to_dict().get("max_position_embeddings")  # none of relative positions
+
+    def _check_vocabulary(self, folder: str, languages: Sequence[str]) -> None:
+        """Raise `InputError` if a language has a token that the model has no embedding of."""
+        empty = zip(languages, (self._tokenizer(""), self._tokenizer(text_target="")), strict=False)
+        for language, encoded in empty:
+            if max(encoded["input_ids"], default=0) >= self._model.get_input_embeddings().num_embeddings:
+                raise InputError(f"{folder}: the tokenizer knows language {shown(language)}, the model does not")
 
     @torch.inference_mode()
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> Any:
         """(B,) float64 log p of the second text of each pair, given the first.
 
         Raises:
-            InputError: a text has more pieces than the model reads, or the memory does not suffice.
+            InputError: a text has more pieces than the model reads, or the memory does not suffice; or the model is on
+                a GPU, and this process was forked after it was opened.
         """
+        check_process(self._device, self._forks)
         with within_memory("a sentence pair is too long for this model"):
             return self._log_probs(pairs)
 
     def _log_probs(self, pairs: Sequence[tuple[str, str]]) -> Any:
-        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
-        source = self._tokenizer(sources, padding=True, return_tensors="pt").to(self._device)
-        target = self._tokenizer(text_target=targets, padding=True, return_tensors="pt").to(self._device)
+        sources, targets = [self._start + source for source, _ in pairs], [target for _, target in pairs]
+        with _TOKENIZING:
+            source = self._tokenizer(sources, padding=True, return_tensors="pt").to(self._device)
+            target = self._tokenizer(text_target=targets, padding=True, return_tensors="pt").to(self._device)
         for texts, encoded in ((sources, source), (targets, target)):
             sizes = encoded["attention_mask"].sum(dim=1)  # (B,)
             if self._longest and int(sizes.max()) > self._longest:
@@ -68,3 +107,56 @@ class TransformerScorer:
         words = labels.clamp(min=0).unsqueeze(-1)  # (B, T, 1)
         chosen = logits.log_softmax(dim=-1).gather(-1, words).squeeze(-1)  # (B, T)
         return (chosen.double() * (labels != IGNORED)).sum(dim=1).cpu().numpy()  # (B,)
+
+
+def _set_languages(tokenizer: Any, folder: str, languages: Sequence[str]) -> str:
+    """Set source and target language of a tokenizer, and return what each source text must begin with.
+
+    Raises:
+        InputError: a language that the tokenizer does not know, one too many or too few, or none where it needs them.
+    """
+    known = _known_languages(tokenizer)
+    names = sorted(known)
+    if len(languages) not in (0, 2):
+        raise InputError(f"{folder}: expected hf:DIR[SOURCE,TARGET], found {len(languages)} languages")
+    if languages and not known:
+        raise InputError(f"{folder}: a tokenizer without languages, expected hf:DIR without [{','.join(languages)}]")
+    if not languages:
+        if len(known) > 1:
+            expected = f"expected hf:DIR[SOURCE,TARGET]; known: {shown(', '.join(names))}"
+            raise InputError(f"{folder}: a tokenizer of several languages, {expected}")
+        return ""
+    by_target = not isinstance(tokenizer, Multilingual)
+    for language in languages[1:] if by_target else languages:
+        if language not in known:
+            raise InputError(f"{folder}: unknown language {shown(language)}{_nearest_language(language, names)}")
+    if by_target:  # the source language is that of the model, with no token for it
+        return f">>{languages[1]}<< "
+    tokenizer.src_lang, tokenizer.tgt_lang = languages
+    return ""
+
+
+def _known_languages(tokenizer: Any) -> set[str]:
+    """Return the language codes of a tokenizer; empty if it takes none."""
+    if isinstance(tokenizer, WithLanguagePair):
+        return set(tokenizer.langs)
+    if isinstance(tokenizer, WithLanguageTokens):
+        return set(tokenizer.lang_code_to_token)
+    if isinstance(tokenizer, WithTargetTokens):
+        return {code.removeprefix(">>").removesuffix("<<") for code in tokenizer.supported_language_codes}
+    return _special_tokens(tokenizer) if isinstance(tokenizer, Multilingual) else set()
+
+
+def _special_tokens(tokenizer: Any) -> set[str]:
+    """Return the special tokens without a role, which are those of languages; all tokens if there are none."""
+    roles = {str(token) for token in tokenizer.special_tokens_map.values()}
+    known = {token.strip("_") for token in map(str, tokenizer.all_special_tokens) if token not in roles}
+    return known or set(tokenizer.get_vocab())
+
+
+def _nearest_language(code: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the code that is most like an unknown one: `deu_Latn` for `de`."""
+    start = code.strip("_<> ")[:2].lower()
+    alike = [each for each in known if each[:2].lower() == start]
+    close = difflib.get_close_matches(code, alike, n=1, cutoff=0)
+    return f"; did you mean {shown(close[0])}?" if close else nearest(code, list(known))

@@ -15,7 +15,7 @@ from features.progress import note, part_of, progress_bar
 from moses_io.errors import InputError
 from moses_io.folders import locked_with_contents, remove
 from moses_io.json_files import read_json
-from moses_io.streams import check_plain, digest, open_output, remove_halves
+from moses_io.streams import check_plain, digest, hidden, open_output, remove_halves
 from rerank import __version__
 from rerank.experiment.remaining import Expected, Remaining, in_words
 from rerank.experiment.workers import workers
@@ -247,7 +247,7 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
     """
     place = Path(folder)
     key = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
-    beside = place.with_name(f".{place.name}.training-{key}")
+    beside = place.with_name(f"{hidden(place.name)}.training-{key}")
     new, before, finished = beside / place.name, beside / ".before", beside / ".finished"
     links = any(path.is_symlink() for path in (beside, new, finished))
     for other in _trainings(place):
@@ -270,4 +270,4 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
 
 def _trainings(folder: Path) -> list[Path]:
     """Return the places beside a folder in which it was made, or is being made, by settings and inputs."""
-    return list(folder.parent.glob(f".{glob.escape(folder.name)}.training-*"))
+    return list(folder.parent.glob(f"{glob.escape(hidden(folder.name))}.training-*"))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from features.kinds.program import ended_with_us
 from moses_io.errors import InputError
 from moses_io.streams import open_output
 
@@ -95,13 +96,11 @@ def _folder_between(place: Path) -> Iterator[Path]:
 
 
 def _run(arguments: list[str], stderr: int) -> int:
-    """Run a program to its end, or as long as this process is not interrupted, and return its status."""
+    """Run a program to its end and return its status; it ends with this process, as do all that it started."""
+    null = subprocess.DEVNULL
     try:
-        program = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
+        program = subprocess.Popen(arguments, stdin=null, stdout=null, stderr=stderr, start_new_session=True)
     except OSError as error:
         raise InputError(f"{arguments[0]}: {error.strerror}") from None
-    try:
+    with ended_with_us(program):
         return program.wait()
-    finally:
-        program.kill()
-        program.wait()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from moses_io.errors import printable
 from moses_io.weights import Weights
 
 TEMPLATE = """\
@@ -79,7 +80,7 @@ def card(facts: CardFacts) -> str:
 
 
 def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(printable(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def language(path: str) -> str:
@@ -87,4 +88,4 @@ def language(path: str) -> str:
     name = Path(path).name
     for packed in (".gz", ".bz2", ".xz"):
         name = name.removesuffix(packed)
-    return Path(name).suffix.removeprefix(".") or "?"
+    return printable(Path(name).suffix.removeprefix(".")) or "?"

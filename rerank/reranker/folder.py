@@ -16,7 +16,7 @@ from features.models.folds import FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, runs_code
 from moses_io.errors import InputError, at, shown
 from moses_io.json_files import read_json, write_json
-from moses_io.streams import digest
+from moses_io.streams import LONGEST_NAME, digest
 from moses_io.text import whole
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
@@ -207,7 +207,7 @@ class _Rooms:
         origin = Path(part).resolve()
         key = (origin, marks)
         if key not in self._placed:
-            name = os.path.basename(part) if marks else _name(Path(os.path.abspath(part)))
+            name = _shortened(os.path.basename(part), marks) if marks else _name(Path(os.path.abspath(part)))
             self._placed[key] = _free(room, name, self._placed.values())
             _copy(origin, self._folder / self._placed[key], self._link)
         return self._placed[key]
@@ -241,7 +241,16 @@ def _name(origin: Path) -> str:
     """Name a part as its file or folder; a model of an experiment by its whole name there."""
     parts = origin.parts
     start = len(parts) - parts[::-1].index("models") if "models" in parts[:-1] else len(parts) - 1
-    return "-".join(parts[start:])
+    return _shortened("-".join(parts[start:]))
+
+
+def _shortened(name: str, marks: tuple[str, ...] = ()) -> str:
+    """Return a name that leaves room for others in front and behind; its marks, which carry meaning, stay."""
+    data = os.fsencode(name)
+    if len(data) <= LONGEST_NAME:
+        return name
+    start = data[: LONGEST_NAME // 2].decode(errors="ignore") if not marks else ".".join(marks)
+    return f"{start}-{hashlib.sha256(data).hexdigest()[:12]}"
 
 
 def _free(room: str, name: str, taken: Collection[str]) -> str:

@@ -1,6 +1,7 @@
 """A reranker in memory: features whose models are open, and weights."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +11,7 @@ from features.feature import Resources, Sentence
 from features.feature_set import Column
 from features.progress import note, warn
 from features.request import labelled_requests
-from moses_io.errors import InputError
+from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
 from moses_io.nbest import DecoderOutput, SentenceList
 from moses_io.streams import Lines, name_of
@@ -19,7 +20,7 @@ from moses_io.weights import check_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.judging import read_judge
-from rerank.inputs import Text, input_of, path_of
+from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
 from rerank.scoring import load_features, score_list, written
 from rerank.selection import Estimate, Holes, Judge, LinearModel, Ranking, rankings, read_holes
@@ -93,16 +94,14 @@ class Reranker:
         Raises:
             InputError: an unknown kind, a model or a file that cannot be read.
         """
-        requests = labelled_requests(features)
-        self._features = load_features(requests, Resources(device, precision, str(cache)))
-        self.features = dict(features)
+        self.features = features_of(features)
+        requests = labelled_requests(self.features)
+        resources = Resources(device, precision, optional_path_of(cache, "cache"))
+        self._origin = "the weights" if isinstance(weights, Mapping) else path_of(weights, "weights")
+        self._features = load_features(requests, resources)
         self._confidence, self._indicators = "", list[str]()
         self._widening: Widen = _nothing
-        if isinstance(weights, Mapping):
-            self.weights, self._origin = check_weights(weights), "the weights"
-        else:
-            self._origin = path_of(weights)
-            self.weights = load_weights(self._origin)
+        self.weights = check_weights(weights) if isinstance(weights, Mapping) else load_weights(self._origin)
 
     @classmethod
     def load(
@@ -129,9 +128,11 @@ class Reranker:
         Raises:
             InputError: it is no such folder, a file in it is not what it was, or a feature runs code.
         """
-        place = Path(folder)
+        place = Path(path_of(folder, "folder"))
+        check_types(bool, allow_code=allow_code)
+        others = {} if features is None else features_of(features)
         manifest = read_manifest(place)
-        requests = read_features(place, manifest, features or {}, allow_code)
+        requests = read_features(place, manifest, others, allow_code)
         candidates = read_candidates(place, manifest)
         own = {request.label: request.text for request in requests}
         reranker = cls(own, place / WEIGHTS, device=device, precision=precision, cache=cache)
@@ -154,7 +155,7 @@ class Reranker:
             InputError: a line that cannot be read, an id beyond the source, a sentence without candidates, or a list
                 that lacks features which the weights are for.
         """
-        holes = read_holes(None, None, str(on_missing))
+        holes = read_holes(None, None, _on_missing(on_missing))
         ranked = self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), holes)
         return [decode(without_line_end(item)) if isinstance(item, bytes) else item.best.text for item in ranked]
 
@@ -194,13 +195,22 @@ class Reranker:
         model = LinearModel(self.weights, self._origin)
         with open_sources(source, nbest) as sources:
             check = partial(model.check, to_come=[*self.features, *self._indicators])
-            prepare = partial(_prepared, self._widening, is_live(nbest))
+            live = is_live(nbest)
+            prepare = partial(_prepared, self._widening, live)
             lists = _lists(score_list(nbest, sources, self._features.at_start(), batch, check, prepare))
             if decoder_output:
                 lists = decoder_output.add_to(lists)
-            yield from rankings(lists, model, replace(holes, sentences=sources.count))
+            yield from rankings(lists, model, replace(holes, sentences=sources.count, live=live))
             if decoder_output:
                 decoder_output.check(sources.count(), name_of(source))
+
+
+def _on_missing(on_missing: object) -> str:
+    """Return what stands for a sentence without candidates: `error`, `blank`, or a path, also one of these names."""
+    if not isinstance(on_missing, str | Path):
+        raise InputError(f"on_missing: expected 'error', 'blank' or a path, found {shown(on_missing)}")
+    path = path_of(on_missing, "on_missing")
+    return os.path.join(".", path) if isinstance(on_missing, Path) else path
 
 
 def _nothing(sentences: list[Sentence]) -> list[Sentence]:

@@ -24,12 +24,18 @@ SCRIPT = """\
 # Moses' tuners on this folder; set MOSES to the folder of its programs. Then:
 #   moses-rerank import-weights {folder} {result} --output weights.ini
 set -e
+MOSES="$(CDPATH= cd -- "${{MOSES:?set it to the folder of the compiled programs of Moses}}" && pwd)"
 cd -- "$(dirname -- "$0")"
 run="${{1:-kbmira}}"
 case "$run" in
 kbmira) "$MOSES/kbmira" --dense-init init.dense{sparse_kbmira} --ffile features.dat --scfile scores.dat -o kbmira.out ;;
 mert) "$MOSES/mert" -d {dimensions} -n 20 -r 1 --sctype BLEU --scconfig case:true --ffile features.dat \\
-    --scfile scores.dat --ifile init.opt{sparse_mert} 2> mert.log ;;
+    --scfile scores.dat --ifile init.opt{sparse_mert} 2> mert.log || {{
+        status=$?
+        echo "mert: exit status $status; mert.log ends with:" >&2
+        tail -n 20 mert.log >&2
+        exit $status
+    }} ;;
 pro) "$MOSES/pro" -S scores.dat -F features.dat -o pro.data
     megam -fvals -maxi 30 -nobias binary pro.data > pro.out ;;
 *) echo "usage: $0 [kbmira|mert|pro]" >&2; exit 2 ;;
@@ -105,7 +111,8 @@ def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
     kbmira, mert = (f" --sparse-{flag} sparse-weights" if space.sparse else "" for flag in ("init", "weights"))
     names = {"folder": folder, "result": folder / "kbmira.out"}
     quoted = {name: printable(shlex.quote(str(path))) for name, path in names.items()}
-    files["tune.sh"] = SCRIPT.format(**quoted, dimensions=len(begin), sparse_kbmira=kbmira, sparse_mert=mert)
+    # mert counts the sparse weights as one more dimension by itself (mert.cpp:299); init.opt has a column for it.
+    files["tune.sh"] = SCRIPT.format(**quoted, dimensions=len(dense), sparse_kbmira=kbmira, sparse_mert=mert)
     for name, text in files.items():
         write_text(str(folder / name), text)
     (folder / "tune.sh").chmod(0o755)

@@ -210,6 +210,8 @@ def test_without_kenlm_only_its_feature_says_what_is_missing(monkeypatch: pytest
 
 
 def test_requests() -> None:
+    (named,) = parse_requests(["L=lexical:a\nb.f2e"])
+    assert (named.label, named.parts) == ("L", ["a\nb.f2e"])
     assert parse_requests(["NMT=neural:a/b:c", "length", "kenlm:x", "Length1=length", "length"]) == [
         FeatureRequest("NMT", "neural", "a/b:c"),
         FeatureRequest("Length0", "length", ""),

@@ -1,6 +1,8 @@
+import pickle
+
 import pytest
 
-from moses_io.errors import counted, printable, shown
+from moses_io.errors import InputError, counted, printable, shown
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,8 @@ def test_input_is_quoted_up_to_80_characters() -> None:
 
 def test_one_has_no_plural() -> None:
     assert (counted(0, "value"), counted(1, "value"), counted(2, "value")) == ("0 values", "1 value", "2 values")
+
+
+def test_an_error_is_one_line_whatever_it_names() -> None:
+    error = InputError("a\nb\x1b[2J: no such file")
+    assert str(error) == r"a\nb\x1b[2J: no such file" == str(pickle.loads(pickle.dumps(error)))

@@ -16,7 +16,7 @@ import pytest
 
 from moses_io import streams
 from moses_io.errors import InputError
-from moses_io.streams import digest, numbered_lines, open_between, open_input, open_output
+from moses_io.streams import HALF, digest, hidden, numbered_lines, open_between, open_input, open_output
 
 
 @pytest.mark.parametrize(("suffix", "module"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
@@ -110,6 +110,24 @@ def test_what_a_killed_writing_left_goes_with_the_next_one_and_what_is_written_s
     second.communicate()
     assert sorted(tmp_path.iterdir()) == [own, target]
     assert target.read_bytes() == b"half"
+
+
+@pytest.mark.parametrize("name", ["n" * 250, "n" * 255, "ä" * 127, "a\nb"])
+def test_a_file_may_have_any_name_that_the_file_system_takes(tmp_path: Path, name: str) -> None:
+    """What a killed writing left goes here, too."""
+    target = tmp_path / name
+    code = "import os, sys\nfrom moses_io.streams import open_output\nwith open_output(sys.argv[1]):\n    os._exit(1)\n"
+    subprocess.run([sys.executable, "-c", code, str(target)], check=False)
+    (left,) = tmp_path.iterdir()
+    assert left.name.endswith(HALF)
+    with open_output(str(target)) as stream:
+        stream.write(b"whole")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"whole"] and target.exists()
+
+
+def test_long_names_that_begin_alike_have_halves_of_their_own(tmp_path: Path) -> None:
+    assert hidden("n" * 200) == "." + "n" * 200
+    assert len({hidden("n" * 240 + end) for end in "abc"}) == 3 and len(hidden("n" * 255)) < 40
 
 
 def test_output_in_gz_is_packed_and_the_same_each_time(tmp_path: Path) -> None:

@@ -275,3 +275,13 @@ def test_words_that_a_candidate_does_not_have(command: Command, write: Write) ->
     nbest.write_text("0 ||| a ||| L= 1 ||| 0 ||| 0-0\n0 ||| b ||| L= 1 ||| 0 ||| 0-7\n")
     status, _, err = command(*arguments)
     assert (status, "list:2: word alignment beyond the 1 source and 1 target words" in err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["n" * 250, "a\nb"])
+def test_lists_of_any_name(command: Command, write: Write, tmp_path: Path, models: dict[str, Path], name: str) -> None:
+    nbest, source = write(name, "0 ||| the doctors ||| L= 1\n"), write(f"s{name[1:]}", "die Ärzte\n")
+    arguments = ("--feature", f"N=neural:{models['forward']}", "--device", "cpu", "--output", tmp_path / f"o{name[1:]}")
+    status, _, err = command("score", nbest, "--source", source, *arguments)
+    assert status == 0, err
+    assert b" N= -" in (tmp_path / f"o{name[1:]}").read_bytes()
+    assert not list(tmp_path.glob(".*"))

@@ -5,11 +5,14 @@ import dataclasses
 import gzip
 import inspect
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import rerank
@@ -117,6 +120,56 @@ def test_a_reranker_goes_from_list_to_list(folder: Path, write: Write) -> None:
     assert reranker.rerank("nbest", "de") == once
 
 
+IN_PROCESSES = """
+import multiprocessing, sys, threading
+from rerank import Reranker
+
+def open_reranker():
+    return Reranker({"NMT": "neural:" + sys.argv[2]}, "weights.ini", device="cpu")
+
+def choose(reranker, expected):
+    assert reranker.rerank("nbest", "de") == expected
+
+def choose_anew(folder, expected):
+    sys.argv[2:] = [folder]
+    choose(open_reranker(), expected)
+
+if __name__ == "__main__":
+    import torch
+    torch.set_num_threads(2)
+    reranker = open_reranker()
+    expected = reranker.rerank("nbest", "de")
+    how, several = sys.argv[1], []
+    if how == "thread":
+        threads = [threading.Thread(target=choose, args=(reranker, expected)) for _ in range(4)]
+        failed = []
+        threading.excepthook = failed.append
+        [each.start() for each in threads]
+        [each.join() for each in threads]
+        assert not failed, failed
+    else:
+        start = (choose, (reranker, expected)) if how == "fork" else (choose_anew, (sys.argv[2], expected))
+        processes = [multiprocessing.get_context(how).Process(target=start[0], args=start[1]) for _ in range(2)]
+        [each.start() for each in processes]
+        [each.join(60) for each in processes]
+        [each.kill() for each in processes]
+        assert [each.exitcode for each in processes] == [0, 0], processes
+"""
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn", "thread"])
+def test_a_reranker_in_other_processes_and_threads(
+    folder: Path, models: dict[str, Path], write: Write, how: str
+) -> None:
+    """After it was used in this one, with threads of torch that a fork does not have."""
+    write("weights.ini", Path("moses.ini").read_text() + "NMT= 1\n")
+    program = write("program.py", IN_PROCESSES)
+    environment = {**os.environ, "PYTHONPATH": str(Path(rerank.__file__).parents[1])}
+    words = [sys.executable, str(program), how, str(models["forward"])]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_sentences_without_candidates(reranker: Reranker) -> None:
     nbest = [line for line in lines("nbest") if not line.startswith("1 ")]
     with pytest.raises(InputError, match=r"^<nbest>:9: sentence 1 has no candidates"):
@@ -167,6 +220,99 @@ def test_faults_are_input_errors(folder: Path, act: Callable[[], object], messag
         act()
     assert "\n" not in str(caught.value)
     assert sorted(folder.iterdir()) == before
+
+
+api: Any = rerank
+"""The same without types."""
+
+PATH = "expected a path, a str or a Path, found"
+
+CASES: list[tuple[Callable[..., object], str]] = [
+    (lambda: list(api.read_nbest(None)), "nbest: expected a path or lines of text, found None"),
+    (lambda: list(api.read_nbest(b"nbest")), "nbest: expected a path or lines of text, found b'nbest'"),
+    (lambda: list(api.read_nbest([3])), "<nbest>:1: expected a line as text or bytes, found 3"),
+    (lambda: list(api.read_nbest("")), f"nbest: {PATH} ''"),
+    (lambda: list(api.read_nbest("\ud800")), r"nbest: no file has a name with a lone surrogate, found '\ud800'"),
+    (lambda: list(api.read_nbest("a\0b")), r"nbest: no file has a name with a NUL in it, found 'a\x00b'"),
+    (lambda: list(api.read_nbest("x" * 300)), "nbest: File name too long: 'xxx"),
+    (lambda: list(api.read_nbest(gzip_lines())), "<nbest>:1: expected lines of text, found compressed bytes; "),
+    (lambda: api.score(["0 ||| a ||| L= 1"], "de", {"A": "copied"}, "o"), f"nbest: {PATH} ["),
+    (lambda: api.score("nbest", None, {"A": "copied"}, "o"), f"source: {PATH} None"),
+    (lambda: api.score("nbest", "de", {"A": "copied"}, None), f"output: {PATH} None"),
+    (lambda: api.score("nbest", "de", {"A": "copied"}, "o", cache=None), f"cache: {PATH} None"),
+    (lambda: api.score("nbest", "de", ["length"], "o"), "features: expected a mapping, KIND[:ARG] by label, found ["),
+    (lambda: api.score("nbest", "de", {"A": 3}, "o"), "features: 'A': expected KIND[:ARG] as text, found 3"),
+    (lambda: api.score("nbest", "de", {3: "length"}, "o"), "features: expected names as text, found 3"),
+    (lambda: api.score("nbest", "de", {"A": "copied"}, "o", device="gpu"), "device 'gpu': expected auto, cpu, cuda"),
+    (lambda: api.score("nbest", "de", {"A": "copied"}, "o", precision=[]), "precision []: expected fp32, bf16"),
+    (lambda: api.tune([], [], start="moses.ini", output="o"), "nbest: expected a path or more, found none"),
+    (lambda: api.tune("nbest", [], start="moses.ini", output="o"), "references: expected a path or more, found none"),
+    (lambda: api.tune(3, "en", start="moses.ini", output="o"), "nbest: expected a path or a list of paths, found 3"),
+    (lambda: api.tune("nbest", [None], start="moses.ini", output="o"), f"references: {PATH}"),
+    (lambda: api.tune("nbest", "en", start=None, output="o"), f"start: {PATH} None"),
+    (lambda: api.tune("nbest", "en", start="moses.ini", output=None), f"output: {PATH} None"),
+    (lambda: api.tune("nbest", "en", start="moses.ini", output="o", folds="3"), "folds: expected a whole number"),
+    (lambda: api.tune("nbest", "en", start="moses.ini", output="o", freeze="LM0"), "freeze: expected a list of names"),
+    (lambda: api.evaluate("out", "en"), "systems: expected a mapping, translations by the name of the system, found"),
+    (lambda: api.evaluate({"a": None}, "en"), "systems, 'a': expected a path or lines of text, found None"),
+    (lambda: api.evaluate({"a": ["\ud800"]}, ["a"]), r"<a>:1: a lone surrogate, which no text has: '\ud800'"),
+    (lambda: api.evaluate({"a": ["a"]}, None), "reference 0: expected a path or lines of text, found None"),
+    (lambda: api.evaluate({"a": ["a"]}, ["a"], tokenize=None), "tokenize: expected text, found None"),
+    (lambda: api.evaluate({"a": ["a"]}, ["a"], filters=["debpe"]), "filter: expected names such as"),
+    (lambda: api.Reranker(None, "moses.ini"), "features: expected a mapping, KIND[:ARG] by label, found None"),
+    (lambda: api.Reranker({}, None), f"weights: {PATH} None"),
+    (lambda: api.Reranker({}, [1.0]), f"weights: {PATH} [1.0]"),
+    (lambda: api.Reranker({}, {"LM0": "1"}), "weights of 'LM0': expected a sequence of numbers, found '1'"),
+    (lambda: api.Reranker({}, {"LM0": b"12"}), "weights of 'LM0': expected a sequence of numbers, found b'12'"),
+    (lambda: api.Reranker({}, {"LM0": [10**400]}), "weights of 'LM0': not finite, or larger than"),
+    (lambda: api.Reranker({}, {3: [1.0]}), "weights: expected names of features as text, found 3"),
+    (lambda: api.Reranker.load(None), f"folder: {PATH} None"),
+    (lambda: api.Reranker.load("r", allow_code="no"), "allow_code: expected True or False, found 'no'"),
+    (lambda: loaded().rerank("nbest", 3), "source: expected a path or lines of text, found 3"),
+    (lambda: loaded().rerank("nbest", {"a": 1}), "source: expected a path or lines of text, found"),
+    (lambda: loaded().rerank("nbest", "de", on_missing=None), "on_missing: expected 'error', 'blank'"),
+    (lambda: train_on(None), f"source: {PATH} None"),
+    (lambda: train_on("de", backward="yes"), "backward: expected True or False, found 'yes'"),
+    (lambda: train_on("de", start_from=None), f"start_from: {PATH} None"),
+]  # fmt: skip
+
+
+def loaded() -> Any:
+    return Reranker({}, "moses.ini")
+
+
+def gzip_lines() -> list[bytes]:
+    return gzip.compress(Path("nbest").read_bytes()).splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(("act", "message"), CASES)
+def test_a_wrong_type_names_the_argument(folder: Path, act: Callable[[], object], message: str) -> None:
+    before = sorted(folder.iterdir())
+    with pytest.raises(InputError) as caught:
+        act()
+    assert str(caught.value).startswith(message)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_lines_may_be_bytes(reranker: Reranker) -> None:
+    chosen = reranker.rerank("nbest", "de")
+    lists = (hypothesis.line for each in read_nbest("nbest") for hypothesis in each.hypotheses)
+    assert reranker.rerank(lists, Path("de").read_bytes().splitlines(keepends=True)) == chosen
+    with open("nbest", "rb") as nbest:
+        assert reranker.rerank(nbest, "de") == chosen
+
+
+def test_numbers_of_numpy_and_of_generators_are_weights(folder: Path) -> None:
+    weights = read_weights("moses.ini")
+    arrays = {name: np.array(values) for name, values in weights.items()}
+    generators = {name: (value for value in values) for name, values in weights.items()}
+    assert Reranker({}, arrays).weights == Reranker({}, generators).weights == weights  # type: ignore[arg-type]
+
+
+def test_what_fills_gaps_may_be_a_file_of_any_name(reranker: Reranker) -> None:
+    Path("en").rename("blank")
+    without = [line for line in lines("nbest") if not line.startswith("1 ")]
+    assert reranker.rerank(without, "de", on_missing=Path("blank"))[1] == lines("blank")[1]
 
 
 def train_on(corpus: str, **settings: object) -> object:

@@ -46,7 +46,22 @@ def test_a_missing_last_sentence_is_seen_with_the_source_only(command: Command, 
     nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
     status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 2)
-    assert (status, "list, at its end: sentence 1 has no candidates" in err) == (2, True)
+    ends = f"{nbest}:1: the list ends at sentence 0, expected sentences up to 1; the decoder probably stopped early"
+    assert (status, f"{ends}; --on-missing blank or FILE fills the missing lines\n" in err) == (2, True)
+
+
+def test_a_decoder_that_stopped_is_named_and_not_a_gap_within_the_list(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, weights = b"0 ||| a ||| L= 1\n0 ||| b ||| L= 0\n", write("w", "L= 1\n")
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(lines)))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stdin", stdin)
+    status, out, err = command("rerank", "-", "--weights", weights, "--sentences", 3)
+    ends = "<stdin>:2: the list ends at sentence 0, expected sentences up to 2; the decoder probably stopped early\n"
+    assert (status, out, err.endswith(ends)) == (2, b"a\n", True)
+    gap = write("gap", lines.replace(b"1\n", b"1\n3 ||| b ||| L= 1\n", 1)[:-17])
+    status, _, err = command("rerank", gap, "--weights", weights, "--sentences", 5)
+    assert (status, "gap:2: sentence 1 has no candidates; --on-missing" in err) == (2, True)
 
 
 def test_falling_ids_cannot_be_written_in_order(command: Command, write: Write) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from features.models.device import check_process, forks
 from features.models.folder import Model, digest_of_model, load_model, signature_of
 from features.models.folds import DevFolds, weights_file
 from features.progress import warn
@@ -40,6 +41,7 @@ class Members:
         prepare: Callable[[Model], object] = lambda model: None,
     ) -> None:
         self._folders, self._device, self._prepare = [Path(folder) for folder in folders], device, prepare
+        self._forks = forks()
         self._loaded: dict[tuple[int, int], Model] = {}
         self.models = self._without((0,) * len(folders))
         self._digests = {(number, 0): model.digest for number, model in enumerate(self.models)}
@@ -57,7 +59,12 @@ class Members:
         return "|".join(signature_of(self.models[key[0]].config, self._digest(key)) for key in keys)
 
     def for_each(self, sources: Sequence[tuple[str, ...]]) -> Iterator[tuple[list[int], list[Model]]]:
-        """Yield the places of the sources that the same models read, with these models."""
+        """Yield the places of the sources that the same models read, with these models.
+
+        Raises:
+            InputError: the models are on a GPU, and this process was forked after they were opened.
+        """
+        check_process(self._device, self._forks)
         places = defaultdict[tuple[int, ...], list[int]](list)
         for place, source in enumerate(sources):
             places[self._folds_of(source)].append(place)

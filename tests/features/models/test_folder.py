@@ -16,7 +16,7 @@ from features.models import folder as folder_module
 from features.models import weights
 from features.models.batches import pad
 from features.models.config import read_config
-from features.models.device import find_device
+from features.models.device import check_process, find_device, forks
 from features.models.folder import load_model, save_weights
 from features.models.network.model import EncoderDecoder
 from features.models.scoring.alone import score_pairs
@@ -315,6 +315,13 @@ def test_batches_are_bounded(models: dict[str, Path], monkeypatch: pytest.Monkey
     parts = [numbers for numbers, _ in score_pairs([model], pairs)]
     assert [len(part) for part in parts] == [8, 8, 4]
     assert sorted(number for part in parts for number in part) == list(range(20))
+
+
+def test_models_on_a_gpu_are_refused_in_a_forked_process() -> None:
+    check_process(torch.device("cuda"), forks())
+    check_process(CPU, forks() - 1)
+    with pytest.raises(InputError, match="cannot be used in a forked process; use the start method 'spawn'"):
+        check_process(torch.device("cuda"), forks() - 1)
 
 
 def test_devices() -> None:

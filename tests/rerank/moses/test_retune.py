@@ -171,6 +171,39 @@ def test_a_killed_decoding_begins_again(folder: Path, decoder: Callable[..., Pat
         assert stream.read() == (folder / "dev.nbest").read_bytes()
 
 
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_the_decoder_ends_with_retune(folder: Path, decoder: Callable[..., Path], ended_by: signal.Signals) -> None:
+    """Also what the decoder started, where the signal goes to `retune` alone."""
+    child = "import os, subprocess, time; child = subprocess.Popen(['sleep', '100'])"
+    wait = "Path('pids.new').write_text(f'{os.getpid()} {child.pid}'); os.rename('pids.new', 'pids'); time.sleep(100)"
+    decoder(f"{child}; {wait}")
+    (folder / "models.toml").write_text(CLASH)
+    process = subprocess.Popen([sys.executable, "-m", "rerank.cli", *arguments()], stderr=subprocess.PIPE)
+    until((folder / "pids").exists)
+    process.send_signal(ended_by)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == (130 if ended_by == signal.SIGINT else -ended_by)
+    assert err.endswith(b"moses-rerank retune: stopped\n") == (ended_by == signal.SIGINT)
+    pids = (folder / "pids").read_text().split()
+    until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds, a minute at most."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(pid: str) -> bool:
+    """Return whether there is a process of this number that is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_references_are_those_of_mert_moses(folder: Path) -> None:
     for name in ("a0", "a1", "a3", "b.ref0", "b.ref1", "c", "c0"):
         (folder / name).touch()

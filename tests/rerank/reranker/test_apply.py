@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from features.request import parse_requests
+from rerank.reranker.card import CardFacts, card
 from rerank.reranker.folder import Contents, write_folder
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -128,6 +129,24 @@ def test_lexical_tables_keep_their_direction(tmp_path: Path, write: Write) -> No
     assert manifest.features == {
         "A": "lexical:tables/lex.f2e", "B": "lexical:tables/lex.e2f", "C": "lexical:tables/2-lex.f2e",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [f"{'n' * 245}.f2e", "lex.f2e" + "n" * 240, "lex\n|.f2e"])
+def test_tables_of_any_name(command: Command, tmp_path: Path, write: Write, name: str) -> None:
+    """Two of one name; the manifest and the card name them."""
+    nbest, source = write("list", "0 ||| a ||| L= 1 ||| 2\n"), write("source", "x\n")
+    requests = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        requests.append(f"Lex{number}=lexical:{write(f'{number}/{name}', f'a x 0.{number + 1}')}")
+    weights = write("weights", "[weight]\nL= 1\nLex0= 1\nLex1= 1\n")
+    contents = Contents(parse_requests(requests), str(weights), "tuned by hand")
+    manifest = write_folder(tmp_path / "reranker", contents)
+    status, _, err = command("apply", tmp_path / "reranker", nbest, "--source", source, "--nbest", tmp_path / "best")
+    assert status == 0, err
+    assert "Lex0= -2.99573227 Lex1= -2.30258509" in (tmp_path / "best").read_text()  # log 0.1/2, log 0.2/2: NULL, too
+    text = card(CardFacts("1", "de", "en", [], manifest.features, {}, "", []))
+    assert all(row.startswith("| Lex") for row in text.split("|---|---|---|\n")[1].split("\n\n")[0].split("\n"))
 
 
 def test_a_folder_that_is_none_or_was_altered(
@@ -251,7 +270,10 @@ def test_a_file_on_stdin_needs_no_last_line_end(reranker: Path, texts: tuple[Pat
 
 @pytest.mark.parametrize(
     ("left", "message"),
-    [(-9, b"the list ends within this line"), (0, b"at its end: sentence 3 has no candidates")],
+    [
+        (-9, b"the list ends within this line"),
+        (0, b"the list ends at sentence 2, expected sentences up to 4; the decoder probably stopped early"),
+    ],
 )
 def test_a_killed_producer(
     reranker: Path, texts: tuple[Path, Path], lines: list[bytes], left: int, message: bytes

@@ -42,7 +42,80 @@ def test_the_files_hold_the_list(command: Command, write: Write, tmp_path: Path)
     assert found.candidates.space.dense == (("L", 1), ("TM", 2)) and found.candidates.sentences.tolist() == [0, 4]
     assert (folder / "init.dense").read_text() == "L= 0.5\nTM= 0.25\nTM= -0.25\n"
     assert (folder / "init.opt").read_text() == "0.5 0.25 -0.25 1\n0 0 0 0\n1 1 1 1\n"
-    assert "-d 4 " in (folder / "tune.sh").read_text()
+
+
+# Checks its arguments and start weights as Moses' mert does (mert.cpp:271-330), then fails, or writes what it found.
+MERT = """\
+#!/bin/sh
+while [ $# -gt 0 ]; do
+    case "$1" in -d) dense=$2 ;; --ifile) start=$2 ;; --sparse-weights) sparse=1 ;; esac
+    shift
+done
+wanted=$((dense + ${sparse:-0}))
+while read -r line; do
+    set -- $line
+    [ $# -ge $wanted ] || { echo "Too few maximum weights." >&2; exit 3; }
+    [ $# -le $wanted ] || { echo "Too many maximum weights." >&2; exit 3; }
+done < "$start"
+[ ! "$FAULT" ] || { seq 100 >&2; echo "$FAULT" >&2; exit 5; }
+echo "$start: $wanted" > weights.txt
+"""
+
+
+def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, tool: str, program: str) -> subprocess.CompletedProcess[str]:
+    """Run the script beside the folder of a tool that answers as the program does."""
+    (folder.parent / "bin").mkdir()
+    (folder.parent / "bin" / tool).write_text(program)
+    (folder.parent / "bin" / tool).chmod(0o755)
+    monkeypatch.setenv("MOSES", "bin")
+    return subprocess.run([f"{folder}/tune.sh", tool], check=False, capture_output=True, text=True, cwd=folder.parent)
+
+
+@pytest.mark.parametrize(("text", "dimensions"), [(LIST, 4), (LIST.split("s_x")[0] + "||| 0\n", 3)])
+def test_mert_gets_the_number_of_dense_weights(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, dimensions: int
+) -> None:
+    """Sparse weights are one more dimension, which mert adds by itself."""
+    folder = exported(command, write, tmp_path, text)
+    ran = tuned(folder, monkeypatch, "mert", MERT)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (folder / "weights.txt").read_text() == f"init.opt: {dimensions}\n"
+
+
+def test_the_end_of_the_log_of_mert_is_shown_when_it_fails(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = exported(command, write, tmp_path)
+    monkeypatch.setenv("FAULT", "features.dat: no such feature")
+    ran = tuned(folder, monkeypatch, "mert", MERT)
+    lines = ran.stderr.splitlines()
+    assert (ran.returncode, lines[0], lines[-1], len(lines)) == (
+        5,
+        "mert: exit status 5; mert.log ends with:",
+        "features.dat: no such feature",
+        21,
+    )
+
+
+def test_the_errors_of_kbmira_are_shown(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = exported(command, write, tmp_path)
+    ran = tuned(folder, monkeypatch, "kbmira", "#!/bin/sh\necho no scores >&2; exit 4\n")
+    assert (ran.returncode, ran.stderr) == (4, "no scores\n")
+
+
+@pytest.mark.parametrize("moses", [None, "nowhere"])
+def test_a_script_without_the_folder_of_the_programs(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moses: str | None
+) -> None:
+    folder = exported(command, write, tmp_path)
+    monkeypatch.delenv("MOSES", raising=False)
+    if moses:
+        monkeypatch.setenv("MOSES", moses)
+    ran = subprocess.run([f"{folder}/tune.sh"], check=False, capture_output=True, text=True)
+    (line,) = ran.stderr.splitlines()
+    assert ran.returncode and ("nowhere" if moses else "MOSES: set it to the folder") in line
 
 
 def test_weights_that_moses_does_not_tune_come_through(command: Command, write: Write, tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""Whether a lexical table, or a corpus, fits the list that is scored."""
+
+import gzip
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+TARGET, SOURCE = "the house of the commission .", "das Haus der alten Kommission ."
+FORWARD = "the das 0.9\nhouse Haus 0.8\nNULL das 0.1\n. . 0.9\n"  # target word, source word, as in Moses' lex.f2e
+BACKWARD = "das the 0.9\nHaus house 0.8\ndas NULL 0.1\n. . 0.9\n"
+NUMBERS = "0 2 0.0123\n0 3 1.2e-05\n2 2 0.98\n"  # of words, as in GIZA++'s t3.final
+
+
+def warnings_of(command: Command, write: Write, feature: str, target: str = TARGET) -> list[str]:
+    """Score a list of one sentence, and return what the command warns of."""
+    nbest = write("list", f"0 ||| {target} ||| A= 1 ||| 0\n0 ||| x ||| A= 1 ||| 0\n")
+    status, _, err = command("score", nbest, "--source", write("source", f"{SOURCE}\n"), "--feature", feature)
+    assert status == 0, err
+    return [line for line in err.splitlines() if line.startswith("warning: ")]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "order"),
+    [
+        ("lex.f2e", BACKWARD, "target word, source word"),
+        ("lex.e2f", FORWARD, "source word, target word"),
+        ("t3.f2e", NUMBERS, "target word, source word"),
+    ],
+)
+def test_a_table_that_has_no_pair_of_the_list(
+    command: Command, write: Write, name: str, table: str, order: str
+) -> None:
+    """Punctuation is a pair in both orders, and is not counted."""
+    path = write(name, table)
+    (line,) = warnings_of(command, write, f"lexical:{path}")
+    assert f"feature 'lexical:{path}': none of 5 words of the list have a pair in the table" in line
+    assert f"expected lines '{order}, probability'; its columns may be reversed, or hold word numbers" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "target"),
+    [
+        ("lex.f2e", FORWARD, TARGET),
+        ("lex.e2f", BACKWARD, TARGET),
+        ("lex.f2e", NUMBERS, "an unknown text ."),  # which may be, as short as it is
+    ],
+)
+def test_a_table_that_fits_or_too_few_words_to_tell(
+    command: Command, write: Write, name: str, table: str, target: str
+) -> None:
+    assert warnings_of(command, write, f"lexical:{write(name, table)}", target) == []
+
+
+def test_a_corpus_whose_sides_are_swapped(command: Command, write: Write) -> None:
+    source, target = write("train.de", "das Haus\nalten Kommission\n"), write("train.en", "the house\nold commission\n")
+    assert warnings_of(command, write, f"ibm1:{source},{target}") == []
+    (line,) = warnings_of(command, write, f"ibm1:{target},{source}")
+    assert (
+        "none of 5 words of the list have a pair in the table; expected SOURCE,TARGET; the two may be reversed" in line
+    )
+
+
+def test_half_of_the_words_unknown_is_no_fault_and_reversed_columns_are(
+    command: Command, write: Write, data: Path
+) -> None:
+    """A list from Quechua, of whose words 45 % are unknown, with few pairs in the table: the hardest that is known."""
+    folder = data / "lists" / "quy-spa"
+    with gzip.open(folder / "dev.nbest.gz") as stream:
+        nbest = write("list", b"".join(itertools.takewhile(lambda line: int(line.split(b" ", 1)[0]) < 100, stream)))
+    with gzip.open(folder / "lex.f2e.gz", "rt", encoding="utf-8", newline="\n") as stream:
+        turned = [" ".join((second, first, value)) for first, second, value in (line.split(" ") for line in stream)]
+    reversed_table = write("lex.f2e", "".join(turned))
+    for table, warned in ((folder / "lex.f2e.gz", False), (folder / "lex.e2f.gz", False), (reversed_table, True)):
+        arguments = ("--source", folder / "dev.quy", "--feature", f"lexical:{table}", "--output", "/dev/null")
+        status, _, err = command("score", nbest, *arguments)
+        assert (status, "have a pair in the table" in err) == (0, warned), table
