@@ -197,10 +197,9 @@ def tune(
     lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
     begin, written = path_of(start, "start"), path_of(output, "output")
     caution = tuning.Caution(folds=folds, fallback=fallback)
-    other = None
-    without_references = isinstance(choose_references, tuple) and not choose_references
-    if (choose is None) != without_references:
+    if (choose is None) != (isinstance(choose_references, tuple) and not choose_references):
         raise InputError("expected choose and choose_references together")
+    other = None
     if choose is not None:
         answers = paths_of(choose_references, "choose_references")
         other = Lists([path_of(choose, "choose")], answers, Filters(filters))

@@ -104,20 +104,24 @@ def tune(
         result = _by_choice(problem, tuning, new, caution.folds or FOLDS, other)
     else:
         result = _by_tuner(problem, tuning, new, folds if caution.folds else 0, caution.fallback)
-    chosen = f"|folds:{result.look.folds}{'|chosen:elsewhere' if other else ''}" if result.choice else ""
-    metric = f"metric:{Metric(tuning.metric).signature}"
-    signature = f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
-    gain = _gain(problem, result, signature)
+    gain = _gain(problem, result, _signature(files, tuning, result, other))
     _check_matches(problem, gain, listed.advice)
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
     note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
-    note(f"signature: {signature}")
+    note(f"signature: {gain.signature}")
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
-    remarks = [signature, gained, *sparse, *result.remarks]
+    remarks = [gain.signature, gained, *sparse, *result.remarks]
     write_weights(output, space.weights(result.weights), remarks, content.untuneable)
     if caution.ablate:
         ablate_all(problem, tuning, folds)
     return gain
+
+
+def _signature(files: Lists | Extracted, tuning: Tuning, result: "_Result", other: Lists | None) -> str:
+    """Return the line that says how the weights were tuned."""
+    chosen = f"|folds:{result.look.folds}{'|chosen:elsewhere' if other else ''}" if result.choice else ""
+    metric = f"metric:{Metric(tuning.metric).signature}"
+    return f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
 
 
 def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
