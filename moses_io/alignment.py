@@ -11,6 +11,8 @@ from moses_io.text import decode, tokens, without_line_end
 
 Alignment = frozenset[tuple[int, int]]
 """Links (source word, target word) from 0."""
+Links = set[tuple[int, int]]
+"""The same as they are printed, which may count `<s>` and `</s>`."""
 
 _SEGMENT = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _LINK = re.compile("([0-9]{1,9})-([0-9]{1,9})")
@@ -40,24 +42,56 @@ def segmentation(line: Hypothesis) -> list[Phrase] | None:
 
 
 def word_alignment(line: Hypothesis, source_length: int, target_length: int) -> Alignment | None:
-    """Return the links between words, or None where the list has none.
-
-    Chart decoders count `<s>` and `</s>`: where a link is beyond the sentence, as that of `</s>` is, all are moved back
-    by one and those of the marks are dropped.
+    """Return the links between words, or None where the list has none; see `fitted`.
 
     Raises:
         Fault: links that fit neither way.
     """
+    links = printed_alignment(line)
+    return None if links is None else fitted(links, source_length, target_length).links
+
+
+class Fitted(NamedTuple):
+    """Links within a sentence and its translation, and whether others were dropped that point right behind the end."""
+
+    links: Alignment
+    dropped: bool
+
+
+def fitted(links: Links, source_length: int, target_length: int) -> Fitted:
+    """Return links between words as indices from 0.
+
+    Chart decoders count `<s>` and `</s>` (`counts_marks`): their links are moved back by one and those of the marks are
+    dropped. Links of other decoders that point right behind the end of the source or of the translation are dropped.
+
+    Raises:
+        Fault: a link is further beyond.
+    """
+    if not any(i >= source_length or j >= target_length for i, j in links):
+        return Fitted(frozenset(links), dropped=False)
+    if any(i > source_length + 1 or j > target_length + 1 for i, j in links):
+        raise Fault(f"word alignment beyond the {source_length} source and {target_length} target words")
+    moved = counts_marks(links, source_length, target_length) is not False
+    indices = {(i - 1, j - 1) for i, j in links} if moved else links
+    within = frozenset((i, j) for i, j in indices if 0 <= i < source_length and 0 <= j < target_length)
+    return Fitted(within, dropped=not moved)
+
+
+def counts_marks(links: Links, source_length: int, target_length: int) -> bool | None:
+    """Return whether links count `<s>` and `</s>`, as those of chart decoders do, None if these alone do not tell.
+
+    With Moses' glue grammar all lines link `</s>` with `</s>`, and `<s>` with `<s>`. With another one no line links a
+    word with index 0, which is that of `<s>`.
+    """
+    if (source_length + 1, target_length + 1) in links:
+        return True
+    return False if any(i == 0 or j == 0 for i, j in links) else None
+
+
+def printed_alignment(line: Hypothesis) -> Links | None:
+    """Return the links that a line has behind its total, as they are printed; None where it has none."""
     printed = [links for links in map(printed_links, line.fields[4:6]) if links is not None]
-    links = next((each for each in printed if each), printed[0] if printed else None)
-    if links is None:
-        return None
-    if any(i >= source_length or j >= target_length for i, j in links):
-        links = {(i - 1, j - 1) for i, j in links}
-        if any(not (-1 <= i <= source_length and -1 <= j <= target_length) for i, j in links):
-            raise Fault(f"word alignment beyond the {source_length} source and {target_length} target words")
-        links = {(i, j) for i, j in links if 0 <= i < source_length and 0 <= j < target_length}
-    return frozenset(links)
+    return next((each for each in printed if each), printed[0] if printed else None)
 
 
 def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Alignment]:
@@ -99,11 +133,20 @@ def format_links(links: Alignment) -> str:
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
 
 
-def printed_links(field: bytes) -> set[tuple[int, int]] | None:
+def printed_links(field: bytes) -> Links | None:
     """Return the links of a word alignment as they are printed, or None for a field that holds something else."""
     matches = [_LINK.fullmatch(part) for part in _parts(field)]
     links = {(int(match.group(1)), int(match.group(2))) for match in matches if match}
     return links if all(matches) else None
+
+
+def target_ends(field: bytes) -> list[int]:
+    """Return the last target word of each phrase or link of a field; none if it holds something else."""
+    for pattern, last in ((_LINK, 2), (_SEGMENT, 4)):
+        matches = [pattern.fullmatch(part) for part in _parts(field)]
+        if all(matches):
+            return [int(match[last] or match[last - 1]) for match in matches if match]
+    return []
 
 
 def describe_field(field: bytes) -> str:

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from moses_io.alignment import target_ends
 from moses_io.errors import Fault, InputError, at, counted, shown
-from moses_io.hypothesis import Hypothesis, parse_line
+from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.streams import Lines, name_of, numbered_lines, open_output
-from moses_io.text import has_marks, read_lines, without_line_end
+from moses_io.text import has_marks, read_lines, tokens, without_line_end
 
 MARKS = "segmentation marks such as |0-1| in the text; decode without -t and -tt (report-segmentation)"
+
+FEWEST_TOTALS = 6
+"""Lines of a sentence from which it is no chance that totals fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,69 @@ class EmptyLines:
         return f"{counted(self.count, 'empty line')}, the first of them line {self._first}"
 
 
+class ListEnd:
+    """The last sentence of a list, to tell whether its last line was cut off, as by a killed decoder or a full disk."""
+
+    def __init__(self) -> None:
+        self._before: Hypothesis | None = None
+        self._lines: list[Hypothesis] = []
+
+    def add(self, hypothesis: Hypothesis) -> None:
+        """Look at the next line."""
+        if self._lines and self._lines[-1].sentence != hypothesis.sentence:
+            self._before, self._lines = self._lines[-1], []
+        self._lines.append(hypothesis)
+
+    def follow(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
+        """Pass lists on, and look at their lines."""
+        for sentence_list in lists:
+            self._before = self._lines[-1] if self._lines else None
+            self._lines = list(sentence_list.hypotheses)
+            yield sentence_list
+
+    def cut(self) -> str:
+        """Return the number of the last line and what it lacks if it was cut off, or "".
+
+        A line is cut off if it has no line end, and lacks something that the line before it has. A last line that only
+        has no line end is legal.
+        """
+        before = self._lines[-2] if len(self._lines) > 1 else self._before
+        if before is None or self._lines[-1].line.endswith(b"\n"):
+            return ""
+        lacks = _lacks(self._lines[-1], before) or _total_rises(self._lines)
+        return f"{self._lines[-1].number}: the last line was cut off: no line end, and {lacks}" if lacks else ""
+
+
+def _lacks(last: Hypothesis, before: Hypothesis) -> str:
+    """Return what a line lacks that the one before it has, or ""."""
+    if len(last.fields) < len(before.fields):
+        return f"{counted(len(last.fields), 'field')}, the line before has {len(before.fields)}"
+    if before.total is not None and last.total is None:
+        return no_total(last)
+    for index in range(4, len(before.fields)):
+        if _reaches_end(before, index) and not _reaches_end(last, index):
+            return f"its field {index + 1} does not reach the last word, as that of the line before does"
+    return ""
+
+
+def _reaches_end(hypothesis: Hypothesis, index: int) -> bool:
+    """Return whether a field behind the total is of phrases or links, up to that of the last target word or `</s>`."""
+    ends = target_ends(hypothesis.fields[index])
+    return bool(ends) and max(ends) >= len(tokens(hypothesis.text)) - 1
+
+
+def _total_rises(lines: Sequence[Hypothesis]) -> str:
+    """Return that the last total is higher than the one before, if all others of the sentence fall; or ""."""
+    totals = [-math.inf if line.total is None else line.total for line in lines]
+    falls = len(totals) >= FEWEST_TOTALS and totals[:-1] == sorted(totals[:-1], reverse=True)
+    return "its total is higher than that of the line before" if falls and totals[-1] > totals[-2] else ""
+
+
+def without_end(line: bytes) -> str:
+    """Return what a message adds about a faulty line that has no line end."""
+    return "" if line.endswith(b"\n") else "; the line has no end, the list was probably cut off here"
+
+
 def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines | None = None) -> Iterator[Hypothesis]:
     """Yield the lines of a list one after the other; empty lines are skipped, and counted if `empty` is there.
 
@@ -168,7 +235,7 @@ def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines |
                 layout.check(hypothesis)
                 order.check(hypothesis.sentence)
         except Fault as fault:
-            raise InputError(f"{name_of(path)}:{number}: {fault}") from None
+            raise InputError(f"{name_of(path)}:{number}: {fault}{without_end(line)}") from None
         yield hypothesis
 
 

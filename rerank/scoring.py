@@ -13,7 +13,7 @@ from features.request import FeatureRequest, split_values
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import no_total
 from moses_io.merge import first_indicator
-from moses_io.nbest import EmptyLines, SentenceList, read_nbest, without_marks
+from moses_io.nbest import EmptyLines, ListEnd, SentenceList, read_nbest, without_marks
 from moses_io.streams import Lines, name_of
 from moses_io.text import LARGEST, tokens
 from rerank import __version__
@@ -51,9 +51,9 @@ def score_list(
     Raises:
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
     """
-    steps, scored, started, empty = Steps(), 0, time.monotonic(), EmptyLines()
+    steps, scored, started, empty, end = Steps(), 0, time.monotonic(), EmptyLines(), ListEnd()
     with progress_bar("score", sources.total) as bar:
-        lists = without_marks(read_nbest(nbest, empty))
+        lists = without_marks(end.follow(read_nbest(nbest, empty)))
         batches = (
             prepare([_sentence(each, sources) for each in batch])
             for batch in _batches(lists, list(features.signatures), at_once, check)
@@ -70,15 +70,22 @@ def score_list(
     features.end()
     if empty.count:
         warn(f"{name_of(nbest)}: {empty}, which the scored list does not have")
+    _warn_of_cut(end, nbest)
 
 
 def read_sentences(nbest: str, sources: Sources) -> Iterator[list[Sentence]]:
     """Yield the sentences of a list with their sources, some after the other."""
-    empty = EmptyLines()
-    for batch in _batches(without_marks(read_nbest(nbest, empty)), [], 0, lambda _: None):
+    empty, end = EmptyLines(), ListEnd()
+    for batch in _batches(without_marks(end.follow(read_nbest(nbest, empty))), [], 0, lambda _: None):
         yield [_sentence(sentence_list, sources) for sentence_list in batch]
     if empty.count:
         warn(f"{name_of(nbest)}: {empty}, which the list with more candidates does not have")
+    _warn_of_cut(end, nbest)
+
+
+def _warn_of_cut(end: ListEnd, nbest: str | Lines) -> None:
+    if cut := end.cut():
+        warn(f"{name_of(nbest)}:{cut}")
 
 
 def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:

@@ -12,7 +12,7 @@ from features.arrays import Array
 from features.progress import note, warn, with_bar
 from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, is_sparse, with_total
-from moses_io.nbest import DecoderOutput, SentenceList, check_id, read_nbest
+from moses_io.nbest import DecoderOutput, ListEnd, SentenceList, check_id, read_nbest
 from moses_io.streams import STANDARD, name_of, open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights
@@ -242,11 +242,15 @@ def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
 
 
 def _read(nbest: str, holes: Holes, output: str) -> Iterator[SentenceList]:
-    """Read a list with a bar, unless the choices come on a terminal themselves."""
-    lists = read_nbest(nbest)
+    """Read a list with a bar, unless the choices come on a terminal themselves; warn if its last line was cut off."""
+    end = ListEnd()
+    lists = end.follow(read_nbest(nbest))
     if output == STANDARD and sys.stdout and sys.stdout.isatty():
-        return lists
-    return with_bar("choose", lists, holes.sentences if isinstance(holes.sentences, int) else None)
+        yield from lists
+    else:
+        yield from with_bar("choose", lists, holes.sentences if isinstance(holes.sentences, int) else None)
+    if cut := end.cut():
+        warn(f"{name_of(nbest)}:{cut}")
 
 
 def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Holes:

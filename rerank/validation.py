@@ -1,13 +1,13 @@
 """Validation: what is in an n-best list, and every fault in it with its line."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from moses_io.alignment import describe_field, printed_links
+from moses_io.alignment import counts_marks, describe_field, printed_alignment
 from moses_io.errors import Fault, InputError, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
-from moses_io.nbest import EmptyLines, Layout, Order
+from moses_io.nbest import EmptyLines, Layout, ListEnd, Order, without_end
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import (
     ESCAPES,
@@ -43,7 +43,6 @@ class Findings:
     escaped: bool = False
     upper: bool = False
     forms: Forms = field(default_factory=Forms)
-    first: dict[str, int] = field(default_factory=dict)  # by warning, the first line that it is about
     faults: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -69,44 +68,73 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     """Read a list to its end and collect all that is wrong or odd about it."""
     findings = Findings(name_of(nbest))
     lines_of = _read_texts(findings, source, references)
-    empty = EmptyLines()
-    order, texts, without_total, beyond, current = Order(), set[bytes](), "", 0, -1
+    survey = _Survey(findings, lines_of, lines_of[source] if source else [])
     for number, line in numbered_lines(nbest):
-        if not without_line_end(line):
-            empty.add(number)
-            continue
-        try:
-            hypothesis = parse_line(line, number)
-            findings.layout.check(hypothesis)
-            if hypothesis.sentence != current:
-                if hypothesis.sentence < current:
-                    findings.first.setdefault(FALLING, number)
-                current, texts = hypothesis.sentence, set()
-                order.check(current)
-                for path, lines in lines_of.items():
-                    if current >= len(lines):
-                        raise Fault(f"sentence {current} is beyond {path}, which has {len(lines)} lines")
-        except Fault as fault:
-            findings.faults.append(f"{findings.path}:{number}: {fault}")
-            continue
-        findings.duplicates += hypothesis.fields[1] in texts
-        texts.add(hypothesis.fields[1])
-        beyond += source is not None and _points_beyond(hypothesis, lines_of[source])
-        if len(hypothesis.fields) > 3 and hypothesis.total is None:
-            without_total = without_total or f"{findings.path}:{number}: {no_total(hypothesis)}"
-        _count(findings, hypothesis)
-    if empty.count:
-        findings.warnings.append(f"{findings.path}: {empty}, which all commands skip")
-    if without_total:
-        findings.warnings.append(f"{without_total}; features such as `consensus` need one")
-    findings.warnings += [f"{findings.path}:{number}: {warning}" for warning, number in findings.first.items()]
-    if beyond:
-        pointing = f"word alignments of {beyond} lines point beyond the end of the source"
-        findings.warnings.append(f"{pointing}; is it the one of this list?")
+        survey.add(number, line)
+    survey.end()
     _check_coverage(findings, lines_of)
     _check_references(findings, {path: lines_of[path] for path in references})
     _compare_weights(findings, weights)
     return findings
+
+
+class _Survey:
+    """What is found in one line of a list after the other."""
+
+    def __init__(self, findings: Findings, lines_of: Mapping[str, Sequence[str]], sources: Sequence[str]) -> None:
+        self._findings, self._lines_of, self._sources = findings, lines_of, sources
+        self._order, self._texts, self._current = Order(), set[bytes](), -1
+        self._empty, self._beyond, self._end = EmptyLines(), LinksBeyond(), ListEnd()
+        self._without_total = ""
+        self._first: dict[str, int] = {}  # by warning, the first line that it is about
+
+    def add(self, number: int, line: bytes) -> None:
+        """Look at a line."""
+        if not without_line_end(line):
+            self._empty.add(number)
+            return
+        path = self._findings.path
+        try:
+            hypothesis = parse_line(line, number)
+            self._findings.layout.check(hypothesis)
+            self._check_id(hypothesis)
+        except Fault as fault:
+            self._findings.faults.append(f"{path}:{number}: {fault}{without_end(line)}")
+            return
+        self._findings.duplicates += hypothesis.fields[1] in self._texts
+        self._texts.add(hypothesis.fields[1])
+        self._beyond.add(hypothesis, self._sources)
+        self._end.add(hypothesis)
+        if len(hypothesis.fields) > 3 and hypothesis.total is None:
+            self._without_total = self._without_total or f"{path}:{number}: {no_total(hypothesis)}"
+        for warning, found in ((MARKS, has_marks(hypothesis.text)), (TAB, "\t" in hypothesis.text)):
+            if found:
+                self._first.setdefault(warning, number)
+        _count(self._findings, hypothesis)
+
+    def end(self) -> None:
+        """Add what is known at the end of the list to the warnings."""
+        warnings, path = self._findings.warnings, self._findings.path
+        if self._empty.count:
+            warnings.append(f"{path}: {self._empty}, which all commands skip")
+        if self._without_total:
+            warnings.append(f"{self._without_total}; features such as `consensus` need one")
+        warnings += [f"{path}:{number}: {warning}" for warning, number in self._first.items()]
+        warnings += self._beyond.warnings(path)
+        if cut := self._end.cut():
+            warnings.append(f"{path}:{cut}")
+
+    def _check_id(self, hypothesis: Hypothesis) -> None:
+        """Raise `Fault` if a sentence comes again, or is beyond a text."""
+        if hypothesis.sentence == self._current:
+            return
+        if hypothesis.sentence < self._current:
+            self._first.setdefault(FALLING, hypothesis.number)
+        self._current, self._texts = hypothesis.sentence, set()
+        self._order.check(self._current)
+        for path, lines in self._lines_of.items():
+            if self._current >= len(lines):
+                raise Fault(f"sentence {self._current} is beyond {path}, which has {len(lines)} lines")
 
 
 def _read_texts(findings: Findings, source: str | None, references: Sequence[str]) -> dict[str, list[str]]:
@@ -154,22 +182,51 @@ def _check_references(findings: Findings, lines_of: dict[str, list[str]]) -> Non
     _compare_texts(findings, [line for lines in lines_of.values() for line in lines])
 
 
-def _points_beyond(hypothesis: Hypothesis, sources: Sequence[str]) -> bool:
-    """Tell whether a word alignment names a source word that is not there; chart lists count `<s>` and `</s>`."""
-    known = sources[hypothesis.sentence : hypothesis.sentence + 1]  # none where the id itself is beyond the source
-    for content in hypothesis.fields[4:]:
-        links = printed_links(content)
-        if links is not None:
-            return any(place > len(tokens(source)) + 1 for source in known for place, _ in links)
-    return False
+class LinksBeyond:
+    """The lines of a list whose word alignments name words that are not there.
+
+    Chart decoders count `<s>` and `</s>`, others do not. Lines that do not tell are taken as most of the others are.
+    """
+
+    def __init__(self) -> None:
+        self._chart = self._phrases = 0
+        self._certain: dict[str, list[int]] = {"source": [], "translation": []}
+        self._unless_chart: dict[str, list[int]] = {"source": [], "translation": []}
+
+    def add(self, hypothesis: Hypothesis, sources: Sequence[str]) -> None:
+        """Look at a line; without its source only at the side of the translation."""
+        links = printed_alignment(hypothesis)
+        if not links:
+            return
+        ends = {"source": max(i for i, _ in links), "translation": max(j for _, j in links)}
+        known = sources[hypothesis.sentence : hypothesis.sentence + 1]  # none where the id itself is beyond the source
+        lengths = {"translation": len(tokens(hypothesis.text))}
+        if known:
+            lengths["source"] = len(tokens(known[0]))
+        # The source may be that of another list: the last source word with a link stands for </s>.
+        counted = counts_marks(links, ends["source"] - 1, lengths["translation"])
+        self._chart += counted is True
+        self._phrases += counted is False
+        for side, length in lengths.items():
+            beyond = ends[side] - length  # 0 for the index right behind the last word
+            if beyond > 1 or (beyond >= 0 and counted is False):
+                self._certain[side].append(hypothesis.number)
+            elif beyond >= 0 and counted is None:
+                self._unless_chart[side].append(hypothesis.number)
+
+    def warnings(self, path: str) -> list[str]:
+        """Return a line for each side on which links point beyond the words."""
+        warnings = []
+        for side, hint in (("source", "; is it the one of this list?"), ("translation", "")):
+            lines = self._certain[side] + (self._unless_chart[side] if self._phrases > self._chart else [])
+            if lines:
+                pointing = f"word alignments of {len(lines)} lines point beyond the end of the {side}"
+                warnings.append(f"{path}:{min(lines)}: {pointing}{hint}")
+        return warnings
 
 
 def _count(findings: Findings, hypothesis: Hypothesis) -> None:
     text = hypothesis.text
-    if has_marks(text):
-        findings.first.setdefault(MARKS, hypothesis.number)
-    if "\t" in text:
-        findings.first.setdefault(TAB, hypothesis.number)
     findings.forms.add(text)
     findings.candidates[hypothesis.sentence] += 1
     findings.sparse.update(hypothesis.sparse)

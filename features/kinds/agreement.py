@@ -6,7 +6,7 @@ import numpy as np
 
 from features.arrays import Array, AttentionRows
 from features.feature import ModelFeature, Need, Reading, Sentence
-from features.kinds.phrases import alignment_of
+from features.kinds.phrases import LinkReader
 from features.models.settings import check_rows
 from features.reader import Reader
 from moses_io.errors import InputError, at
@@ -52,6 +52,7 @@ class Links(ModelFeature):
         (reader,) = readers
         _check(reader, "forward")
         self.signature = f"links|{_signature(reader)}"
+        self._reader = LinkReader()
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
@@ -64,7 +65,7 @@ class Links(ModelFeature):
         values = []
         for each in sentences:
             for hypothesis, line in zip(each.hypotheses, each.lines, strict=True):
-                alignment = alignment_of(each, hypothesis, line)
+                alignment = self._reader.links(each, hypothesis, line)
                 if alignment is None:
                     hint = "decode with -print-alignment-info-in-n-best"
                     raise InputError(f"{each.place(line)}: feature 'links': no word alignment here; {hint}")

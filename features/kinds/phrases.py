@@ -8,7 +8,8 @@ from scipy.sparse.csgraph import connected_components
 
 from features.arrays import Array
 from features.feature import Resources, Sentence
-from moses_io.alignment import Alignment, Phrase, segmentation, word_alignment
+from features.progress import warn
+from moses_io.alignment import Alignment, Phrase, fitted, printed_alignment, segmentation
 from moses_io.errors import InputError, at
 from moses_io.hypothesis import Hypothesis
 
@@ -25,22 +26,37 @@ class Phrases:
 
     def __init__(self, argument: str, resources: Resources) -> None:
         self.signature = "phrases"
+        self._reader = LinkReader()
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 5)."""
         pairs = [(each, pair) for each in sentences for pair in zip(each.hypotheses, each.lines, strict=True)]
-        rows = [_row(each, hypothesis, line) for each, (hypothesis, line) in pairs]
+        rows = [_row(each, hypothesis, line, self._reader) for each, (hypothesis, line) in pairs]
         return np.array(rows, dtype=np.float64).reshape(-1, 5)  # (N, 5)
 
 
-def alignment_of(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> Alignment | None:
-    """Return the links of a candidate, or None where the list has none; those beyond it are an `InputError`."""
-    with at(f"{sentence.place(line)}: "):
-        return word_alignment(line, len(sentence.source), len(hypothesis))
+class LinkReader:
+    """Reads the links of candidates, and warns once a list of those that point beyond a sentence."""
+
+    def __init__(self) -> None:
+        self._warned = set[str]()
+
+    def links(self, sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> Alignment | None:
+        """Return the links of a candidate, or None where the list has none; links far beyond it are an `InputError`."""
+        printed = printed_alignment(line)
+        if printed is None:
+            return None
+        with at(f"{sentence.place(line)}: "):
+            links, dropped = fitted(printed, len(sentence.source), len(hypothesis))
+        if dropped and sentence.path not in self._warned:
+            self._warned.add(sentence.path)
+            beyond = "links point beyond the end of the source or of the translation, and are left out"
+            warn(f"{sentence.place(line)}: {beyond}, as in later lines; `moses-rerank validate` counts these")
+        return links
 
 
-def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> list[float]:
-    alignment, phrases = alignment_of(sentence, hypothesis, line), segmentation(line)
+def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis, reader: LinkReader) -> list[float]:
+    alignment, phrases = reader.links(sentence, hypothesis, line), segmentation(line)
     if alignment is None and phrases is None:
         hint = "decode with -print-alignment-info-in-n-best or -include-segmentation-in-n-best"
         raise InputError(f"{sentence.place(line)}: feature 'phrases': no alignment here; {hint}")

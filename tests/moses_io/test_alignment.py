@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.alignment import format_links, read_alignments, turned
-from moses_io.errors import InputError
+from moses_io.alignment import fitted, format_links, read_alignments, target_ends, turned
+from moses_io.errors import Fault, InputError
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -45,3 +45,34 @@ def test_what_is_no_alignment_of_the_corpus(write: Write, text: str, message: st
     with pytest.raises(InputError) as caught:
         read_alignments(str(write("gdfa", text)), PAIRS)
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("links", "wanted", "dropped"),
+    [
+        ({(0, 0), (1, 1)}, {(0, 0), (1, 1)}, False),
+        ({(0, 0), (1, 1), (2, 2), (3, 3)}, {(0, 0), (1, 1)}, False),  # of a chart decoder: <s>, two words, </s>
+        ({(0, 0), (1, 2), (2, 1), (3, 3)}, {(0, 1), (1, 0)}, False),
+        ({(1, 1), (2, 2)}, {(0, 0), (1, 1)}, False),  # of one whose grammar does not link <s> and </s>
+        ({(0, 0), (1, 1), (2, 1)}, {(0, 0), (1, 1)}, True),  # no chart list has 0-0 without 3-3
+        ({(0, 0), (1, 2)}, {(0, 0)}, True),
+        ({(0, 1), (2, 2)}, {(0, 1)}, True),
+    ],
+)
+def test_links_beyond_two_words_are_of_a_chart_decoder_or_dropped(
+    links: set[tuple[int, int]], wanted: set[tuple[int, int]], dropped: bool
+) -> None:
+    assert fitted(links, 2, 2) == (wanted, dropped)
+
+
+@pytest.mark.parametrize("link", [(4, 0), (0, 4)])
+def test_a_link_far_beyond_fits_no_decoder(link: tuple[int, int]) -> None:
+    with pytest.raises(Fault, match="word alignment beyond the 2 source and 2 target words"):
+        fitted({(0, 0), link}, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("field", "ends"), [(b" 0-0 2-1 \n", [0, 1]), (b"0=0 1-2=1-3\n", [0, 3]), (b"0-0 2-\n", []), (b" \n", [])]
+)
+def test_the_last_target_words_of_links_and_phrases(field: bytes, ends: list[int]) -> None:
+    assert target_ends(field) == ends

@@ -1,5 +1,9 @@
+import gzip
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -170,3 +174,98 @@ def test_a_reference_in_sgml_is_an_error(command: Command, write: Write) -> None
     nbest, reference = write("list", "0 ||| a ||| L= 1\n"), write("reference", '<refset setid="a">\n')
     status, _, err = command("validate", nbest, "--reference", reference)
     assert status == 2 and err.startswith(f"moses-rerank validate: {reference}:1: SGML or XML, expected plain text")
+
+
+def warnings_of(command: Command, *arguments: object) -> list[str]:
+    status, out, err = command("validate", *arguments)
+    assert status == 0, err
+    return [line.removeprefix("warning: ") for line in out.decode().splitlines() if line.startswith("warning: ")]
+
+
+LINE = "{} ||| a b ||| L= 1 ||| 0 ||| {}\n"
+PHRASES = [LINE.format(0, "0-0 1-1 "), LINE.format(0, "1-0 0-1 ")]
+CHART = [LINE.format(0, "0-0 1-1 2-2 3-3 "), LINE.format(0, "0-0 1-2 2-1 3-3 ")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "source", "target"),
+    [
+        (PHRASES, 0, 0),
+        ([*PHRASES, LINE.format(0, "0-0 2-1 ")], 3, 0),
+        ([*PHRASES, LINE.format(0, "1-0 2-1 ")], 3, 0),  # alone it might be one of a chart decoder
+        ([*PHRASES, LINE.format(0, "0-0 1-2 ")], 0, 3),
+        ([*PHRASES, LINE.format(0, "0-0 3-3 ")], 0, 0),  # both are the last of a chart decoder
+        ([*PHRASES, LINE.format(0, "0-0 3-2 ")], 3, 3),
+        (CHART, 0, 0),
+        ([LINE.format(0, "1-1 2-2 "), LINE.format(0, "1-2 ")], 0, 0),  # a grammar that does not link <s> and </s>
+        ([*CHART, LINE.format(0, "0-0 1-1 2-2 4-3 ")], 3, 0),
+    ],
+)
+def test_links_right_behind_the_last_word(
+    command: Command, write: Write, lines: list[str], source: int, target: int
+) -> None:
+    """In a list of a chart decoder these are of `</s>`; numbers are those of the line, 0 for none."""
+    nbest = write("list", "".join(lines))
+    behind = f"{nbest}:{{}}: word alignments of 1 lines point beyond the end of the "
+    wanted = [f"{behind.format(source)}source; is it the one of this list?"] * bool(source)
+    wanted += [f"{behind.format(target)}translation"] * bool(target)
+    assert warnings_of(command, nbest, "--source", write("source", "x y\n")) == wanted
+
+
+def test_links_beyond_the_translation_are_seen_without_the_source(command: Command, write: Write) -> None:
+    nbest = write("list", "".join([*PHRASES, LINE.format(1, "0-0 5-2 ")]))
+    assert warnings_of(command, nbest) == [
+        f"{nbest}:3: word alignments of 1 lines point beyond the end of the translation"
+    ]
+    assert warnings_of(command, write("chart", "".join(CHART))) == []
+
+
+WHOLE = "0 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 1-1 \n"
+TOTALS = [f"0 ||| a b ||| L= 1 ||| -{total}\n" for total in (1.25, 1.5, 1.5, 2, 2.125, 2.25)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "lacks"),
+    [
+        ([WHOLE, WHOLE[:-1]], ""),
+        ([WHOLE, WHOLE.rstrip()], ""),
+        ([WHOLE.rstrip()], ""),
+        ([WHOLE, "0 ||| a b ||| L= 1"], "3 fields, the line before has 5"),
+        ([WHOLE, "1 ||| a b ||| L= 1 ||| -1."], "4 fields, the line before has 5"),
+        ([WHOLE, WHOLE[:-4]], "its field 5 does not reach the last word, as that of the line before does"),
+        ([WHOLE, WHOLE[:-3]], "its field 5 does not reach the last word, as that of the line before does"),
+        ([TOTALS[0], "1 ||| a b ||| L= 1 ||| -"], "no total in the fourth field, found '-'"),
+        ([TOTALS[0], "1 ||| a b ||| L= 1 ||| "], "no total in the fourth field"),
+        ([*TOTALS, "0 ||| a b ||| L= 1 ||| -2"], "its total is higher than that of the line before"),
+        ([*TOTALS, "0 ||| a b ||| L= 1 ||| -2.5"], ""),
+        ([*reversed(TOTALS), "0 ||| a b ||| L= 1 ||| -1"], ""),
+        ([*TOTALS, "1 ||| a b ||| L= 1 ||| -1"], ""),
+    ],
+)
+def test_a_list_whose_last_line_is_cut_off(command: Command, write: Write, lines: list[str], lacks: str) -> None:
+    """A line end alone may be missing; links and phrases end with the last word, totals of a sentence fall."""
+    nbest = write("list", "".join(lines))
+    cut = f"{nbest}:{len(lines)}: the last line was cut off: no line end, and {lacks}"
+    found = [line for line in warnings_of(command, nbest) if "cut off" in line]
+    assert found == ([cut] if lacks else [])
+    scored = ("score", nbest, "--source", write("source", "x y\nz\n"), "--feature", "length")
+    for arguments in (scored, ("rerank", nbest, "--weights", write("weights", "L= 1\n"))):
+        status, _, err = command(*arguments)
+        assert (status, f"warning: {cut}\n" in err) == (0, bool(lacks)), err
+
+
+def test_a_last_line_that_cannot_be_read_is_told_to_be_cut_off(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n0 ||| b ||| L= ")
+    fault = f"{nbest}:2: feature 'L' has no value; the line has no end, the list was probably cut off here\n"
+    assert fault in command("validate", nbest)[1].decode()
+    assert fault in command("score", nbest, "--source", write("source", "x\n"), "--feature", "length")[2]
+
+
+def test_no_real_list_is_taken_for_cut_off_without_its_last_line_end(
+    command: Command, write: Write, data: Path
+) -> None:
+    """The last sentences of each."""
+    for path in sorted(data.glob("**/*.nbest.gz")):
+        with gzip.open(path) as stream:
+            last = write("list", b"".join(deque(stream, maxlen=250)).rstrip())
+        assert warnings_of(command, last)[1:] == [], path

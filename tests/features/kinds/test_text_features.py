@@ -187,6 +187,19 @@ def test_a_candidate_without_links_before_its_tree() -> None:
     assert values("phrases", "", [Sentence(0, ("x",), (("a",),), (line,))]) == [[0, 0, -1, -1, 1]]
 
 
+def test_links_right_behind_a_sentence_are_left_out_with_one_warning(recwarn: pytest.WarningsRecorder) -> None:
+    """Two links of each remain of two source and two target words: no phrase and no word is beyond."""
+    lines = tuple(
+        parse_line(f"0 ||| a b ||| L= 1 ||| 0 ||| {links}".encode(), number)
+        for number, links in enumerate(("0-0 1-1", "0-0 1-1 2-1", "0-0 1-1 1-2"), start=1)
+    )
+    found = values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),) * 3, lines, "list")])
+    assert found == [[2, 1, 0, 0, 1]] * 3
+    (warning,) = recwarn.list
+    beyond = "list:2: links point beyond the end of the source or of the translation, and are left out"
+    assert str(warning.message).startswith(beyond)
+
+
 def test_links_of_chart_decoders_count_the_marks() -> None:
     """`0-0 1-1 2-2 3-3` of a sentence of two words: <s> and </s> are links 0-0 and 3-3."""
     line = parse_line(b"0 ||| a b  |||  L= 1.000 ||| -1.000 ||| 0-0 1-1 2-2 3-3 ||| [S]", 1)
