@@ -37,8 +37,9 @@ SENTENCES = [
         tuple(tokens(source)),
         tuple(tuple(tokens(text)) for text in hypotheses),
         tuple(
-            parse_line(f"{number} ||| {text} ||| LM0= -{place}.5 TM0= 1 2 ||| {-3.0 * place} ||| 0-0 ".encode(), 1)
+            parse_line(f"{number} ||| {text} ||| LM0= -{place}.5 TM0= 1 2 ||| {-3.0 * place} ||| {links}".encode(), 1)
             for place, text in enumerate(hypotheses)
+            for links in ["0-0 " if text else ""]
         ),
     )
     for number, (source, hypotheses) in enumerate(TEXTS)
