@@ -26,8 +26,10 @@ from rerank.inputs import (
 )
 
 if TYPE_CHECKING:
+    from rerank.metrics.filters import Filters
     from rerank.report.evaluation import Evaluation
     from rerank.tuning.gain import Gain
+    from rerank.tuning.tuning_set import Lists
 
 
 @dataclass(frozen=True)
@@ -110,16 +112,22 @@ def train(
     Raises:
         InputError: an unknown name, a value out of range, files that do not fit, or a folder that is not empty.
     """
-    check_types(str, preset=preset)
     check_types(bool, backward=backward, right_to_left=right_to_left, paper_sizes=paper_sizes, resume=resume)
     request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
+    files = _training_files(source, target, dev_source, dev_target, alignments)
+    start, output = optional_path_of(start_from, "start_from"), path_of(folder, "folder")
+    training.train_model(request, files, output, device, start, resume)
+    folders = [Path(output, name) for name in request.folders]
+    return TrainedModel(tuple(folders), tuple(map(training.best_perplexity, folders)))
+
+
+def _training_files(
+    source: object, target: object, dev_source: object, dev_target: object, alignments: object
+) -> training.TrainingFiles:
     links = optional_path_of(alignments, "alignments")
     corpus = training.ParallelFiles(path_of(source, "source"), path_of(target, "target"), alignment=links)
     dev = training.ParallelFiles(path_of(dev_source, "dev_source"), path_of(dev_target, "dev_target"))
-    output, start = path_of(folder, "folder"), optional_path_of(start_from, "start_from")
-    training.train_model(request, training.TrainingFiles(corpus, dev=dev), output, device, start, resume)
-    folders = tuple(Path(output, name) for name in request.folders)
-    return TrainedModel(folders, tuple(training.best_perplexity(each) for each in folders))
+    return training.TrainingFiles(corpus, dev=dev)
 
 
 def score(
@@ -194,19 +202,25 @@ def tune(
     from rerank.tuning.settings import settle
     from rerank.tuning.tuning_set import Lists
 
-    lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
     begin, written = path_of(start, "start"), path_of(output, "output")
+    lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
     caution = tuning.Caution(folds=folds, fallback=fallback)
-    if (choose is None) != (isinstance(choose_references, tuple) and not choose_references):
-        raise InputError("expected choose and choose_references together")
-    other = None
-    if choose is not None:
-        answers = paths_of(choose_references, "choose_references")
-        other = Lists([path_of(choose, "choose")], answers, Filters(filters))
-    read = [path for each in (lists, other) if each for path in (*each.nbest, *each.references)]
+    others = _choose_lists(choose, choose_references, lists.filters)
+    read = [path for each in (lists, *others) for path in (*each.nbest, *each.references)]
     check_output(written, [*read, *weight_files(begin)])
-    gain = tuning.tune(lists, begin, settle(settings), written, caution, other)
+    gain = tuning.tune(lists, begin, settle(settings), written, caution, *others)
     return TunedWeights(read_weights(written), gain)
+
+
+def _choose_lists(nbest: object, references: object, filters: "Filters") -> "list[Lists]":
+    """Return the list that `tuner="auto"` chooses on, if there is one; an `InputError` for one part of it alone."""
+    from rerank.tuning.tuning_set import Lists
+
+    if (nbest is None) != (isinstance(references, tuple) and not references):
+        raise InputError("expected choose and choose_references together")
+    if nbest is None:
+        return []
+    return [Lists([path_of(nbest, "choose")], paths_of(references, "choose_references"), filters)]
 
 
 def evaluate(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from features.models.settings import Architecture, Training, override
-from moses_io.errors import InputError, nearest
+from moses_io.errors import InputError, nearest, shown
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ PRESETS: dict[str, Preset] = {
 
 def find_preset(name: str) -> Preset:
     """Return the preset of that name; an unknown one is an `InputError`."""
-    if name not in PRESETS:
-        raise InputError(f"unknown preset {name!r}{nearest(name, list(PRESETS))}")
+    if not isinstance(name, str) or name not in PRESETS:
+        raise InputError(f"unknown preset {shown(name)}{nearest(str(name), list(PRESETS))}")
     return PRESETS[name]
 
 
