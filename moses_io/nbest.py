@@ -12,6 +12,7 @@ from itertools import groupby
 
 from moses_io.errors import Fault, InputError, at, counted, shown
 from moses_io.hypothesis import Hypothesis, parse_line
+from moses_io.packing import CANDIDATE
 from moses_io.streams import Lines, name_of, numbered_lines, open_output
 from moses_io.text import has_marks, without_line_end
 
@@ -122,7 +123,7 @@ def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines |
         InputError: a line cannot be parsed or, if `checked`, does not fit those before; with file and line.
     """
     layout, order = Layout(), Order()
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, CANDIDATE):
         if not without_line_end(line):
             if empty is not None:
                 empty.add(number)

@@ -8,6 +8,7 @@ from moses_io.alignment import describe_field, printed_links
 from moses_io.errors import Fault, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.nbest import EmptyLines, Layout, Order
+from moses_io.packing import CANDIDATE
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import ESCAPES, has_marks, missing_as_none, read_lines, tokens, without_line_end
 from moses_io.weights import read_weights
@@ -55,7 +56,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     lines_of = {path: read_lines(path) for path in [*([source] if source else []), *references]}
     empty = EmptyLines()
     order, texts, without_total, marked, falling, beyond, current = Order(), set[bytes](), "", 0, 0, 0, -1
-    for number, line in numbered_lines(nbest):
+    for number, line in numbered_lines(nbest, CANDIDATE):
         if not without_line_end(line):
             empty.add(number)
             continue
