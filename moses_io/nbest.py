@@ -13,6 +13,7 @@ from itertools import groupby
 from moses_io.alignment import target_ends
 from moses_io.errors import Fault, InputError, at, counted, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
+from moses_io.packing import CANDIDATE
 from moses_io.streams import Lines, name_of, numbered_lines, open_output
 from moses_io.text import has_marks, read_lines, tokens, without_line_end
 
@@ -224,7 +225,7 @@ def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines |
         InputError: a line cannot be parsed or, if `checked`, does not fit those before; with file and line.
     """
     layout, order = Layout(), Order()
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, CANDIDATE):
         if not without_line_end(line):
             if empty is not None:
                 empty.add(number)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from moses_io.errors import InputError, shown
-from moses_io.packing import is_packed, unpacked
+from moses_io.packing import LINE, is_packed, unpacked
 
 STANDARD = "-"
 LONGEST = 10_000_000
@@ -56,12 +56,12 @@ def name_of(path: str | Lines) -> str:
 
 
 @contextlib.contextmanager
-def open_input(path: str) -> Iterator[BinaryIO]:
+def open_input(path: str, size: int = LINE) -> Iterator[BinaryIO]:
     """Open a file, or stdin for `-`, and unpack gzip, bzip2 and xz, told by the first bytes and not by the name.
 
     Raises:
         InputError: the file cannot be opened, or is a folder; or stdin was closed at the start; and, while it is read,
-            what is packed in it is far too large for it.
+            what is packed in it is far too large for it, where each line counts `size` bytes more than it has.
     """
     with contextlib.ExitStack() as stack:
         if path == STANDARD and not sys.stdin:
@@ -71,7 +71,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
                 raw = cast("BufferedReader", sys.stdin.buffer)
             else:
                 raw = stack.enter_context(Path(path).open("rb"))
-            stream = stack.enter_context(unpacked(raw, name_of(path)))
+            stream = stack.enter_context(unpacked(raw, name_of(path), size))
         except OSError as error:
             raise InputError(f"{name_of(path)}: {error.strerror}") from None
         except ValueError:
@@ -107,7 +107,7 @@ def read_start_of(path: str | Path, most: int) -> bytes:
         raise InputError(f"{path}: {error.strerror}") from None
 
 
-def numbered_lines(path: str | Lines) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: str | Lines, size: int = LINE) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
 
     Raises:
@@ -118,7 +118,7 @@ def numbered_lines(path: str | Lines) -> Iterator[tuple[int, bytes]]:
         yield from _numbered(path)
         return
     number = 0
-    with open_input(path) as stream, packing_faults(path, lambda: number + 1):
+    with open_input(path, size) as stream, packing_faults(path, lambda: number + 1):
         for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start=1):
             if len(line) > LONGEST:
                 raise too_long(path, number)

@@ -151,5 +151,9 @@ def _batches(
 
 def _sentence(sentence_list: SentenceList, sources: Sources) -> Sentence:
     source = tuple(tokens(sources.line(sentence_list)))
-    hypotheses = tuple(tuple(tokens(hypothesis.text)) for hypothesis in sentence_list.hypotheses)
+    known: dict[str, str] = {}  # candidates share the strings of their words, which take most memory
+    hypotheses = tuple(
+        tuple(known.setdefault(token, token) for token in tokens(hypothesis.text))
+        for hypothesis in sentence_list.hypotheses
+    )
     return Sentence(sentence_list.sentence, source, hypotheses, sentence_list.hypotheses, sentence_list.path)

@@ -8,6 +8,7 @@ from moses_io.alignment import counts_marks, describe_field, printed_alignment
 from moses_io.errors import Fault, InputError, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.nbest import EmptyLines, Layout, ListEnd, Order, without_end
+from moses_io.packing import CANDIDATE
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import (
     ESCAPES,
@@ -69,7 +70,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
     findings = Findings(name_of(nbest))
     lines_of = _read_texts(findings, source, references)
     survey = _Survey(findings, lines_of, lines_of[source] if source else [])
-    for number, line in numbered_lines(nbest):
+    for number, line in numbered_lines(nbest, CANDIDATE):
         survey.add(number, line)
     survey.end()
     _check_coverage(findings, lines_of)

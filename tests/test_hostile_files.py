@@ -3,6 +3,7 @@
 `scripts/fuzz` looks for more such files; what it finds goes to `tests/corpus`.
 """
 
+import bz2
 import gzip
 import importlib.util
 import io
@@ -12,10 +13,11 @@ import random
 import resource
 import signal
 import struct
+import time
 import traceback
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +28,7 @@ from hypothesis import strategies as st
 
 from moses_io import packing
 from moses_io.errors import InputError
+from moses_io.nbest import read_hypotheses
 from moses_io.streams import numbered_lines
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
@@ -152,16 +155,60 @@ def test_what_would_take_hours_or_all_memory(reader: str, change: Callable[[byte
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def noise(size: int) -> bytes:
+    """Return text that cannot be compressed to less than about half of it."""
+    return random.Random(1).randbytes(size // 2).hex().encode()
+
+
+BOMBS = {
+    "empty lines": (numbered_lines, b"\n" * 5_000_000),
+    "short lines": (numbered_lines, b"ab\n" * 5_000_000),
+    "lines": (numbered_lines, b"the house is red .\n" * 5_000_000),
+    "long lines": (numbered_lines, (b"a b " * 100_000 + b"\n") * 100),
+    "candidates": (read_hypotheses, b"0 ||| a b ||| A= 1 ||| 1\n" * 1_000_000),
+    "candidates behind noise": (
+        read_hypotheses,
+        b"0 ||| " + noise(4_000_000) + b" ||| A= 1 ||| 1\n" + b"0 ||| a b ||| A= 1 ||| 1\n" * 1_000_000,
+    ),
+}
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+@pytest.mark.parametrize(("read", "content"), BOMBS.values(), ids=BOMBS)
 def test_a_small_file_does_not_become_a_large_one(
-    pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    read: Callable[[str], Iterable[object]], content: bytes, pack: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(packing, "MOST_BYTES", 100_000)
     path = tmp_path / "packed"
-    path.write_bytes(pack(b"a\n" * 50_000))
-    assert sum(1 for _ in numbered_lines(str(path))) == 50_000
-    path.write_bytes(pack(b"a\n" * 400_000))
-    with pytest.raises(InputError, match="packed: more than 200 times as large as it is packed, and larger than"):
-        list(numbered_lines(str(path)))
-    path.write_bytes(pack(random.Random(1).randbytes(60_000).hex().encode()))
-    assert sum(len(line) for _, line in numbered_lines(str(path))) == 120_000
+    path.write_bytes(pack(content))
+    start = time.perf_counter()
+    with pytest.raises(InputError, match=f"{path}: over .* bytes in .* lines from .* compressed bytes; decompress it"):
+        for _ in read(str(path)):
+            pass
+    assert time.perf_counter() - start < 10
+    path.write_bytes(content)
+    assert sum(1 for _ in zip(read(str(path)), range(9), strict=False)) == 9
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("features", [b" LM0= -1 Distortion0= 0 WordPenalty0= -1 TM0= -1 -1 -1 -1 ", b" LM0= -1 "])
+def test_lists_with_equal_features_are_far_from_the_limits(
+    features: bytes, pack: Callable[[bytes], bytes], sample: Path, tmp_path: Path
+) -> None:
+    """No list is more repetitive: the sample with the same features in each line, without alignments."""
+    lines = list(read_hypotheses(str(sample / "dev.nbest.gz")))
+    content = b"".join(b"|||".join([*line.fields[:2], features, b" -1\n"]) for line in lines)
+    packed = pack(content)
+    assert len(content) < 0.6 * packing.BYTES_LIMIT[0] * len(packed)
+    assert len(content) + packing.CANDIDATE * len(lines) < 0.6 * packing.LINES_LIMIT[0] * len(packed)
+    (tmp_path / "list").write_bytes(packed)
+    assert sum(1 for _ in read_hypotheses(str(tmp_path / "list"))) == len(lines)
+
+
+def test_a_large_list_is_read_whatever_its_size(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is allowed in advance does not matter to a list that is compressed as others are."""
+    monkeypatch.setattr(packing, "BYTES_LIMIT", (packing.BYTES_LIMIT[0], 2**20))
+    monkeypatch.setattr(packing, "LINES_LIMIT", (packing.LINES_LIMIT[0], 2**22))
+    content = gzip.decompress((sample / "dev.nbest.gz").read_bytes())
+    for pack in (gzip.compress, bz2.compress, lzma.compress):
+        (tmp_path / "list").write_bytes(pack(content))
+        assert sum(1 for _ in read_hypotheses(str(tmp_path / "list"))) == 36329

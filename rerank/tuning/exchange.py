@@ -135,7 +135,8 @@ def import_weights(folder: str, result: str, output: str) -> None:
     scale = 1 / (np.abs(dense).sum() or 1)
     weights: Weights = space.weights(space.normalized(np.array(dense)))
     weights |= {name: (value * scale,) for name, value in named.items()}
-    untuneable = read_weight_file(f"{folder}/{INITIAL}").untuneable
+    initial = f"{folder}/{INITIAL}"
+    untuneable = read_weight_file(initial).untuneable if Path(initial).exists() else {}
     write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"], untuneable)
 
 
