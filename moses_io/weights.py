@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from moses_io.errors import Fault, InputError, counted, printable, shown
 from moses_io.hypothesis import UNLABELLED, Hypothesis, is_sparse
@@ -65,7 +65,7 @@ Weights = dict[str, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Untuneable:
-    """A feature of which Moses neither tunes nor prints some components, or any.
+    """A feature with components that Moses neither tunes nor prints.
 
     Attributes:
         type: of the feature, the first word of its line under `[feature]`.
@@ -81,7 +81,7 @@ class WeightFile:
     """The content of a weight file.
 
     Attributes:
-        weights: of the components that Moses prints in its lists. Those of UnknownWordPenalty are among them.
+        weights: of the components that Moses prints in its lists.
         untuneable: features with components that Moses does not print, by name.
         files: paths of all files that were read.
         warnings: what may be wrong with them.
@@ -132,15 +132,10 @@ def read_weight_file(path: str) -> WeightFile:
     elif _is_sparse_file([line for _, line in lines]):
         content = WeightFile(_parse_sparse(path, raw), files=(path,))
     else:
-        content = WeightFile(_parse_dense(path, lines), files=(path,))
+        content = WeightFile(*_split_untuneable(_parse_dense(path, lines), {}), files=(path,))
     if not content.weights:
         raise InputError(f"{name_of(path)}: no weights; expected lines 'Name= 0.1 0.2', in an ini under [weight]")
-    untuneable = {
-        name: Untuneable(UNKNOWN_WORDS, values)
-        for name, values in content.weights.items()
-        if name.startswith(UNKNOWN_WORDS)
-    }
-    return WeightFile(content.weights, untuneable | content.untuneable, content.files, content.warnings)
+    return content
 
 
 def _read_ini(path: str, lines: Sequence[tuple[int, str]]) -> WeightFile:
@@ -165,67 +160,86 @@ def _read_ini(path: str, lines: Sequence[tuple[int, str]]) -> WeightFile:
         elif section in _OLD_LABELS:
             label = _OLD_LABELS[section]
             weights[label] = weights.get(label, ()) + _numbers([line], label, place)
-    visible, untuneable = _split_untuneable(weights, features)
+    visible, untuneable = _split_untuneable(weights, _declare(features))
     return WeightFile(sparse | visible, untuneable, tuple(files), tuple(warnings))
 
 
 def _find_sparse_file(name: str, ini: str, place: str) -> tuple[str, list[str]]:
     """Return the path of the sparse weight file that an ini names, and a warning if there are two.
 
-    Moses opens it from the working directory (moses/StaticData.cpp:221), which is often another one today.
+    Moses resolves the path from the working directory (moses/StaticData.cpp:221), which may no longer be the one of the
+    decoder.
     """
     beside = str(Path(ini).parent / name)
     if not os.path.lexists(name):
         if not os.path.lexists(beside):
-            raise InputError(f"{place}: {name}: no such file, neither in the working directory nor beside the ini")
+            raise InputError(f"{place}: {name}: no such file, neither in the working directory nor next to the ini")
         return beside, []
     if not (os.path.isfile(name) and os.path.isfile(beside)) or filecmp.cmp(name, beside, shallow=False):
         return name, []
     return name, [f"{place}: weights are read from {name}, as Moses does, and not from {beside}, which differs"]
 
 
-def _split_untuneable(weights: Weights, features: Sequence[tuple[str, str]]) -> tuple[Weights, dict[str, Untuneable]]:
-    """Split weights into those of components that Moses prints, and those of features that have others.
+class _Declared(NamedTuple):
+    """A feature as its line under `[feature]` declares it.
 
-    Moses takes 1 for the weight of a component that has none.
+    Attributes:
+        type: first word of the line.
+        tuneable: for each component whether Moses tunes it; empty if it tunes none, None if it tunes all.
+        place: file and line, for messages.
+    """
+
+    type: str
+    tuneable: tuple[bool, ...] | None
+    place: str
+
+
+def _split_untuneable(weights: Weights, declared: Mapping[str, _Declared]) -> tuple[Weights, dict[str, Untuneable]]:
+    """Split weights into those of components that Moses prints, and features with other components.
+
+    A component without a weight has weight 1, as in Moses.
     """
     visible, untuneable = dict(weights), dict[str, Untuneable]()
-    for name, (kind, tuneable, place) in _with_untuneable(features).items():
-        values = visible.pop(name, None)
-        if not tuneable:
-            if values is not None:
-                untuneable[name] = Untuneable(kind, values)
+    for name in {**weights, **declared}:
+        unknown_words = _Declared(UNKNOWN_WORDS, (), "") if name.startswith(UNKNOWN_WORDS) else None
+        feature = declared.get(name, unknown_words)
+        if feature is None or feature.tuneable is None:
             continue
-        if values is not None and len(values) != len(tuneable):
-            sizes = f"{counted(len(values), 'weight')} and tuneable-components for {len(tuneable)}"
-            raise InputError(f"{place}: feature {shown(name)} has {sizes}")
-        both = list(zip(values or (1.0,) * len(tuneable), tuneable, strict=True))
-        untuneable[name] = Untuneable(kind, tuple(None if tuned else weight for weight, tuned in both))
+        values = visible.pop(name, None)
+        if not feature.tuneable:
+            if values is not None:
+                untuneable[name] = Untuneable(feature.type, values)
+            continue
+        if values is not None and len(values) != len(feature.tuneable):
+            sizes = f"{counted(len(values), 'weight')} and tuneable-components for {len(feature.tuneable)}"
+            raise InputError(f"{feature.place}: feature {shown(name)} has {sizes}")
+        both = list(zip(values or (1.0,) * len(feature.tuneable), feature.tuneable, strict=True))
+        untuneable[name] = Untuneable(feature.type, tuple(None if tuned else weight for weight, tuned in both))
         if values is not None:
             visible[name] = tuple(weight for weight, tuned in both if tuned)
     return visible, untuneable
 
 
-def _with_untuneable(features: Sequence[tuple[str, str]]) -> dict[str, tuple[str, tuple[bool, ...], str]]:
-    """Return, by name, features with untuneable components: type, which components are tuneable, and place.
+def _declare(features: Sequence[tuple[str, str]]) -> dict[str, _Declared]:
+    """Return features by name from (place, line under `[feature]`).
 
-    None is listed where the whole feature is untuneable. A feature without a name is called as its type and a number
-    (moses/FF/FeatureFunction.cpp, ParseLine). UnknownWordPenalty is left out, as weights of it stay with the others.
+    A feature without a name is called as its type and a number (moses/FF/FeatureFunction.cpp, ParseLine).
     """
-    found, unnamed = dict[str, tuple[str, tuple[bool, ...], str]](), Counter[str]()
+    declared, unnamed = dict[str, _Declared](), Counter[str]()
     for place, line in features:
         kind, *arguments = _words(line)
         values = {key: value for key, _, value in (argument.partition("=") for argument in arguments)}
         name = values.get("name") or f"{kind}{unnamed[kind]}"
         unnamed[kind] += not values.get("name")
         components = values.get("tuneable-components")
+        tuneable: tuple[bool, ...] | None = None
         if not _boolean(values.get("tuneable", str(kind not in _UNTUNEABLE_TYPES)), place):
-            found[name] = (kind, (), place)
+            tuneable = ()
         elif components is not None:
             tuneable = tuple(_boolean(value, place) for value in components.split(","))
-            if not all(tuneable):
-                found[name] = (kind, tuneable if any(tuneable) else (), place)
-    return {name: declared for name, declared in found.items() if not name.startswith(UNKNOWN_WORDS)}
+            tuneable = None if all(tuneable) else tuneable if any(tuneable) else ()
+        declared[name] = _Declared(kind, tuneable, place)
+    return declared
 
 
 def _boolean(text: str, place: str) -> bool:
@@ -361,20 +375,24 @@ def write_weights(
 def _with_all_components(
     weights: Mapping[str, Sequence[float]], untuneable: Mapping[str, Untuneable]
 ) -> tuple[dict[str, Sequence[float]], list[str]]:
-    """Return weights of all components, and lines under `[feature]` that declare which of them are untuneable."""
+    """Return weights of all components, and lines under `[feature]` that declare which of them are untuneable.
+
+    Of a feature called UnknownWordPenalty0 it need not be declared that it is untuneable, but that it is tuneable.
+    """
     complete, lines = dict(weights), list[str]()
+    for name in weights:
+        if name.startswith(UNKNOWN_WORDS):
+            lines.append(f"{UNKNOWN_WORDS} name={name} tuneable=true")
     for name, feature in untuneable.items():
         tuned = iter(weights.get(name, ()))
         if None not in feature.weights and name not in weights:
             complete[name] = [weight for weight in feature.weights if weight is not None]
-            key = "tuneable=false"
+            if not name.startswith(UNKNOWN_WORDS):
+                lines.append(f"{feature.type} name={name} tuneable=false")
         elif len(weights.get(name, ())) == feature.weights.count(None) > 0:
             complete[name] = [next(tuned) if weight is None else weight for weight in feature.weights]
-            key = f"tuneable-components={','.join('true' if each is None else 'false' for each in feature.weights)}"
-        else:
-            continue
-        if feature.type != UNKNOWN_WORDS:
-            lines.append(f"{feature.type} name={name} {key}")
+            components = ",".join("true" if each is None else "false" for each in feature.weights)
+            lines.append(f"{feature.type} name={name} tuneable-components={components}")
     return complete, ["", "[feature]", *lines] if lines else []
 
 

@@ -112,7 +112,8 @@ class LinearModel:
         names = sorted({name for hypothesis in sentence_list.hypotheses for name in hypothesis.sparse})
         if names and not any(is_sparse(name, len(values)) for name, values in self._weights.items()):
             some = ", ".join(shown(name) for name in names[:NAMED]) + ", …" * (len(names) > NAMED)
-            warn(f"{self._path} has no weight of a sparse feature; those of the list count 0: {some}")
+            weightless = f"{self._path} has no weight for any sparse feature"
+            warn(f"{weightless}; the sparse features of the list have weight 0: {some}")
 
 
 class Estimate(NamedTuple):

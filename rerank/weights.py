@@ -117,7 +117,7 @@ def hint_for(names: Iterable[str]) -> str:
 
 
 def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:
-    """Return the dense weights that no feature of the list has, but for those that Moses never prints."""
+    """Return the dense weights that no feature of the list has; a program may name that of unknown words, too."""
     dense = {name for name, _ in space.dense}
     unused = [name for name, values in weights.items() if name not in dense and not is_sparse(name, len(values))]
     return [name for name in unused if not name.startswith(UNKNOWN_WORDS)]

@@ -1,7 +1,8 @@
 """Metrics: a candidate is counted → statistics are summed over a corpus → a formula makes a score of the sum.
 
-BLEU counts as Moses' BleuScorer does (see `rerank.metrics.bleu`); the statistics of chrF, chrF3 (beta 3), chrF++ and
-TER are sacreBLEU's own. A sum of metrics such as `bleu+chrf:0.7,0.3` has the statistics of both, one after the other.
+BLEU counts as Moses' BleuScorer does (see `rerank.metrics.bleu`). The statistics of chrF, chrF3 (beta 3) and chrF++ are
+computed by sacreBLEU, and TER has the same statistics, computed by `rerank.metrics.edits`. A sum of metrics such as
+`bleu+chrf:0.7,0.3` has the statistics of both, one after the other.
 """
 
 from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@ import numpy as np
 
 from moses_io.errors import counted
 from moses_io.hypothesis import is_sparse
-from moses_io.weights import UNKNOWN_WORDS, Weights, names_of_values, read_weights
+from moses_io.weights import Weights, names_of_values, read_weights
 from rerank.plots.canvas import COLOURS, COLUMN, canvas, label, names
 
 BAR = 0.16
@@ -76,6 +76,5 @@ def plot_weights(spreads: Sequence[Spread], sparse: int, output: str) -> None:
 
 
 def _normalized(weights: Weights) -> Mapping[str, Sequence[float]]:
-    tuned = {name: values for name, values in weights.items() if not name.startswith(UNKNOWN_WORDS)}
-    total = sum(abs(value) for values in tuned.values() for value in values) or 1.0
-    return {name: [value / total for value in values] for name, values in tuned.items()}
+    total = sum(abs(value) for values in weights.values() for value in values) or 1.0
+    return {name: [value / total for value in values] for name, values in weights.items()}

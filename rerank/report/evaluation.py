@@ -97,8 +97,8 @@ def evaluate(
 
     With `tokenize` none BLEU counts the tokens that Moses sees: blanks other than the ASCII space, at which
     sacreBLEU splits, are kept inside their tokens. So its signature has `tok:space`, not sacreBLEU's `tok:none`. chrF
-    and TER are sacreBLEU's own: the one leaves all blanks out, the other splits at each. A missing reference, a blank
-    line in one of several files, does not count: sacreBLEU gets None for it.
+    is computed by sacreBLEU, without any blanks. TER has sacreBLEU's statistics and splits at each blank. A missing
+    reference, a blank line in one of several files, does not count: sacreBLEU gets None for it.
 
     Raises:
         InputError: a system has another number of lines than the references, or segmentation marks in its text.

@@ -9,7 +9,7 @@ from features.models.config import read_config
 from features.models.training.request import ParallelFiles, best_perplexity
 from features.request import FeatureRequest, labelled_requests
 from moses_io.text import read_lines, write_text
-from moses_io.weights import UNKNOWN_WORDS, read_weights
+from moses_io.weights import read_weights
 from rerank import __version__
 from rerank.reranker.card import CardFacts, card, language
 from rerank.reranker.folder import CARD, Contents, Manifest, read_candidates, write_folder
@@ -56,7 +56,7 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
     manifest = write_folder(Path(folder), contents, ingredients.link)
     weights = read_weights(ingredients.weights)
     own = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
-    of_list = [name for name in weights if name not in own and not name.startswith(UNKNOWN_WORDS)]
+    of_list = [name for name in weights if name not in own]
     made_with = _facts(ingredients, manifest, Path(folder))
     facts = CardFacts(
         version=__version__,

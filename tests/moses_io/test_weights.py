@@ -24,7 +24,7 @@ def test_moses_ini(sample: Path) -> None:
     weights = read_weights(str(sample / "moses.ini"))
     assert {name: len(values) for name, values in weights.items()} == {
         "LexicalReordering0": 6, "Distortion0": 1, "LM0": 1, "WordPenalty0": 1, "PhrasePenalty0": 1,
-        "TranslationModel0": 4, "UnknownWordPenalty0": 1,
+        "TranslationModel0": 4,
     }  # fmt: skip
     assert weights["LM0"] == (0.14203690836142,)
 
@@ -194,8 +194,7 @@ def test_untuneable_components_are_kept_apart(write: Write) -> None:
     """Moses prints the tuneable ones alone (moses/ScoreComponentCollection.cpp:365)."""
     content = read_weight_file(str(write("moses.ini", FEATURES)))
     assert content.weights == {
-        "TM0": (0.2, 0.1), "Distortion0": (0.5,), "Other": (2.0,), "UnknownWordPenalty0": (1.0,),
-        "ConstrainedDecoding1": (5.0,),
+        "TM0": (0.2, 0.1), "Distortion0": (0.5,), "Other": (2.0,), "ConstrainedDecoding1": (5.0,),
     }  # fmt: skip
     assert {name: each.weights for name, each in content.untuneable.items()} == {
         "UnknownWordPenalty0": (1.0,), "PhrasePenalty0": (0.25,), "TM0": (None, 0.3, None),
@@ -209,7 +208,7 @@ def test_a_written_ini_has_the_weights_of_all_components_and_is_read_back(tmp_pa
     tuned = {"TM0": (7.0, 8.0), "Distortion0": (9.0,), "NMT": (1.0,)}
     write_weights(str(written), tuned, [], content.untuneable)
     again = read_weight_file(str(written))
-    assert again.weights == {**tuned, "UnknownWordPenalty0": (1.0,)}
+    assert again.weights == tuned
     assert again.untuneable == content.untuneable
     _, _, lines = written.read_text().partition("[weight]\n")
     assert "TM0= 7 0.3 8\n" in lines
@@ -263,5 +262,17 @@ def test_a_byte_order_mark_before_an_ini(tmp_path: Path) -> None:
 def test_more_sections_from_before_2013(tmp_path: Path) -> None:
     """The labels of moses/Parameter.cpp; those of unknown words are never in a list."""
     text = "[weight-generation]\n0.3\n0\n[weight-i]\n1\n[weight-lr]\n2\n[weight-lex]\n3\n[weight-u]\n4\n"
-    expected = {"g": (0.3, 0.0), "I": (1.0,), "lr": (2.0,), "lex": (3.0,), "UnknownWordPenalty0": (4.0,)}
-    assert read(tmp_path, text) == expected
+    assert read(tmp_path, text) == {"g": (0.3, 0.0), "I": (1.0,), "lr": (2.0,), "lex": (3.0,)}
+    assert read_weight_file(str(tmp_path / "weights")).untuneable["UnknownWordPenalty0"].weights == (4.0,)
+
+
+@pytest.mark.parametrize("name", ["UnknownWordPenalty0", "UWP"])
+@pytest.mark.parametrize("tuneable", [True, False])
+def test_the_penalty_of_unknown_words_by_any_name(write: Write, tmp_path: Path, name: str, tuneable: bool) -> None:
+    """What was written is read back with the same part that lists have."""
+    line = f"UnknownWordPenalty name={name}{' tuneable=true' if tuneable else ''}"
+    content = read_weight_file(str(write("moses.ini", f"[feature]\n{line}\n[weight]\nL= 1\n{name}= 2\n")))
+    assert (name in content.weights, name in content.untuneable) == (tuneable, not tuneable)
+    write_weights(str(tmp_path / "written"), content.weights, [], content.untuneable)
+    again = read_weight_file(str(tmp_path / "written"))
+    assert (again.weights, again.untuneable) == (content.weights, content.untuneable)

@@ -93,8 +93,10 @@ def test_one_warning_where_no_sparse_feature_has_a_weight(command: Command, writ
     nbest = write("list", "0 ||| b ||| L= 1 NMT_fwd= 3 pl_1= 1 pl_2= 1 pl_3= 1\n")
     weights = write("w", "L= 1\n")
     status, _, err = command("rerank", nbest, "--weights", weights)
-    warning = f"{weights} has no weight of a sparse feature; those of the list count 0: 'NMT_fwd', 'pl_1', 'pl_2', …"
-    assert (status, err.count("warning: "), f"warning: {warning}\n" in err) == (0, 1, True)
+    weightless = (
+        f"warning: {weights} has no weight for any sparse feature; the sparse features of the list have weight 0"
+    )
+    assert (status, err.count("warning: "), f"{weightless}: 'NMT_fwd', 'pl_1', 'pl_2', …\n" in err) == (0, 1, True)
     assert "warning" not in command("rerank", nbest, "--weights", write("w", "[weight]\nL= 1\npl_9= 2\n"))[2]
 
 

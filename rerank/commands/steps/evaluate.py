@@ -3,6 +3,8 @@
 import argparse
 import json
 
+from rerank.metrics.filters import FILTERS
+
 HELP = "measure translations: BLEU, chrF, TER and whether they differ by more than chance"
 EXAMPLES = """\
   moses-rerank evaluate --reference test.en test.moses test.out --nbest test.nbest.gz
@@ -22,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NBEST",
         help="also measure the best candidates of this list, and tell the systems' place in it",
     )
-    filters = "marks,factors,debpe,desentencepiece,dejoiner,deescape,detruecase,detokenize"
-    add("--filter", default="", metavar="NAMES", help=f"first do {filters}")
+    add("--filter", default="", metavar="NAMES", help=f"first do {','.join(FILTERS)}")
     add("--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: Moses' tokens)")
     add("--json", action="store_true", help="print JSON instead of a table")
 

@@ -127,7 +127,7 @@ def test_weights_that_moses_does_not_tune_come_through(command: Command, write: 
     assert (tmp_path / "tuning" / "init.dense").read_text() == "L= 0.5\nTM= 0.25\nTM= -0.25\n"
     result = write("kbmira.out", "F0 1\nF1 2\nF2 -1\ns_x 4\n")
     _, imported, _ = command("import-weights", tmp_path / "tuning", result)
-    assert b"\nL= 0.25\nTM= 0.5 9 -0.25\ns_x= 1\nUnknownWordPenalty0= 0.7\nP= 0.3\n" in imported
+    assert b"\nL= 0.25\nTM= 0.5 9 -0.25\ns_x= 1\nP= 0.3\nUnknownWordPenalty0= 0.7\n" in imported
     tuned = write("tuned.ini", command("tune", write("list", LIST), *arguments, "--tuner", "kbmira")[1])
     content = read_weight_file(str(tuned))
     assert {name: each.weights for name, each in content.untuneable.items()} == {
