@@ -24,8 +24,14 @@ PRECISIONS = ("fp32", "bf16")
 class Sentence:
     """A source sentence by its id and tokens, and the tokens of its candidates.
 
-    Lines are those of the list, for features that look at more than the text; they may be left out for others. `path`
-    is that of the list.
+    Attributes:
+        sentence: id.
+        source: tokens.
+        hypotheses: tokens of each candidate.
+        lines: those of the list, for features of more than the text; optional for others.
+        path: of the list.
+        counts_marks: whether the word alignments of the list count `<s>` and `</s>`, as far as its lines up to this
+            sentence decide it (`LinkNumbering`).
     """
 
     sentence: int
@@ -33,6 +39,7 @@ class Sentence:
     hypotheses: tuple[tuple[str, ...], ...]
     lines: tuple[Hypothesis, ...] = ()
     path: str = ""
+    counts_marks: bool | None = None
 
     def place(self, line: Hypothesis) -> str:
         """File and number of one of the lines, for messages."""
@@ -53,7 +60,7 @@ class Resources:
         device: `auto`, `cpu` or `cuda`.
         precision: of the products of models, `fp32` or `bf16`.
         cache: folder of the values that models gave before; empty for none.
-        folder: to which paths in the argument of the feature are relative; empty for the working folder.
+        folder: base folder of relative paths in the argument; default: the working folder.
 
     Raises:
         InputError: an unknown device or precision.
@@ -100,7 +107,7 @@ class CheckedFeature(CandidateFeature):
 
     @abstractmethod
     def check_list(self) -> None:
-        """Warn, at the end of a list, if hardly anything of it was found in what the feature has read."""
+        """Warn, after the last sentence, if the table or corpus does not match the list."""
 
 
 class ListFeature(ABC):

@@ -147,7 +147,7 @@ class FeatureSet:
         return other
 
     def end(self) -> None:
-        """Tell the features that follow a list that it ends here, and have others check whether they fit it."""
+        """End the features that follow the list and run the checks of the others; called after the last sentence."""
         for feature in self._features.values():
             if isinstance(feature, ListFeature):
                 feature.end()

@@ -19,6 +19,10 @@ REST = re.compile("Rest[0-9]*")
 """Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
 
 _LABEL = re.compile("[A-Za-z][0-9A-Za-z]{0,99}")
+_ASSIGNMENT = re.compile("[A-Za-z_][0-9A-Za-z_]*=")
+_SEPARATOR, _REDIRECTION = re.compile("[|&;()]+"), re.compile("[<>|&]+")
+"""Operators of a shell, as words: a program stands behind the first, a file behind the second."""
+
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -53,7 +57,7 @@ class FeatureRequest:
 
     @property
     def files(self) -> list[str]:
-        """What the feature reads: the parts, the weight files that an ini among them names, and code."""
+        """What the feature reads: the parts, the weight files that an ini among them names, code, and programs."""
         return [*(weight_files(self.argument) if self.kind == "rest" else self.parts), *self.code, *self.programs]
 
     @property
@@ -107,10 +111,10 @@ class FeatureRequest:
 
     @property
     def programs(self) -> list[str]:
-        """The program of a command that is found on the PATH, if it is found there."""
-        first = self._words[0] if self.kind == "command" and self._words else ""
-        program = None if "/" in first else shutil.which(first)
-        return [program] if program else []
+        """The programs of a command that are found on the PATH, those of each part of a pipeline or list."""
+        names = _program_names(self._words) if self.kind == "command" else []
+        found = (shutil.which(name) for name in names if "/" not in name)
+        return list(dict.fromkeys(filter(None, found)))
 
     @property
     def _words(self) -> list[str]:
@@ -121,6 +125,22 @@ class FeatureRequest:
             return list(lexer)
         except ValueError as error:
             raise InputError(f"feature 'command:{self.argument}': {error}") from None
+
+
+def _program_names(words: Sequence[str]) -> list[str]:
+    """Return the first word of each part of a command, without assignments such as `LC_ALL=C` before it."""
+    names, begins, redirected = [], True, False
+    for word in words:
+        if _SEPARATOR.fullmatch(word):
+            begins = True
+        elif _REDIRECTION.fullmatch(word):
+            redirected = True
+        elif redirected:
+            redirected = False
+        elif begins and not _ASSIGNMENT.match(word):
+            names.append(word)
+            begins = False
+    return names
 
 
 def split_values(argument: str) -> tuple[str, tuple[str, ...]]:

@@ -11,8 +11,8 @@ from moses_io.text import decode, tokens, without_line_end
 
 Alignment = frozenset[tuple[int, int]]
 """Links (source word, target word) from 0."""
-Links = set[tuple[int, int]]
-"""The same as they are printed, which may count `<s>` and `</s>`."""
+PrintedLinks = set[tuple[int, int]]
+"""Links as printed in the list; chart decoders also count `<s>` and `</s>`."""
 
 _SEGMENT = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _LINK = re.compile("([0-9]{1,9})-([0-9]{1,9})")
@@ -41,44 +41,52 @@ def segmentation(line: Hypothesis) -> list[Phrase] | None:
     return None
 
 
-def word_alignment(line: Hypothesis, source_length: int, target_length: int) -> Alignment | None:
-    """Return the links between words, or None where the list has none; see `fitted`.
-
-    Raises:
-        Fault: links that fit neither way.
-    """
+def word_alignment(
+    line: Hypothesis, source_length: int, target_length: int, of_list: bool | None = None
+) -> Alignment | None:
+    """Return the links between words, or None if the list has none; arguments and errors are those of `fitted`."""
     links = printed_alignment(line)
-    return None if links is None else fitted(links, source_length, target_length).links
+    return None if links is None else fitted(links, source_length, target_length, of_list).links
 
 
 class Fitted(NamedTuple):
-    """Links within a sentence and its translation, and whether others were dropped that point right behind the end."""
+    """Links within a sentence and its translation, and whether others were dropped that point behind the end."""
 
     links: Alignment
     dropped: bool
 
 
-def fitted(links: Links, source_length: int, target_length: int) -> Fitted:
+def fitted(links: PrintedLinks, source_length: int, target_length: int, of_list: bool | None = None) -> Fitted:
     """Return links between words as indices from 0.
 
-    Chart decoders count `<s>` and `</s>` (`counts_marks`): their links are moved back by one and those of the marks are
-    dropped. Links of other decoders that point right behind the end of the source or of the translation are dropped.
+    Links of chart decoders, which count `<s>` and `</s>`, are moved back by one, and those of `<s>` and `</s>` are
+    dropped. Links of other decoders are not moved, and those that point one or two words behind the end of the source
+    or of the translation are dropped.
+
+    Args:
+        links: as printed.
+        source_length: words of the source.
+        target_length: words of the translation.
+        of_list: whether the list counts `<s>` and `</s>` (`LinkNumbering.counts_marks`), for links that do not decide
+            it themselves. If it is None, such links are taken for those of a chart decoder if they point behind the
+            end, and are not moved otherwise.
 
     Raises:
-        Fault: a link is further beyond.
+        Fault: a link points more than two words behind the end, which no decoder prints.
     """
-    if not any(i >= source_length or j >= target_length for i, j in links):
-        return Fitted(frozenset(links), dropped=False)
+    behind = any(i >= source_length or j >= target_length for i, j in links)
     if any(i > source_length + 1 or j > target_length + 1 for i, j in links):
         raise Fault(f"word alignment beyond the {source_length} source and {target_length} target words")
-    moved = counts_marks(links, source_length, target_length) is not False
+    own = counts_marks(links, source_length, target_length)
+    decided = of_list if own is None else own
+    moved = behind if decided is None else decided
     indices = {(i - 1, j - 1) for i, j in links} if moved else links
     within = frozenset((i, j) for i, j in indices if 0 <= i < source_length and 0 <= j < target_length)
-    return Fitted(within, dropped=not moved)
+    return Fitted(within, dropped=behind and not moved)
 
 
-def counts_marks(links: Links, source_length: int, target_length: int) -> bool | None:
-    """Return whether links count `<s>` and `</s>`, as those of chart decoders do, None if these alone do not tell.
+def counts_marks(links: PrintedLinks, source_length: int, target_length: int) -> bool | None:
+    """Return whether links count `<s>` and `</s>` (chart decoders); None if this line does not decide it.
 
     With Moses' glue grammar all lines link `</s>` with `</s>`, and `<s>` with `<s>`. With another one no line links a
     word with index 0, which is that of `<s>`.
@@ -88,7 +96,51 @@ def counts_marks(links: Links, source_length: int, target_length: int) -> bool |
     return False if any(i == 0 or j == 0 for i, j in links) else None
 
 
-def printed_alignment(line: Hypothesis) -> Links | None:
+class LinkNumbering:
+    """Decides, from the lines of a list read so far, whether its links count `<s>` and `</s>`.
+
+    Each sentence has one vote, that of its first line whose links decide it. The source is not needed: of the lines of
+    chart decoders, the last source word with a link is `</s>`.
+    """
+
+    def __init__(self) -> None:
+        self._chart = self._phrase_based = 0
+        self._behind = False  # a line that does not decide it points right behind the last target word
+        self._voted: int | None = None
+
+    @property
+    def counts_marks(self) -> bool | None:
+        """Whether the list is one of a chart decoder; None before a line was read that points to either.
+
+        Most votes decide; with as many votes for either, or without votes but with a line that points right behind
+        the last target word, the list is taken for one of a chart decoder.
+        """
+        if self._chart or self._phrase_based:
+            return self._chart >= self._phrase_based
+        return True if self._behind else None
+
+    def add(self, sentence: int, links: PrintedLinks, target_length: int) -> None:
+        """Add the links of a line and the number of words of its translation."""
+        if not links or sentence == self._voted:
+            return
+        decided = counts_marks(links, max(i for i, _ in links) - 1, target_length)
+        if decided is None:
+            self._behind = self._behind or max(j for _, j in links) == target_length
+            return
+        self._voted = sentence
+        self._chart += decided
+        self._phrase_based += not decided
+
+    def add_sentence(self, lines: Sequence[Hypothesis]) -> None:
+        """Add all lines of a sentence; they are read up to the first that decides it."""
+        for line in lines:
+            if line.sentence == self._voted:
+                return
+            if links := printed_alignment(line):
+                self.add(line.sentence, links, len(tokens(line.text)))
+
+
+def printed_alignment(line: Hypothesis) -> PrintedLinks | None:
     """Return the links that a line has behind its total, as they are printed; None where it has none."""
     printed = [links for links in map(printed_links, line.fields[4:6]) if links is not None]
     return next((each for each in printed if each), printed[0] if printed else None)
@@ -133,11 +185,15 @@ def format_links(links: Alignment) -> str:
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
 
 
-def printed_links(field: bytes) -> Links | None:
+def printed_links(field: bytes) -> PrintedLinks | None:
     """Return the links of a word alignment as they are printed, or None for a field that holds something else."""
-    matches = [_LINK.fullmatch(part) for part in _parts(field)]
-    links = {(int(match.group(1)), int(match.group(2))) for match in matches if match}
-    return links if all(matches) else None
+    links: PrintedLinks = set()
+    for part in _parts(field):
+        match = _LINK.fullmatch(part)
+        if not match:
+            return None
+        links.add((int(match[1]), int(match[2])))
+    return links
 
 
 def target_ends(field: bytes) -> list[int]:

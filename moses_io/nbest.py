@@ -20,7 +20,7 @@ from moses_io.text import has_marks, read_lines, tokens, without_line_end
 MARKS = "segmentation marks such as |0-1| in the text; decode without -t and -tt (report-segmentation)"
 
 FEWEST_TOTALS = 6
-"""Lines of a sentence from which it is no chance that totals fall."""
+"""Minimum number of lines of a sentence for the check that totals fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SentenceList:
 
     @property
     def decoder_choice(self) -> int | None:
-        """Index of the candidate that the decoder chose, None if its output is none of the candidates.
+        """Index of the candidate that the decoder chose, None if its output is not among them.
 
         Without an output it is the one with the highest total.
         """
@@ -163,13 +163,13 @@ class ListEnd:
         self._lines: list[Hypothesis] = []
 
     def add(self, hypothesis: Hypothesis) -> None:
-        """Look at the next line."""
+        """Add the next line."""
         if self._lines and self._lines[-1].sentence != hypothesis.sentence:
             self._before, self._lines = self._lines[-1], []
         self._lines.append(hypothesis)
 
     def follow(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
-        """Pass lists on, and look at their lines."""
+        """Yield the lists unchanged and record their lines."""
         for sentence_list in lists:
             self._before = self._lines[-1] if self._lines else None
             self._lines = list(sentence_list.hypotheses)
@@ -271,7 +271,7 @@ class DecoderOutput:
             raise InputError(f"{self.path} has {len(self.lines)} lines, {source} has {sentences}")
 
     def add_to(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
-        """Pass the lists on with what the decoder printed; an id beyond the lines is an `InputError`."""
+        """Yield the lists with Moses' translation added. Raises `InputError` if an id is beyond the output."""
         for sentence_list in lists:
             check_id(sentence_list, len(self.lines), f"output of Moses in {self.path}")
             yield replace(sentence_list, decoder_output=self.lines[sentence_list.sentence])

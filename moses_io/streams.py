@@ -29,7 +29,7 @@ LONGEST = 10_000_000
 HALF = ".half"
 """End of the name of a file that is being written."""
 LONGEST_NAME = 200
-"""Bytes of the name of a file that stand in the name of another, at most."""
+"""Maximum bytes of a file name that is embedded in another file name."""
 
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|(?:/dev|/proc/self)/fd/([0-9]+)")
 _STANDARD = {"stdout": 1, "stderr": 2}
@@ -266,10 +266,8 @@ def remove_halves(path: Path) -> None:
 
 
 def hidden(name: str) -> str:
-    """Return how the names of hidden files and folders begin that stand beside a file or folder while it is made.
-
-    That is `.NAME`, or a digest of a name so long that nothing could stand behind it: file systems take 255 bytes.
-    """
+    """Return the prefix of temporary names next to a file: `.NAME`, or a digest if NAME exceeds LONGEST_NAME bytes."""
+    # File systems take names of up to 255 bytes, with what follows the prefix.
     data = os.fsencode(name)
     return f".{name}" if len(data) <= LONGEST_NAME else f".{hashlib.sha256(data).hexdigest()[:32]}"
 

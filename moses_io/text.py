@@ -144,10 +144,26 @@ def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
         InputError: the files differ in length.
     """
     references = [read_lines(path) for path in paths]
-    for path, lines in zip(paths, references, strict=True):
-        if len(lines) != len(references[0]):
-            raise InputError(f"{name_of(path)} has {len(lines)} lines, {name_of(paths[0])} has {len(references[0])}")
+    _check_lengths(paths, references)
     return references
+
+
+def read_texts(source: str | Lines, others: Sequence[str | Lines]) -> tuple[list[str], list[list[str]]]:
+    """Return the source sentences of a file, and the lines of each of several files that go with it.
+
+    Raises:
+        InputError: the files differ in length; or as `read_sources`.
+    """
+    sources, texts = read_sources(source), [read_lines(path) for path in others]
+    _check_lengths([source, *others], [sources, *texts])
+    return sources, texts
+
+
+def _check_lengths(paths: Sequence[str | Lines], texts: Sequence[Sequence[str]]) -> None:
+    """Raise `InputError` if a text has another number of lines than the first."""
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != len(texts[0]):
+            raise InputError(f"{name_of(path)} has {len(lines)} lines, {name_of(paths[0])} has {len(texts[0])}")
 
 
 def missing_as_none(references: Sequence[str]) -> list[str | None]:

@@ -30,7 +30,7 @@ def path_of(path: object, argument: str) -> str:
     try:
         os.lstat(path)
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # of what is not there, the steps say more
+        if error.errno == errno.ENAMETOOLONG:  # other errors are reported when the file is opened
             raise InputError(f"{argument}: {error.strerror}: {shown(str(path))}") from None
     except UnicodeEncodeError:
         raise InputError(f"{argument}: no file has a name with a lone surrogate, found {shown(str(path))}") from None
@@ -75,7 +75,11 @@ def input_of(text: object, name: str, argument: str = "") -> str | Lines:
 
 
 def features_of(features: object, argument: str = "features") -> dict[str, str]:
-    """Return `KIND[:ARG]` by label; an `InputError` that names the argument if it is something else."""
+    """Return features as a dict from label to KIND[:ARG].
+
+    Raises:
+        InputError: it is no mapping of text to text; the argument is named.
+    """
     texts = mapping_of(features, argument, "KIND[:ARG] by label")
     for label, text in texts.items():
         if not isinstance(text, str):
@@ -84,7 +88,11 @@ def features_of(features: object, argument: str = "features") -> dict[str, str]:
 
 
 def mapping_of(values: object, argument: str, what: str) -> dict[str, Any]:
-    """Return values by name; an `InputError` that names the argument and what it is if it is something else."""
+    """Return a mapping as a dict; `what` describes it in messages.
+
+    Raises:
+        InputError: it is no mapping, or a key is no text; the argument is named.
+    """
     if not isinstance(values, Mapping):
         raise InputError(f"{argument}: expected a mapping, {what}, found {shown(values)}")
     for name in values:

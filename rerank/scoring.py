@@ -10,6 +10,7 @@ from features.feature_set import Column, FeatureSet, Scorer
 from features.models.tables import ADDED
 from features.progress import note, progress_bar, warn
 from features.request import FeatureRequest, split_values
+from moses_io.alignment import LinkNumbering
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import no_total
 from moses_io.merge import first_indicator
@@ -52,10 +53,11 @@ def score_list(
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
     """
     steps, scored, started, empty, end = Steps(), 0, time.monotonic(), EmptyLines(), ListEnd()
+    numbering = LinkNumbering()
     with progress_bar("score", sources.total) as bar:
         lists = without_marks(end.follow(read_nbest(nbest, empty)))
         batches = (
-            prepare([_sentence(each, sources) for each in batch])
+            prepare([_sentence(each, sources, numbering) for each in batch])
             for batch in _batches(lists, list(features.signatures), at_once, check)
         )
         for sentences, result in features.score_all(batches):
@@ -75,9 +77,9 @@ def score_list(
 
 def read_sentences(nbest: str, sources: Sources) -> Iterator[list[Sentence]]:
     """Yield the sentences of a list with their sources, some after the other."""
-    empty, end = EmptyLines(), ListEnd()
+    empty, end, numbering = EmptyLines(), ListEnd(), LinkNumbering()
     for batch in _batches(without_marks(end.follow(read_nbest(nbest, empty))), [], 0, lambda _: None):
-        yield [_sentence(sentence_list, sources) for sentence_list in batch]
+        yield [_sentence(sentence_list, sources, numbering) for sentence_list in batch]
     if empty.count:
         warn(f"{name_of(nbest)}: {empty}, which the list with more candidates does not have")
     _warn_of_cut(end, nbest)
@@ -149,11 +151,20 @@ def _batches(
         yield batch
 
 
-def _sentence(sentence_list: SentenceList, sources: Sources) -> Sentence:
+def _sentence(sentence_list: SentenceList, sources: Sources, numbering: LinkNumbering) -> Sentence:
+    """Return a sentence of a list with its tokens, and add its lines to the numbering of the list."""
     source = tuple(tokens(sources.line(sentence_list)))
     known: dict[str, str] = {}  # candidates share the strings of their words, which take most memory
     hypotheses = tuple(
         tuple(known.setdefault(token, token) for token in tokens(hypothesis.text))
         for hypothesis in sentence_list.hypotheses
     )
-    return Sentence(sentence_list.sentence, source, hypotheses, sentence_list.hypotheses, sentence_list.path)
+    numbering.add_sentence(sentence_list.hypotheses)
+    return Sentence(
+        sentence=sentence_list.sentence,
+        source=source,
+        hypotheses=hypotheses,
+        lines=sentence_list.hypotheses,
+        path=sentence_list.path,
+        counts_marks=numbering.counts_marks,
+    )

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from moses_io.alignment import counts_marks, describe_field, printed_alignment
-from moses_io.errors import Fault, InputError, shown
+from moses_io.alignment import LinkNumbering, counts_marks, describe_field, printed_alignment
+from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
-from moses_io.nbest import EmptyLines, Layout, ListEnd, Order, without_end
+from moses_io.nbest import MARKS, EmptyLines, Layout, ListEnd, Order, without_end
 from moses_io.packing import CANDIDATE
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import (
@@ -25,7 +25,6 @@ from rerank.candidates import FeatureSpace
 from rerank.metrics.forms import Forms, advice
 from rerank.weights import hint_for, unused_weights
 
-MARKS = "segmentation marks such as |0-1| (Moses' -t), not words"
 FALLING = "the id falls; `rerank` needs ids that go up (--regroup)"
 TAB = "a tab inside a word: lists and references are split at spaces only, as Moses' extractor does"
 
@@ -184,13 +183,13 @@ def _check_references(findings: Findings, lines_of: dict[str, list[str]]) -> Non
 
 
 class LinksBeyond:
-    """The lines of a list whose word alignments name words that are not there.
+    """The lines of a list whose word alignments point beyond the words.
 
-    Chart decoders count `<s>` and `</s>`, others do not. Lines that do not tell are taken as most of the others are.
+    Chart decoders count `<s>` and `</s>`, others do not. For a line that does not decide it, the whole list does.
     """
 
     def __init__(self) -> None:
-        self._chart = self._phrases = 0
+        self._numbering = LinkNumbering()
         self._certain: dict[str, list[int]] = {"source": [], "translation": []}
         self._unless_chart: dict[str, list[int]] = {"source": [], "translation": []}
 
@@ -204,24 +203,24 @@ class LinksBeyond:
         lengths = {"translation": len(tokens(hypothesis.text))}
         if known:
             lengths["source"] = len(tokens(known[0]))
+        self._numbering.add(hypothesis.sentence, links, lengths["translation"])
         # The source may be that of another list: the last source word with a link stands for </s>.
-        counted = counts_marks(links, ends["source"] - 1, lengths["translation"])
-        self._chart += counted is True
-        self._phrases += counted is False
+        decided = counts_marks(links, ends["source"] - 1, lengths["translation"])
         for side, length in lengths.items():
             beyond = ends[side] - length  # 0 for the index right behind the last word
-            if beyond > 1 or (beyond >= 0 and counted is False):
+            if beyond > 1 or (beyond >= 0 and decided is False):
                 self._certain[side].append(hypothesis.number)
-            elif beyond >= 0 and counted is None:
+            elif beyond >= 0 and decided is None:
                 self._unless_chart[side].append(hypothesis.number)
 
     def warnings(self, path: str) -> list[str]:
         """Return a line for each side on which links point beyond the words."""
         warnings = []
         for side, hint in (("source", "; is it the one of this list?"), ("translation", "")):
-            lines = self._certain[side] + (self._unless_chart[side] if self._phrases > self._chart else [])
+            phrase_based = self._numbering.counts_marks is False
+            lines = self._certain[side] + (self._unless_chart[side] if phrase_based else [])
             if lines:
-                pointing = f"word alignments of {len(lines)} lines point beyond the end of the {side}"
+                pointing = f"word alignments of {counted(len(lines), 'line')} point beyond the end of the {side}"
                 warnings.append(f"{path}:{min(lines)}: {pointing}{hint}")
         return warnings
 

@@ -180,11 +180,11 @@ def test_a_small_file_does_not_become_a_large_one(
 ) -> None:
     path = tmp_path / "packed"
     path.write_bytes(pack(content))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InputError, match=f"{path}: over .* bytes in .* lines from .* compressed bytes; decompress it"):
         for _ in read(str(path)):
             pass
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     path.write_bytes(content)
     assert sum(1 for _ in zip(read(str(path)), range(9), strict=False)) == 9
 

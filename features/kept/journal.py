@@ -46,4 +46,5 @@ class Journal:
             key.update(encode(f"\n\n{sentence.sentence} {' '.join(sentence.source)}\n"))
             key.update(encode("\n".join(map(" ".join, sentence.hypotheses))))
             key.update(b"".join(line.line for line in sentence.lines))
+            key.update(encode(f"\n{sentence.counts_marks}"))
         return key.digest()

@@ -34,7 +34,7 @@ def require_kenlm() -> ModuleType:
 
 
 def check_header(path: str) -> None:
-    """Check the numbers of n-grams in the header of an ARPA file, by which KenLM reserves memory without a check.
+    """Check the n-gram counts in the header of an ARPA file; KenLM allocates memory by them unchecked.
 
     KenLM crashes on a negative number, which it reads as a very large one. A binary model is not checked here: KenLM
     compares its size with its header.

@@ -19,7 +19,7 @@ SMALLEST = 1e-7
 
 
 FEWEST_WORDS, FEWEST_FOUND = 5, 0.1
-"""Words of a list, and the part of them with a pair in the table, below which nothing is said, or a warning given.
+"""Minimum number of words for the check; minimum share of them with a pair in the table.
 
 With the tables of the training corpus it is 45 % of the words of a Quechua list, the poorest, and 81 % to 99 % of five
 others; with their columns reversed at most 4 %.
@@ -56,7 +56,7 @@ class Lexical(CheckedFeature):
         return [model1(self._table, *self._sides(source, hypothesis))]
 
     def check_list(self) -> None:
-        """Warn of a table of which hardly a pair is in source and list."""
+        """Warn if almost no word pair of the list is in the table."""
         words = "source word, target word" if self._predicts_source else "target word, source word"
         expected = f"expected lines '{words}, probability'"
         self._found.check(self._name, f"{expected}; its columns may be reversed, or hold word numbers")
@@ -97,7 +97,7 @@ class Estimated(CheckedFeature):
         return [model1(self._forward, hypothesis, source), model1(self._backward, source, hypothesis)]
 
     def check_list(self) -> None:
-        """Warn of a corpus of whose pairs hardly one is in source and list."""
+        """Warn if almost no word pair of the list is in the corpus."""
         self._found.check(self._name, "expected SOURCE,TARGET; the two may be reversed, or be of other languages")
 
 
@@ -119,7 +119,7 @@ class _Found:
             self._with_pair += any(word != other and word in table.get(other, ()) for other in others)
 
     def check(self, name: str, expected: str) -> None:
-        """Warn if there are hardly any, and begin again for the next list."""
+        """Warn if the share is too low, and reset the counts."""
         words, with_pair = self._words, self._with_pair
         self._words = self._with_pair = 0
         if words >= FEWEST_WORDS and with_pair < FEWEST_FOUND * words:

@@ -47,7 +47,7 @@ class LinkReader:
         if printed is None:
             return None
         with at(f"{sentence.place(line)}: "):
-            links, dropped = fitted(printed, len(sentence.source), len(hypothesis))
+            links, dropped = fitted(printed, len(sentence.source), len(hypothesis), sentence.counts_marks)
         if dropped and sentence.path not in self._warned:
             self._warned.add(sentence.path)
             beyond = "links point beyond the end of the source or of the translation, and are left out"

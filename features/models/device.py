@@ -16,27 +16,17 @@ from moses_io.errors import InputError
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 
 
-_forks = 0
-
-
-def forks() -> int:
-    """Return how many forks lie between this process and the one that was started as a program of its own."""
-    return _forks
-
-
 def _after_fork() -> None:
-    """Use one thread: OpenMP in a forked child would wait for ever for its parent's threads, which it has not."""
-    global _forks
-    _forks += 1
+    """Use one thread: after a fork, OpenMP would wait forever for the threads of the parent."""
     torch.set_num_threads(1)
 
 
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def check_process(device: torch.device, forks_then: int) -> None:
-    """Raise `InputError` if models on a GPU were opened before this process was forked."""
-    if device.type == "cuda" and forks_then != _forks:
+def check_process(device: torch.device, process: int) -> None:
+    """Raise `InputError` if models on a GPU were opened in another process, whose id is given, before a fork."""
+    if device.type == "cuda" and process != os.getpid():
         advice = "use the start method 'spawn', and open the models in the new process"
         raise InputError(f"models on a GPU cannot be used in a forked process; {advice}")
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from features.feature import Resources
-from features.models.device import check_process, find_device, forks, within_memory
-from moses_io.errors import InputError, nearest, shown
+from features.models.device import check_process, find_device, within_memory
+from moses_io.errors import InputError, counted, nearest, shown
 
 IGNORED = -100
 """Label of padding, as transformers has it."""
@@ -41,13 +41,6 @@ class WithLanguageTokens(Protocol):
 
 
 @runtime_checkable
-class WithLanguagePair(Protocol):
-    """A tokenizer of two given languages, such as that of FSMT."""
-
-    langs: Sequence[str]
-
-
-@runtime_checkable
 class WithTargetTokens(Protocol):
     """A tokenizer whose sources begin with a token of the target language, such as Marian's `>>deu<<`."""
 
@@ -58,7 +51,7 @@ class TransformerScorer:
     """A model and its tokenizer on a device."""
 
     def __init__(self, transformers: Any, folder: str, languages: Sequence[str], resources: Resources) -> None:
-        self._device, self._forks = find_device(resources.device), forks()
+        self._device, self._process = find_device(resources.device), os.getpid()
         config, _ = transformers.PretrainedConfig.get_config_dict(folder, local_files_only=True)
         if "model_type" not in config:  # older versions of transformers infer it from the name of the folder
             raise ValueError("config.json without model_type")
@@ -73,7 +66,11 @@ class TransformerScorer:
 
     def _check_vocabulary(self, folder: str, languages: Sequence[str]) -> None:
         """Raise `InputError` if a language has a token that the model has no embedding of."""
-        empty = zip(languages, (self._tokenizer(""), self._tokenizer(text_target="")), strict=False)
+        if self._start:  # sources begin with a token of the target language, targets with none
+            empty = [(languages[-1], self._tokenizer(self._start))]
+        else:
+            texts = (self._tokenizer(""), self._tokenizer(text_target=""))
+            empty = list(zip(languages, texts, strict=False))
         for language, encoded in empty:
             if max(encoded["input_ids"], default=0) >= self._model.get_input_embeddings().num_embeddings:
                 raise InputError(f"{folder}: the tokenizer knows language {shown(language)}, the model does not")
@@ -86,7 +83,7 @@ class TransformerScorer:
             InputError: a text has more pieces than the model reads, or the memory does not suffice; or the model is on
                 a GPU, and this process was forked after it was opened.
         """
-        check_process(self._device, self._forks)
+        check_process(self._device, self._process)
         with within_memory("a sentence pair is too long for this model"):
             return self._log_probs(pairs)
 
@@ -115,10 +112,16 @@ def _set_languages(tokenizer: Any, folder: str, languages: Sequence[str]) -> str
     Raises:
         InputError: a language that the tokenizer does not know, one too many or too few, or none where it needs them.
     """
+    if len(languages) not in (0, 2):
+        raise InputError(f"{folder}: expected hf:DIR[SOURCE,TARGET], found {counted(len(languages), 'language')}")
+    pair = tokenizer.init_kwargs.get("langs")
+    if pair:  # of FSMT, whose tokenizer is made for one pair and has no tokens of languages
+        if languages and list(languages) != list(pair):
+            expected = f"expected hf:DIR or hf:DIR[{','.join(pair)}]"
+            raise InputError(f"{folder}: a tokenizer of {pair[0]} and {pair[1]}, {expected}")
+        return ""
     known = _known_languages(tokenizer)
     names = sorted(known)
-    if len(languages) not in (0, 2):
-        raise InputError(f"{folder}: expected hf:DIR[SOURCE,TARGET], found {len(languages)} languages")
     if languages and not known:
         raise InputError(f"{folder}: a tokenizer without languages, expected hf:DIR without [{','.join(languages)}]")
     if not languages:
@@ -138,8 +141,6 @@ def _set_languages(tokenizer: Any, folder: str, languages: Sequence[str]) -> str
 
 def _known_languages(tokenizer: Any) -> set[str]:
     """Return the language codes of a tokenizer; empty if it takes none."""
-    if isinstance(tokenizer, WithLanguagePair):
-        return set(tokenizer.langs)
     if isinstance(tokenizer, WithLanguageTokens):
         return set(tokenizer.lang_code_to_token)
     if isinstance(tokenizer, WithTargetTokens):

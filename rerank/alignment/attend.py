@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from features.progress import progress_bar
-from moses_io.text import read_references, tokens, without_tabs
+from moses_io.text import read_texts, tokens
 from rerank.report.attention import open_attention
 
 
@@ -25,13 +25,13 @@ def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], d
     from rerank.alignment.align import stretches
 
     aligners = [Aligner([folder], device) for folder in models.values()]
-    texts = read_references([source, *systems.values()])
+    sources, texts = read_texts(source, list(systems.values()))
     places, pairs = [], []
-    for sentence, (words, *choices) in enumerate(zip(*texts, strict=True)):
+    for sentence, (words, *choices) in enumerate(zip(sources, *texts, strict=True)):
         for system, choice in zip(systems, choices, strict=True):
             if system == next(iter(systems)) or choice != choices[0]:
                 places.append((sentence, system))
-                pairs.append((tuple(tokens(without_tabs(words))), tuple(tokens(choice))))
+                pairs.append((tuple(tokens(words)), tuple(tokens(choice))))
     written = iter(places)
     with open_attention(output, list(models), list(systems)) as write, progress_bar("attend", len(pairs)) as bar:
         for stretch in stretches(pairs):

@@ -14,7 +14,7 @@ from moses_io.errors import InputError, at, shown
 from moses_io.hypothesis import UNLABELLED
 from moses_io.nbest import SentenceList, check_id, read_decoder_output, read_nbest
 from moses_io.streams import check_plain, digest
-from moses_io.text import check_markup, read_references, without_tabs
+from moses_io.text import read_texts
 from moses_io.weights import read_weights
 from rerank.candidates import FeatureSpace
 from rerank.experiment.file import Experiment
@@ -53,8 +53,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
         _check_trained(experiment, name)
     read_weights(experiment.start)
     for name, files in experiment.sets.items():
-        source, *_ = read_references([files.source, *files.reference])
-        check_markup(files.source, map(without_tabs, source))
+        source, _ = read_texts(files.source, files.reference)
         if files.moses_output:
             read_decoder_output(files.moses_output, files.source, experiment.tuning.filters.marks)
         for path in (

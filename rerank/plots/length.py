@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.ticker import MaxNLocator
 
-from moses_io.text import check_markup, empty_file, read_references, without_tabs
+from moses_io.text import empty_file, read_texts
 from rerank.analysis.bleu import statistics
 from rerank.analysis.lengths import Bin, by_length
 from rerank.plots.canvas import COLUMN, canvas, legend, names, series_style
@@ -18,11 +18,9 @@ def read_bins(source: str, references: Sequence[str], systems: Sequence[str]) ->
         InputError: files of different lengths or without lines, one that is named twice, marks in a translation.
     """
     named = names(systems)
-    lines, *others = read_references([source, *references, *systems])
-    if not lines:
+    sources, others = read_texts(source, [*references, *systems])
+    if not sources:
         raise empty_file(source)
-    sources = list(map(without_tabs, lines))
-    check_markup(source, sources)
     translations = others[len(references) :]
     check_marks(dict(zip(systems, translations, strict=True)))
     counted = statistics(others[: len(references)], dict(zip(named, translations, strict=True)))

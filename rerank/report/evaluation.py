@@ -12,6 +12,7 @@ import numpy as np
 from features.arrays import Array
 from features.progress import warn, with_bar
 from moses_io.errors import InputError
+from moses_io.nbest import MARKS
 from moses_io.streams import Lines, name_of
 from moses_io.text import has_marks, missing_as_none, read_lines, tokens
 from rerank import __version__
@@ -129,7 +130,7 @@ def check_marks(systems: Systems) -> None:
     for name, lines in systems.items():
         for number, line in enumerate(lines, start=1):
             if has_marks(line):
-                raise InputError(f"{name}:{number}: segmentation marks such as |0-1| in the text; decode without -t")
+                raise InputError(f"{name}:{number}: {MARKS}")
 
 
 def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None:

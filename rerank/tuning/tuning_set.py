@@ -69,8 +69,8 @@ class Lists:
         candidates = collector.candidates()
         order = np.argsort(candidates.sentences)  # (n,) by id, so that the order of the list makes no difference
         rows = np.array(statistics, dtype=np.float64)[candidates.rows_of(order)]  # (N, formula.size)
-        told = advice({"the list": forms}, Forms(chain(*references)))
-        return TuningSet(candidates.of(order), rows, tuple(told))
+        messages = advice({"the list": forms}, Forms(chain(*references)))
+        return TuningSet(candidates.of(order), rows, tuple(messages))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.alignment import fitted, format_links, read_alignments, target_ends, turned
+from moses_io.alignment import LinkNumbering, fitted, format_links, read_alignments, target_ends, turned
 from moses_io.errors import Fault, InputError
+from moses_io.hypothesis import parse_line
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -63,6 +64,49 @@ def test_links_beyond_two_words_are_of_a_chart_decoder_or_dropped(
     links: set[tuple[int, int]], wanted: set[tuple[int, int]], dropped: bool
 ) -> None:
     assert fitted(links, 2, 2) == (wanted, dropped)
+
+
+@pytest.mark.parametrize(
+    ("links", "of_list", "wanted", "dropped"),
+    [
+        ({(1, 1), (2, 1)}, None, {(0, 0), (1, 0)}, False),
+        ({(1, 1), (2, 1)}, True, {(0, 0), (1, 0)}, False),
+        ({(1, 1), (2, 1)}, False, {(1, 1)}, True),
+        ({(1, 1)}, None, {(1, 1)}, False),
+        ({(1, 1)}, True, {(0, 0)}, False),
+        ({(1, 1)}, False, {(1, 1)}, False),
+        ({(0, 0), (2, 1)}, True, {(0, 0)}, True),  # links of a line that decide it come first
+        ({(0, 0), (1, 1), (3, 3)}, False, {(0, 0)}, False),
+        ({(0, 0), (3, 1)}, False, {(0, 0)}, True),  # two words behind the end
+    ],
+)
+def test_the_list_decides_for_links_that_do_not(
+    links: set[tuple[int, int]], of_list: bool | None, wanted: set[tuple[int, int]], dropped: bool
+) -> None:
+    assert fitted(links, 2, 2, of_list) == (wanted, dropped)
+
+
+PHRASES, CHART, BEHIND, WITHIN = "0-0 1-1", "0-0 1-1 2-2 3-3", "1-1 2-2", "1-1"
+
+
+@pytest.mark.parametrize(
+    ("lists", "wanted"),
+    [
+        ([], None),
+        ([[WITHIN, ""]], None),
+        ([[WITHIN, BEHIND]], True),
+        ([[BEHIND, PHRASES]], False),
+        ([[BEHIND], [WITHIN, CHART]], True),
+        ([[PHRASES], [CHART, CHART]], True),  # as many votes for either
+        ([[PHRASES], [BEHIND, PHRASES], [CHART, CHART, CHART]], False),  # a vote a sentence
+    ],
+)
+def test_most_sentences_decide_how_links_of_a_list_are_numbered(lists: list[list[str]], wanted: bool | None) -> None:
+    numbering = LinkNumbering()
+    for sentence, lines in enumerate(lists):
+        texts = [f"{sentence} ||| a b ||| L= 1 ||| 0 ||| {links}".encode() for links in lines]
+        numbering.add_sentence([parse_line(text, 1) for text in texts])
+    assert numbering.counts_marks is wanted
 
 
 @pytest.mark.parametrize("link", [(4, 0), (0, 4)])

@@ -82,10 +82,10 @@ def test_ids_that_fall_or_are_shuffled_take_linear_time(shuffled: bool) -> None:
     ids, order = list(range(200_000, 0, -1)), Order()
     if shuffled:
         random.Random(1).shuffle(ids)
-    start = time.perf_counter()
+    start = time.process_time()
     for sentence in ids:
         order.check(sentence)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
     for sentence in ids[::1000]:
         with pytest.raises(Fault, match="comes again"):
             order.check(sentence)

@@ -18,6 +18,7 @@ from moses_io.text import (
     read_parallel,
     read_references,
     read_sources,
+    read_texts,
     tokens,
     whole,
 )
@@ -175,3 +176,13 @@ def test_numbers_are_those_of_float32(token: str, value: float | None, why: str)
 def test_whole_numbers_have_18_digits() -> None:
     assert [whole(token) for token in ("0", "9" * 18)] == [0, 10**18 - 1]
     assert [whole(token) for token in ("", "-1", "²", "٣", "1_0", "9" * 19, "9" * 5000)] == [None] * 7
+
+
+def test_texts_that_go_with_a_source(write: Write) -> None:
+    """Tabs separate words of the source only."""
+    source, first, second = write("s", "a\tb\nc\n"), write("r0", "x\ty\nz\n"), write("r1", "x\n\n")
+    assert read_texts(str(source), [str(first), str(second)]) == (["a b", "c"], [["x\ty", "z"], ["x", ""]])
+    with pytest.raises(InputError, match=r"r2 has 1 lines, .*s has 2$"):
+        read_texts(str(source), [str(first), str(write("r2", "x\n"))])
+    with pytest.raises(InputError, match=r"marked:1: '<x translation=\"y\">' is markup"):
+        read_texts(str(write("marked", '<x translation="y">a</x>\nb\n')), [str(first)])

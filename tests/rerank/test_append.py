@@ -59,6 +59,38 @@ def test_a_tab_in_a_source_separates_words(command: Command, write: Write, model
     assert spaces == tabs and tabs[0] == 0 and b" P= 4 1 0 0 1 " in tabs[1]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "phrases", "warned"),
+    [
+        ("0-0 1-1", "1-1 2-1", "1 2 -1 -1 0", True),  # the link 2-1 is left out, 1-1 stays
+        ("0-0 1-1 2-2 3-3", "1-1 2-1", "1 2 0 -1 1", False),  # links 0-0 and 1-0
+        ("1-1 2-2", "1-1", "1 2 -1 -1 1", False),  # a grammar that does not link <s> and </s>: the link 0-0
+        ("0-0 1-1", "1-1", "1 2 -1 -1 0", False),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_links_are_numbered_as_those_of_most_lines(
+    command: Command, write: Write, first: str, second: str, phrases: str, warned: bool, turned: bool
+) -> None:
+    """Phrases, their mean words, unaligned source and target words, monotone steps; `validate` warns of the same."""
+    lines = [f"0 ||| a b ||| L= 1 ||| 0 ||| {links}\n" for links in (first, second)]
+    nbest, source = write("list", "".join(lines[::-1] if turned else lines)), write("source", "x y\n")
+    status, out, err = command("score", nbest, "--source", source, "--feature", "phrases")
+    assert status == 0
+    assert f" Phrases0= {phrases} ".encode() in out.splitlines()[0 if turned else 1]
+    assert ("links point beyond the end" in err) == warned
+    report = command("validate", nbest, "--source", source)[1]
+    assert (b"word alignments of 1 line point beyond the end of the source" in report) == warned
+
+
+def test_links_are_numbered_as_those_of_sentences_before(command: Command, write: Write) -> None:
+    lines = [f"{n} ||| a b ||| L= 1 ||| 0 ||| {links}\n" for n, links in enumerate(("1-1 2-1", "0-0 1-1", "1-1 2-1"))]
+    arguments = ("score", write("list", "".join(lines)), "--source", write("source", "x y\n" * 3))
+    status, out, _ = command(*arguments, "--feature", "P=phrases")
+    found = [line.partition(b" P= ")[2].partition(b" ||| ")[0] for line in out.splitlines()]
+    assert (status, found) == (0, [b"1 2 0 -1 1", b"2 1 0 0 1", b"1 2 -1 -1 0"])
+
+
 def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Path]) -> None:
     """Its score is that of its network read with the two sides exchanged."""
     import torch

@@ -141,3 +141,12 @@ def test_the_new_totals_lead_other_tools_to_the_same_choice(command: Command, sa
             highest[sentence] = (float(total), text)
     assert [text for _, text in highest.values()] == output.read_text().splitlines()
     assert len(highest) == 400
+
+
+def test_segmentation_marks_are_allowed_in_the_list_and_in_the_output_of_moses(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a |0-0| ||| L= 1 ||| 1\n0 ||| b |0-0| ||| L= 2 ||| 0\n")
+    rerank = ("rerank", nbest, "--weights", write("w", "L= 1\n"), "--moses-output")
+    for text, unlisted in (("a |0-0| \n", False), ("c |0-0| \n", True)):
+        status, out, err = command(*rerank, write("printed", text))
+        assert (status, out) == (0, b"b |0-0|\n")
+        assert ("Moses' output is not among the candidates in 1 of 1 sentence\n" in err) == unlisted

@@ -206,7 +206,7 @@ def test_links_right_behind_the_last_word(
 ) -> None:
     """In a list of a chart decoder these are of `</s>`; numbers are those of the line, 0 for none."""
     nbest = write("list", "".join(lines))
-    behind = f"{nbest}:{{}}: word alignments of 1 lines point beyond the end of the "
+    behind = f"{nbest}:{{}}: word alignments of 1 line point beyond the end of the "
     wanted = [f"{behind.format(source)}source; is it the one of this list?"] * bool(source)
     wanted += [f"{behind.format(target)}translation"] * bool(target)
     assert warnings_of(command, nbest, "--source", write("source", "x y\n")) == wanted
@@ -215,7 +215,7 @@ def test_links_right_behind_the_last_word(
 def test_links_beyond_the_translation_are_seen_without_the_source(command: Command, write: Write) -> None:
     nbest = write("list", "".join([*PHRASES, LINE.format(1, "0-0 5-2 ")]))
     assert warnings_of(command, nbest) == [
-        f"{nbest}:3: word alignments of 1 lines point beyond the end of the translation"
+        f"{nbest}:3: word alignments of 1 line point beyond the end of the translation"
     ]
     assert warnings_of(command, write("chart", "".join(CHART))) == []
 

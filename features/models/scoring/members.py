@@ -1,12 +1,13 @@
 """Models that read sentences together, each by weights that have not learned from the sentence at hand."""
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 
-from features.models.device import check_process, forks
+from features.models.device import check_process
 from features.models.folder import Model, digest_of_model, load_model, signature_of
 from features.models.folds import DevFolds, weights_file
 from features.progress import warn
@@ -41,7 +42,7 @@ class Members:
         prepare: Callable[[Model], object] = lambda model: None,
     ) -> None:
         self._folders, self._device, self._prepare = [Path(folder) for folder in folders], device, prepare
-        self._forks = forks()
+        self._process = os.getpid()
         self._loaded: dict[tuple[int, int], Model] = {}
         self.models = self._without((0,) * len(folders))
         self._digests = {(number, 0): model.digest for number, model in enumerate(self.models)}
@@ -64,7 +65,7 @@ class Members:
         Raises:
             InputError: the models are on a GPU, and this process was forked after they were opened.
         """
-        check_process(self._device, self._forks)
+        check_process(self._device, self._process)
         places = defaultdict[tuple[int, ...], list[int]](list)
         for place, source in enumerate(sources):
             places[self._folds_of(source)].append(place)

@@ -14,9 +14,9 @@ TensorKinds = dict[str, tuple[torch.Size, torch.dtype]]
 
 
 def state_kinds(settings: Training, weight: Tensor) -> TensorKinds:
-    """Return what the optimizer of these settings holds of a weight after a step, told by a step of its own.
+    """Return names, shapes and types of the optimizer state of a weight, found by one step on a small tensor.
 
-    What has the shape of the weight of that step has the shape of this weight, other tensors have a shape of their own.
+    A state tensor with the shape of the small tensor has the shape of the weight; others keep their own shape.
     """
     probe = nn.Parameter(torch.zeros(2))
     probe.grad = torch.zeros(2)

@@ -106,9 +106,8 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
     restore(run, checkpoint)
     for folder in task.folders:
         if run.progress.epoch and not (folder / WEIGHTS).exists():
-            raise InputError(
-                f"{folder}: no {WEIGHTS}, which the {counted(run.progress.epoch, 'epoch')} done must have left"
-            )
+            epochs = counted(run.progress.epoch, "epoch")
+            raise InputError(f"{folder}: no {WEIGHTS}, expected after {epochs} of training")
     return run
 
 

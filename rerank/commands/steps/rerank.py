@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
         judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless)
     decoder_output = None
     if arguments.moses_output:
-        decoder_output = read_decoder_output(arguments.moses_output, arguments.source or "")
+        decoder_output = read_decoder_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
             decoder_output.check(arguments.sentences, "the source")
     rerank(arguments.nbest, arguments.weights, holes, outputs, judge, decoder_output)

@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from moses_io.alignment import segmentation, word_alignment
+from moses_io.alignment import LinkNumbering, segmentation, word_alignment
 from moses_io.errors import Fault, printable
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
@@ -40,6 +40,7 @@ class Chunks:
         self._reranked, self._names, self._attention, self._stream = reranked, names, attention, stream
         self._some: dict[int, dict[str, Any]] = {}
         self._count = 0
+        self._numbering = LinkNumbering()
 
     def add(self, listed: Listed, ranking: Ranking, reasons: Sequence[tuple[str, float]]) -> None:
         """Add a sentence; the reasons are those for which its choice changed."""
@@ -71,6 +72,7 @@ class Chunks:
         `best`, and the `place` of a choice, are places in these columns; `parts` has a column a feature.
         """
         hypotheses, names = listed.candidates.hypotheses, self._names
+        self._numbering.add_sentence(hypotheses)
         ranks = np.argsort(ranking.order)  # (candidates,)
         weighted = [parts(hypothesis, self._reranked.weights) for hypothesis in hypotheses]
         features = list(dict.fromkeys(name for row in weighted for name in row))
@@ -81,7 +83,7 @@ class Chunks:
             "features": readable(features),
             "parts": [[digits(row.get(name, 0.0)) for row in weighted] for name in features],
             "lists": [", ".join(having(hypothesis, names)) for hypothesis in hypotheses] if names else [],
-            "systems": _systems(self._reranked, listed.candidates, self._attention),
+            "systems": _systems(self._reranked, listed.candidates, self._attention, self._numbering.counts_marks),
             **_quality(listed),
         }
 
@@ -97,7 +99,9 @@ def _quality(listed: Listed) -> dict[str, Any]:
     return {"bleu": [round(score, 2) for score in scores.tolist()], "best": int(np.argmax(scores))}
 
 
-def _systems(reranked: Reranked, candidates: SentenceList, attention: Attentions) -> dict[str, Any]:
+def _systems(
+    reranked: Reranked, candidates: SentenceList, attention: Attentions, counts_marks: bool | None
+) -> dict[str, Any]:
     """Return what is known of the choice of each system; of equal choices that of Moses alone."""
     number = candidates.sentence
     lines = {MOSES: reranked.before[number], RERANKED: reranked.after[number]}
@@ -108,7 +112,7 @@ def _systems(reranked: Reranked, candidates: SentenceList, attention: Attentions
     for name, line in lines.items():
         ours = name == RERANKED
         place = weights_say(candidates, line, reranked.weights) if ours else candidates.find(line)
-        aligned = _aligned(None if place is None else candidates.hypotheses[place], source)
+        aligned = _aligned(None if place is None else candidates.hypotheses[place], source, counts_marks)
         attended = [_rows(each) for each in attention.get((number, name), ())]
         systems[name] = {"place": place, "attention": attended, **aligned}
     return systems
@@ -120,12 +124,12 @@ def _rows(attention: Attention) -> Mapping[str, Any]:
     return {"model": printable(attention.model), "weights": rows}
 
 
-def _aligned(hypothesis: Hypothesis | None, source: int) -> Mapping[str, Any]:
+def _aligned(hypothesis: Hypothesis | None, source: int, counts_marks: bool | None) -> Mapping[str, Any]:
     """Return Moses' links of words and its phrases, where the list has some that fit the sentence."""
     if hypothesis is None:
         return {"links": [], "phrases": []}
     try:
-        links = word_alignment(hypothesis, source, len(tokens(hypothesis.text)))
+        links = word_alignment(hypothesis, source, len(tokens(hypothesis.text)), counts_marks)
     except Fault:
         links = None
     return {"links": sorted(links or ()), "phrases": segmentation(hypothesis) or []}

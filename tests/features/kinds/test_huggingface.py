@@ -53,6 +53,11 @@ def tokenizer_of(style: str, folder: Path) -> Any:
         case "m2m100":
             vocabulary.write_text(json.dumps(VOCABULARY))
             return transformers.M2M100Tokenizer(str(vocabulary), sentencepiece(folder))
+        case "fsmt":
+            vocabulary.write_text(json.dumps({token.strip("▁"): number for token, number in VOCABULARY.items()}))
+            (folder / "merges.txt").write_text("t h 1\n")
+            files = {"src_vocab_file": vocabulary, "tgt_vocab_file": vocabulary, "merges_file": folder / "merges.txt"}
+            return transformers.FSMTTokenizer(langs=["de", "en"], **{name: str(path) for name, path in files.items()})
         case _:
             codes = {">>deu<<": len(VOCABULARY), ">>nld<<": len(VOCABULARY) + 1} if style == "marian" else {}
             vocabulary.write_text(json.dumps(VOCABULARY | codes))
@@ -121,7 +126,8 @@ def test_an_unknown_language_is_named_with_the_nearest_known_one(
         ("m2m100", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]; known: 'af, "),
         ("mbart", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]; known: 'ar_AR, "),
         ("marian", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]; known: 'deu, nld'"),
-        ("nllb", "[eng_Latn]", "expected hf:DIR[SOURCE,TARGET], found 1 languages"),
+        ("fsmt", "[en,de]", "a tokenizer of de and en, expected hf:DIR or hf:DIR[de,en]"),
+        ("nllb", "[eng_Latn]", "expected hf:DIR[SOURCE,TARGET], found 1 language"),
         ("nllb", "[deu_Latn,eng_Latn,fra_Latn]", "expected hf:DIR[SOURCE,TARGET], found 3 languages"),
     ],
 )
@@ -133,10 +139,18 @@ def test_languages_where_there_are_none_or_too_few(make: Make, style: str, langu
 
 
 def test_a_language_that_the_tokenizer_knows_and_the_model_does_not(make: Make) -> None:
-    """Words only: the codes come behind them."""
-    folder = make("nllb", size=len(VOCABULARY))
-    with pytest.raises(InputError, match="the tokenizer knows language 'deu_Latn', the model does not"):
-        feature(folder, "[deu_Latn,eng_Latn]")
+    """Words only: the codes come behind them. Marian has a token of the target language, which sources begin with."""
+    for style, languages, unknown in (("nllb", "[deu_Latn,eng_Latn]", "deu_Latn"), ("marian", "[eng,deu]", "deu")):
+        folder = make(style, size=len(VOCABULARY))
+        with pytest.raises(InputError, match=f"the tokenizer knows language '{unknown}', the model does not"):
+            feature(folder, languages)
+
+
+@pytest.mark.parametrize("languages", ["", "[de,en]"])
+def test_a_tokenizer_of_one_pair_of_languages(make: Make, languages: str) -> None:
+    pytest.importorskip("sacremoses")
+    (value,) = feature(make("fsmt"), languages)([Sentence(0, ("die",), (("the", "the"),))])
+    assert np.isfinite(value) and value < 0
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from features.models import folder as folder_module
 from features.models import weights
 from features.models.batches import pad
 from features.models.config import read_config
-from features.models.device import check_process, find_device, forks
+from features.models.device import check_process, find_device
 from features.models.folder import load_model, save_weights
 from features.models.network.model import EncoderDecoder
 from features.models.scoring.alone import score_pairs
@@ -318,10 +318,10 @@ def test_batches_are_bounded(models: dict[str, Path], monkeypatch: pytest.Monkey
 
 
 def test_models_on_a_gpu_are_refused_in_a_forked_process() -> None:
-    check_process(torch.device("cuda"), forks())
-    check_process(CPU, forks() - 1)
+    check_process(torch.device("cuda"), os.getpid())
+    check_process(CPU, os.getppid())
     with pytest.raises(InputError, match="cannot be used in a forked process; use the start method 'spawn'"):
-        check_process(torch.device("cuda"), forks() - 1)
+        check_process(torch.device("cuda"), os.getppid())
 
 
 def test_devices() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from features.request import parse_requests
 from rerank.experiment.file import read_experiment
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -128,6 +129,11 @@ def test_a_program_beside_the_experiment_runs_wherever_run_is_called(
         ("./p.sh<factors;true", "factors"),
         ("./p.sh --factors=factors", "factors"),
         ("found", "bin/found"),
+        ("cat | found", "bin/found"),
+        ("<factors found>out", "bin/found"),
+        ("FOO=1 BAR= found -x", "bin/found"),
+        ("cat|LC_ALL=C found|cat", "bin/found"),
+        ("true && (cat; found)", "bin/found"),
     ],
 )
 def test_files_of_a_command_are_found_from_its_folder(
@@ -140,6 +146,13 @@ def test_files_of_a_command_are_found_from_its_folder(
     monkeypatch.chdir("bin")
     (request,) = read_experiment(str(experiment(folder, f'P = "command:{text}"')), allow_code=True).features.values()
     assert str(folder / changed) in map(os.path.normpath, request.files)
+
+
+@pytest.mark.parametrize("text", ["cat found", "cat | cat found", "<found cat", "found='1 2' cat", "./found"])
+def test_other_words_of_a_command_are_no_programs(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    program(folder / "bin" / "found", 1)
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    assert parse_requests([f"command:{text}"])[0].programs == []
 
 
 def test_a_program_on_the_path_is_scored_anew_when_it_changes(

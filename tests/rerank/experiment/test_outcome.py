@@ -542,7 +542,7 @@ def test_apply_keeps_the_output_of_moses(applied: Callable[..., Any], printed_by
     wanted = [*printed_by_moses[1], ""]
     wanted[4] = chosen.decode().split("\n")[4]
     assert (status, out.decode().split("\n")) == (0, wanted)
-    assert "Moses' output is none of the candidates in 1 of 30 sentences\n" in err
+    assert "Moses' output is not among the candidates in 1 of 30 sentences\n" in err
 
 
 def test_apply_refuses_an_output_of_moses_of_another_length(

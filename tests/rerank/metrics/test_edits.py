@@ -96,6 +96,6 @@ def test_2000_words_take_seconds(vocabulary: int, moved: bool) -> None:
     rng.shuffle(runs)
     words = [word for run in runs for word in run] if moved else [f"w{rng.randrange(vocabulary)}" for _ in range(2000)]
     count_edits(["a"], ["b"])  # compiles
-    start = time.perf_counter()
+    start = time.process_time()
     assert 0 < count_edits(words, reference) <= 2000
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

@@ -210,7 +210,8 @@ def test_p_is_that_of_the_files(command: Command, tmp_path: Path) -> None:
 def coded(study: Path) -> Path:
     """A study without models whose only feature is a program beside its file: twice the words of a candidate."""
     tables = study.read_text().replace("[60, ", "[").replace("seeds = 2", "seeds = 1")
-    head, _, tuning = (tables.partition("[study.systems]")[0], "", tables.partition("[tuning]")[2])
+    head = tables.partition("[study.systems]")[0]
+    tuning = tables.partition("[tuning]")[2]
     study.write_text(f'{head}[features]\nP = "command:./p.sh"\n[tuning]{tuning}')
     for folder, factor in ((study.parent, 2), (study.parent / "sub", 7)):
         folder.mkdir(exist_ok=True)

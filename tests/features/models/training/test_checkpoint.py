@@ -151,7 +151,7 @@ def test_epochs_that_left_no_weights(run: Run, tmp_path: Path) -> None:
     run.progress.epoch = 1
     save_run(run, tmp_path / "model" / CHECKPOINT, [random_state(run.device)])
     task = Task([run.learners[0].config], PAIRS, PAIRS, tmp_path / "model", torch.device("cpu"))
-    with pytest.raises(InputError, match=r"model: no model\.safetensors, which the 1 epoch done must have left"):
+    with pytest.raises(InputError, match=r"model: no model\.safetensors, expected after 1 epoch of training"):
         resume_run(task, tmp_path / "model" / CHECKPOINT)
 
 

@@ -45,6 +45,15 @@ def test_links_that_fit_no_sentence_are_not_shown(explore: Explore, unpacked: Un
     assert (reranked["place"], reranked["links"], reranked["phrases"]) == (None, [], [])
 
 
+def test_links_are_numbered_as_those_of_the_list(explore: Explore, unpacked: Unpacked) -> None:
+    """One line alone might be of a chart decoder: 1-1 2-1 of a source of two words."""
+    line = "{} ||| {} ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| {} ||| {}\n"
+    ours, other = line.format(0, "a b x", -1, "1-1 2-1"), line.format(0, "a b c", -2, "0-0 1-1")
+    for nbest, wanted in ((ours, [[0, 0], [1, 0]]), (ours + other, [[1, 1]])):
+        (chunk,) = chunks(explore([], nbest), unpacked)
+        assert chunk[0]["systems"]["moses"]["links"] == wanted
+
+
 def test_without_references_nothing_is_best(explore: Explore, unpacked: Unpacked) -> None:
     (chunk,) = chunks(explore([]), unpacked)
     assert (chunk[0]["bleu"], chunk[0]["best"]) == ([], None)
