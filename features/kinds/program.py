@@ -59,9 +59,10 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
     )
     assert program.stdin and program.stdout
     try:
-        with ended_with_us(program), program.stdin, program.stdout:
-            printed = _talk(program, program.stdin, program.stdout, text, lines)
-            status = program.wait(PATIENCE)
+        with ended_with_us(program):
+            with program.stdin, program.stdout:
+                printed = _talk(program, program.stdin, program.stdout, text, lines)
+            status = program.wait(PATIENCE)  # with stdin closed: the program may still read it
     except subprocess.TimeoutExpired:
         raise Fault("closed its output, but does not end") from None
     if status:
