@@ -1,5 +1,6 @@
 """A reranker applied to a list: features, weights, choice, each batch of sentences as soon as it is complete."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,7 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
             weights for, or Moses' output has another number of lines than the source.
     """
     holes, output = read_holes(None, None, how.on_missing), how.moses_output
-    known = source if output and Path(source).is_file() and not is_live(nbest) else ""  # else its end is not there yet
+    known = source if output and os.path.isfile(source) and not is_live(nbest) else ""  # else its end is not there yet
     decoder_output = read_decoder_output(output, known) if output else None
     reranker = Reranker.load(
         folder,
