@@ -19,6 +19,9 @@ REST = re.compile("Rest[0-9]*")
 """Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
 
 _LABEL = re.compile("[A-Za-z][0-9A-Za-z]{0,99}")
+_OPERATOR = re.compile(r"[();<>|&\n]+")
+_SEPARATOR = re.compile(r"[();|&\n]+")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -53,7 +56,7 @@ class FeatureRequest:
 
     @property
     def files(self) -> list[str]:
-        """What the feature reads: the parts, the weight files that an ini among them names, and code."""
+        """The files that decide the values: the parts, weight files that an ini among them names, code and programs."""
         return [*(weight_files(self.argument) if self.kind == "rest" else self.parts), *self.code, *self.programs]
 
     @property
@@ -107,16 +110,29 @@ class FeatureRequest:
 
     @property
     def programs(self) -> list[str]:
-        """The program of a command that is found on the PATH, if it is found there."""
-        first = self._words[0] if self.kind == "command" and self._words else ""
-        program = None if "/" in first else shutil.which(first)
-        return [program] if program else []
+        """The programs of a command that are found on the PATH: the first word of each part of the command line."""
+        found = [shutil.which(word) for word in self._first_words if "/" not in word]
+        return list(dict.fromkeys(filter(None, found)))
+
+    @property
+    def _first_words(self) -> list[str]:
+        """The words of a command that name programs: those after `|`, `;`, `&`, `(` or a line end, too."""
+        if self.kind != "command":
+            return []
+        first, starts, redirected = [], True, False
+        for word in self._words:
+            if starts and not (_OPERATOR.fullmatch(word) or redirected or _ASSIGNMENT.match(word)):
+                first.append(word)
+                starts = False
+            starts |= _SEPARATOR.fullmatch(word) is not None
+            redirected = _OPERATOR.fullmatch(word) is not None and word[-1] in "<>"  # a file follows
+        return first
 
     @property
     def _words(self) -> list[str]:
         """The words of a command as a shell splits them."""
-        lexer = shlex.shlex(self.argument, posix=True, punctuation_chars=True)  # `./a|./b>c` has five words
-        lexer.whitespace_split, lexer.commenters = True, ""
+        lexer = shlex.shlex(self.argument, posix=True, punctuation_chars="();<>|&\n")  # `./a|./b>c` has five words
+        lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
         try:
             return list(lexer)
         except ValueError as error:

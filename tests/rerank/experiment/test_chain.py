@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from features.request import parse_requests
 from rerank.experiment.file import read_experiment
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -128,6 +129,13 @@ def test_a_program_beside_the_experiment_runs_wherever_run_is_called(
         ("./p.sh<factors;true", "factors"),
         ("./p.sh --factors=factors", "factors"),
         ("found", "bin/found"),
+        ("cat | found", "bin/found"),
+        ("cat|found", "bin/found"),
+        ("cat > all; found<all", "bin/found"),
+        ("cat\\nfound", "bin/found"),
+        ("(exit 0) && found", "bin/found"),
+        ("</dev/null found", "bin/found"),
+        ("FACTOR=2 found", "bin/found"),
     ],
 )
 def test_files_of_a_command_are_found_from_its_folder(
@@ -140,6 +148,13 @@ def test_files_of_a_command_are_found_from_its_folder(
     monkeypatch.chdir("bin")
     (request,) = read_experiment(str(experiment(folder, f'P = "command:{text}"')), allow_code=True).features.values()
     assert str(folder / changed) in map(os.path.normpath, request.files)
+
+
+def test_an_argument_with_the_name_of_a_program_is_no_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(folder / "bin" / "found", 1)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    (request,) = parse_requests(["command:cat found > found"])
+    assert request.programs == [shutil.which("cat")]
 
 
 def test_a_program_on_the_path_is_scored_anew_when_it_changes(
