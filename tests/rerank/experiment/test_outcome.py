@@ -528,6 +528,16 @@ def test_an_output_of_other_sentences_is_warned_of(command: Command, folder: Pat
     assert re.search(r"warning: \S+news.printed: no line is a candidate of \S+news.nbest; expected Moses' output", err)
 
 
+def test_an_output_of_other_sentences_is_warned_of_after_a_run_without_it(command: Command, folder: Path) -> None:
+    """The list and its source were read by the run before, the output was not."""
+    run(command, folder, f"test = {WITHOUT}")
+    (folder / "news.printed").write_text("another text\n" * SENTENCES)
+    news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", f"test = {news}"))
+    assert "news.printed: no line is a candidate of " in command("run", folder / "experiment.toml")[2]
+    assert "warning" not in command("run", folder / "experiment.toml")[2]
+
+
 @pytest.fixture
 def applied(command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]) -> Callable[..., Any]:
     """Apply the reranker of dev to the talks, with what Moses printed for them."""
@@ -542,7 +552,7 @@ def test_apply_keeps_the_output_of_moses(applied: Callable[..., Any], printed_by
     wanted = [*printed_by_moses[1], ""]
     wanted[4] = chosen.decode().split("\n")[4]
     assert (status, out.decode().split("\n")) == (0, wanted)
-    assert "Moses' output is none of the candidates in 1 of 30 sentences\n" in err
+    assert "Moses' output is not among the candidates in 1 of 30 sentences\n" in err
 
 
 def test_apply_refuses_an_output_of_moses_of_another_length(
