@@ -120,7 +120,7 @@ class Estimate(NamedTuple):
 
     Attributes:
         expected: score of the sentence, 0 … 100.
-        helped: probability, 0 … 1; None where the texts agree, or Moses' output is none of the candidates.
+        helped: probability, 0 … 1; None where the texts agree, or Moses' output is not among the candidates.
     """
 
     expected: float
@@ -231,7 +231,7 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Ju
             if outputs.text == STANDARD:
                 best.flush()
     if unlisted:
-        note(f"Moses' output is none of the candidates in {unlisted} of {counted(ranked_lists, 'sentence')}")
+        note(f"Moses' output is not among the candidates in {unlisted} of {counted(ranked_lists, 'sentence')}")
 
 
 def choose_by_total(nbest: str, holes: Holes, output: str) -> None:

@@ -67,7 +67,7 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
     """Return by how much the total of the decoder's choice is above the highest one of another text.
 
     It is below 0 if the decoder did not choose by total. There is none where there is no other text, the list has no
-    totals, or the decoder's output is none of the candidates. Of a merged list only the candidates count
+    totals, or the decoder's output is not among the candidates. Of a merged list only the candidates count
     that the first of its lists has which knows the sentence: the others have no totals of their own.
     """
     if candidates.decoder_choice is None:

@@ -50,7 +50,7 @@ class FeatureUnits:
 class Predictors(NamedTuple):
     """Numbers by their names: of the `choice`, and of the `change` from Moses' choice.
 
-    `change` is empty where the texts agree, and where Moses' output is none of the candidates.
+    `change` is empty where the texts agree, and where Moses' output is not among the candidates.
     """
 
     choice: dict[str, float]

@@ -50,7 +50,7 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     lines = [f"sentence {question.sentence}, {counted(len(scores), 'candidate')}"]
     lines += [f"  {name:<10} {text}" for name, text in texts]
     if question.moses_output is not None:
-        unlisted = "   (none of the candidates)" if sentence_list.decoder_choice is None else ""
+        unlisted = "   (not among the candidates)" if sentence_list.decoder_choice is None else ""
         lines.append(f"  {'moses':<10} {question.moses_output}{unlisted}")
     for name, place in (("chosen", chosen), ("against", against)):
         text = sentence_list.hypotheses[place].text

@@ -156,7 +156,7 @@ def test_the_output_of_moses_is_kept(command: Command, fitted: Any, write: Calla
     output = write("moses", "".join(f"{text} \n" for text in printed))
     status, out, err = command(*rerank, "--keep-unless", 1, "--moses-output", output)
     assert (status, out.decode().split("\n")) == (0, [*printed[:3], chosen[3], *printed[4:], ""])
-    assert err.endswith("Moses' output is none of the candidates in 1 of 80 sentences\n")
+    assert err.endswith("Moses' output is not among the candidates in 1 of 80 sentences\n")
 
 
 def test_the_output_of_moses_has_a_line_a_sentence(command: Command, fitted: Any, write: Callable[..., Path]) -> None:

@@ -54,7 +54,7 @@ def test_against_the_next_best_where_moses_printed_no_candidate(
     explain: Callable[..., tuple[int, list[str], str]], write: Write
 ) -> None:
     _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x\n" * 7 + "a z\n"))
-    assert lines[1] == "  moses      a z   (none of the candidates)"
+    assert lines[1] == "  moses      a z   (not among the candidates)"
     assert "a c   (place 2" in lines[2] and "a b   (place 1" in lines[3]
 
 
