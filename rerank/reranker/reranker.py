@@ -10,7 +10,7 @@ from pathlib import Path
 from features.feature import Resources, Sentence
 from features.feature_set import Column
 from features.progress import note, warn
-from features.request import labelled_requests
+from features.request import FeatureRequest, labelled_requests
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
 from moses_io.nbest import DecoderOutput, SentenceList
@@ -94,9 +94,16 @@ class Reranker:
         Raises:
             InputError: an unknown kind, a model or a file that cannot be read.
         """
-        self.features = features_of(features)
-        requests = labelled_requests(self.features)
-        resources = Resources(device, precision, optional_path_of(cache, "cache"))
+        requests = labelled_requests(features_of(features))
+        self._open(requests, weights, Resources(device, precision, optional_path_of(cache, "cache")))
+
+    def _open(
+        self,
+        requests: Sequence[FeatureRequest],
+        weights: str | Path | Mapping[str, Sequence[float]],
+        resources: Resources,
+    ) -> None:
+        self.features = {request.label: request.text for request in requests}
         self._origin = "the weights" if isinstance(weights, Mapping) else path_of(weights, "weights")
         self._features = load_features(requests, resources)
         self._confidence, self._indicators = "", list[str]()
@@ -134,8 +141,9 @@ class Reranker:
         manifest = read_manifest(place)
         requests = read_features(place, manifest, others, allow_code)
         candidates = read_candidates(place, manifest)
-        own = {request.label: request.text for request in requests}
-        reranker = cls(own, place / WEIGHTS, device=device, precision=precision, cache=cache)
+        resources = Resources(device, precision, optional_path_of(cache, "cache"))
+        reranker = cls.__new__(cls)
+        reranker._open(requests, place / WEIGHTS, resources)  # not by texts alone: requests have folders of code
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         if candidates:
             reranker._widening = Widening(candidates, Resources(device, precision)).widen
