@@ -56,12 +56,12 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
         precision=resources.precision,
         cache=resources.cache,
     )
-    judge = _read_judge(Path(folder), how.keep_unless) if outputs.confidence or how.keep_unless is not None else None
+    judge = _read_judge(Path(folder), how) if outputs.confidence or how.keep_unless is not None else None
     write_choices(reranker.rankings(nbest, source, holes, how.batch, decoder_output), outputs, judge)
 
 
-def _read_judge(folder: Path, keep_unless: float | None) -> ConfidentJudge:
+def _read_judge(folder: Path, how: Application) -> ConfidentJudge:
     if not (folder / CONFIDENCE).is_file():
         made = "make it anew by `moses-rerank run` of this version"
         raise InputError(f"{folder}: a reranker without {CONFIDENCE}, which tells how good its choices are; {made}")
-    return read_judge(str(folder / CONFIDENCE), str(folder / WEIGHTS), keep_unless)
+    return read_judge(str(folder / CONFIDENCE), str(folder / WEIGHTS), how.keep_unless, bool(how.moses_output))

@@ -81,8 +81,8 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
     """Make the folder of a reranker.
 
     Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
-    list and stays out; so does the code of users' features. Commands run in the folder in which they ran before, where another program
-    cannot have the same name; modules are looked for there, too.
+    list and stays out; so does the code of users' features. Commands run in the folder in which they ran
+    before, as another folder may have another program of the same name; modules are looked for there, too.
 
     Raises:
         InputError: the folder is there already, or a file cannot be copied.

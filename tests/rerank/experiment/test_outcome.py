@@ -16,6 +16,7 @@ import pytest
 import sacrebleu
 
 from features.feature import Resources
+from moses_io.errors import InputError
 from moses_io.merge import merge_lists
 from moses_io.streams import digest
 from rerank import Reranker
@@ -553,6 +554,20 @@ def test_apply_keeps_the_output_of_moses(applied: Callable[..., Any], printed_by
     wanted[4] = chosen.decode().split("\n")[4]
     assert (status, out.decode().split("\n")) == (0, wanted)
     assert "Moses' output is not among the candidates in 1 of 30 sentences\n" in err
+
+
+def test_python_compares_with_the_output_of_moses(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+) -> None:
+    assert applied("--confidence", tmp_path / "estimates")[0] == 0
+    reranker = Reranker.load(folder / "work" / "reranker", features={"Known": f"scores:{folder / 'talks.known'}"})
+    path, lines = printed_by_moses
+    for output in (path, str(path), lines):
+        scored = reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=output)
+        estimates = b"".join(each.estimate.line for each in scored if each.estimate)
+        assert estimates == (tmp_path / "estimates").read_bytes()
+    with pytest.raises(InputError, match=r"^<moses_output> has 29 lines, \S+talks.de has 30$"):
+        list(reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=lines[:-1]))
 
 
 def test_apply_refuses_an_output_of_moses_of_another_length(
