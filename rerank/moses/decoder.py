@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from features.kinds.program import ended_with_us
+from features.processes import killed_with_parent
 from moses_io.errors import InputError
 from moses_io.streams import open_output
 
@@ -102,12 +102,12 @@ def _folder_between(place: Path) -> Iterator[Path]:
 
 
 def _run(arguments: list[str], stdout: int, stderr: int) -> int:
-    """Run a program to its end and return its status; it ends with this process, as do all that it started."""
+    """Run a program to its end and return its status; it and its process group are killed with this process."""
     try:
         program = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
         )
     except OSError as error:
         raise InputError(f"{arguments[0]}: {error.strerror}") from None
-    with ended_with_us(program):
+    with killed_with_parent(program):
         return program.wait()
