@@ -19,10 +19,9 @@ REST = re.compile("Rest[0-9]*")
 """Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
 
 _LABEL = re.compile("[A-Za-z][0-9A-Za-z]{0,99}")
-_ASSIGNMENT = re.compile("[A-Za-z_][0-9A-Za-z_]*=")
-_SEPARATOR, _REDIRECTION = re.compile("[|&;()]+"), re.compile("[<>|&]+")
-"""Operators of a shell, as words: a program stands behind the first, a file behind the second."""
-
+_OPERATOR = re.compile(r"[();<>|&\n]+")
+_SEPARATOR = re.compile(r"[();|&\n]+")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -57,7 +56,7 @@ class FeatureRequest:
 
     @property
     def files(self) -> list[str]:
-        """What the feature reads: the parts, the weight files that an ini among them names, code, and programs."""
+        """The files that decide the values: the parts, weight files that an ini among them names, code and programs."""
         return [*(weight_files(self.argument) if self.kind == "rest" else self.parts), *self.code, *self.programs]
 
     @property
@@ -111,36 +110,33 @@ class FeatureRequest:
 
     @property
     def programs(self) -> list[str]:
-        """The programs of a command that are found on the PATH, those of each part of a pipeline or list."""
-        names = _program_names(self._words) if self.kind == "command" else []
-        found = (shutil.which(name) for name in names if "/" not in name)
+        """The programs of a command that are found on the PATH: the first word of each part of the command line."""
+        found = [shutil.which(word) for word in self._first_words if "/" not in word]
         return list(dict.fromkeys(filter(None, found)))
+
+    @property
+    def _first_words(self) -> list[str]:
+        """The words of a command that name programs: those after `|`, `;`, `&`, `(` or a line end, too."""
+        if self.kind != "command":
+            return []
+        first, starts, redirected = [], True, False
+        for word in self._words:
+            if starts and not (_OPERATOR.fullmatch(word) or redirected or _ASSIGNMENT.match(word)):
+                first.append(word)
+                starts = False
+            starts |= _SEPARATOR.fullmatch(word) is not None
+            redirected = _OPERATOR.fullmatch(word) is not None and word[-1] in "<>"  # a file follows
+        return first
 
     @property
     def _words(self) -> list[str]:
         """The words of a command as a shell splits them."""
-        lexer = shlex.shlex(self.argument, posix=True, punctuation_chars=True)  # `./a|./b>c` has five words
-        lexer.whitespace_split, lexer.commenters = True, ""
+        lexer = shlex.shlex(self.argument, posix=True, punctuation_chars="();<>|&\n")  # `./a|./b>c` has five words
+        lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
         try:
             return list(lexer)
         except ValueError as error:
             raise InputError(f"feature 'command:{self.argument}': {error}") from None
-
-
-def _program_names(words: Sequence[str]) -> list[str]:
-    """Return the first word of each part of a command, without assignments such as `LC_ALL=C` before it."""
-    names, begins, redirected = [], True, False
-    for word in words:
-        if _SEPARATOR.fullmatch(word):
-            begins = True
-        elif _REDIRECTION.fullmatch(word):
-            redirected = True
-        elif redirected:
-            redirected = False
-        elif begins and not _ASSIGNMENT.match(word):
-            names.append(word)
-            begins = False
-    return names
 
 
 def split_values(argument: str) -> tuple[str, tuple[str, ...]]:

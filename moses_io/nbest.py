@@ -277,23 +277,23 @@ class DecoderOutput:
             yield replace(sentence_list, decoder_output=self.lines[sentence_list.sentence])
 
 
-def read_decoder_output(path: str, source: str = "", marks: bool = False) -> DecoderOutput:
+def read_decoder_output(path: str | Lines, source: str = "", marks: bool = False) -> DecoderOutput:
     """Read what the decoder printed, a line a source sentence.
 
     Args:
-        path: text.
+        path: text, or its lines.
         source: text of as many lines; empty if it is not known.
         marks: whether segmentation marks are allowed.
 
     Raises:
         InputError: the file has another number of lines than the source, or segmentation marks.
     """
-    output = DecoderOutput(path, [line.strip(" ") for line in read_lines(path)])
+    output = DecoderOutput(name_of(path), [line.strip(" ") for line in read_lines(path)])
     if source:
         output.check(len(read_lines(source)), source)
     for number, line in enumerate(output.lines, start=1):
         if not marks and has_marks(line):
-            raise InputError(f"{path}:{number}: {MARKS}")
+            raise InputError(f"{output.path}:{number}: {MARKS}")
     return output
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import os
 import re
 from collections.abc import Iterator
 from itertools import accumulate
@@ -96,7 +97,7 @@ class KenLM(CandidateFeature):
 
     def __init__(self, argument: str, resources: Resources) -> None:
         kenlm = require_kenlm()
-        if not Path(argument).is_file():
+        if not os.path.isfile(argument):
             raise InputError(f"{argument}: no such language model")
         check_header(argument)
         config = kenlm.Config()

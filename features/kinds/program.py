@@ -1,13 +1,11 @@
 """A program that answers lines with lines, as long as it keeps to that."""
 
-import contextlib
 import os
 import selectors
-import signal
 import subprocess
-from collections.abc import Iterator
 from typing import IO
 
+from features.processes import killed_with_parent
 from moses_io.errors import Fault
 
 LONGEST = 1 << 16
@@ -16,34 +14,11 @@ LONGEST = 1 << 16
 PATIENCE = 10.0
 """Seconds that a program has to end when its output is closed, or to close it when the program has ended."""
 
-_WATCH = 'read -r line; kill -KILL -"$1"'
-"""A shell that reads its stdin until this process ends, in whatever way, then kills the group $1."""
-
-
-@contextlib.contextmanager
-def ended_with_us(program: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Kill the process group of a program when the block ends, or when this process does, also by SIGTERM or SIGKILL.
-
-    The program must have been started with `start_new_session`.
-    """
-    words = ["/bin/sh", "-c", _WATCH, "sh", str(program.pid)]
-    try:
-        watcher = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
-            yield
-        finally:
-            watcher.kill()
-            watcher.communicate()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
-
 
 def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
     """Start a program by the shell in a folder, and return what it prints for a text; it need not read all of it.
 
-    When this ends, in whatever way, the program has ended with all processes that it started in its own group.
+    The program and its process group are killed when this function returns or raises.
 
     Raises:
         Fault: it fails, prints more than so many lines or one without end, or does not end with its output.
@@ -59,9 +34,10 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
     )
     assert program.stdin and program.stdout
     try:
-        with ended_with_us(program), program.stdin, program.stdout:
-            printed = _talk(program, program.stdin, program.stdout, text, lines)
-            status = program.wait(PATIENCE)
+        with killed_with_parent(program):
+            with program.stdin, program.stdout:
+                printed = _talk(program, program.stdin, program.stdout, text, lines)
+            status = program.wait(PATIENCE)  # with stdin closed: the program may still read it
     except subprocess.TimeoutExpired:
         raise Fault("closed its output, but does not end") from None
     if status:

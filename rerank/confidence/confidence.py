@@ -35,6 +35,8 @@ class Confidence:
         alone: the single predictor that says most of the score on dev.
         dev: how well it fits there, out of fold.
         kept: what it is worth there to keep Moses' choice.
+        moses_output: whether Moses' choices on dev were its output and in some sentence another candidate than the one
+            with the highest total, as with MBR decoding.
     """
 
     metric: str
@@ -46,6 +48,7 @@ class Confidence:
     alone: str
     dev: Fit
     kept: Kept
+    moses_output: bool = False
 
     def check(self, candidates: SentenceList) -> None:
         """Refuse a list with other features.

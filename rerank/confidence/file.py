@@ -39,6 +39,7 @@ def write_confidence(path: str, confidence: Confidence) -> None:
         "alone": confidence.alone,
         "dev": asdict(confidence.dev),
         "kept": asdict(confidence.kept),
+        "moses_output": confidence.moses_output,
     }
     write_json(path, values, indent=1)
 
@@ -94,6 +95,7 @@ def read_confidence(path: str) -> Confidence:
             alone=text_of(values["alone"]),
             dev=_read_fit(values["dev"]),
             kept=Kept(**{name: number_of(value) for name, value in values["kept"].items()}),
+            moses_output=_bool(values.get("moses_output", False)),
         )
 
 
@@ -143,6 +145,12 @@ def _metric(value: Any) -> str:
     except InputError as error:
         raise ValueError(error) from None
     return str(value)
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, found {shown(value)}")
+    return value
 
 
 def _whole(value: Any) -> int:

@@ -52,6 +52,7 @@ class _Choices:
         before: (n, size) of Moses' choices.
         reached: (n,) scores of the choices, 0 … 100.
         gains: (n,) the same minus those of Moses' choices.
+        differs: whether Moses' choice is in some sentence not the candidate with the highest total.
     """
 
     names: tuple[tuple[str, ...], tuple[str, ...]]
@@ -62,6 +63,7 @@ class _Choices:
     before: Array
     reached: Array
     gains: Array
+    differs: bool
 
     def fit(self, sentences: Integers) -> tuple[Regression, Regression]:
         """Fit the expected score, and whether changes helped, on some of the sentences."""
@@ -98,6 +100,7 @@ def fit_confidence(files: DevFiles, tuning: Tuning, expected: str, folds: int, o
         alone=alone,
         dev=outcome.fit(),
         kept=_kept(metric.formula, choices, outcome),
+        moses_output=choices.differs,
     )
     note(f"expected {metric.formula.name} of dev's sentences, out of fold: r {confidence.dev.correlation:.3f}")
     write_confidence(output, confidence)
@@ -124,12 +127,14 @@ def _choices(candidates: Candidates, files: DevFiles, metric: Metric, totals: Ar
     places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
     values: list[Predictors] = [Predictors({}, {})] * len(places)
     both = np.zeros((len(places), 2, metric.formula.size))
+    differs = False
     with progress_bar("see choices", len(places)) as bar:
         for sentence_list in lists:
             place = places[sentence_list.sentence]
             start, end = candidates.offsets[place : place + 2]
             ranking = Ranking(sentence_list, totals[start:end])
             values[place] = predictors(sentence_list, ranking.scores, units)
+            differs |= sentence_list.decoder_choice != sentence_list.decoded
             both[place] = choice_and_before(ranking, metric, references, filters)
             bar.advance(1, "")
     of_choice = tuple(values[0].choice)
@@ -145,6 +150,7 @@ def _choices(candidates: Candidates, files: DevFiles, metric: Metric, totals: Ar
         before=both[:, 1],
         reached=reached,
         gains=reached - before,
+        differs=differs,
     )
 
 

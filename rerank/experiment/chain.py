@@ -7,7 +7,7 @@ from functools import partial
 
 from features.feature import Resources
 from features.models.training.request import TrainingFiles, train_model
-from features.request import together
+from features.request import runs_code, together
 from moses_io.errors import InputError
 from moses_io.folders import locked, make_folder
 from moses_io.text import read_lines, write_text
@@ -188,7 +188,7 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
         link,
         [os.path.basename(path) for path in (train.target, *counted)],
     ]
-    if folders := [request.folder for request in requests if request.kind == "command"]:
+    if folders := [request.folder for request in requests if runs_code(request.text)]:
         settings.append(folders)
     if ingredients.candidates:
         settings.append([each.identity for each in ingredients.candidates])

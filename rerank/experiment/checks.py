@@ -85,8 +85,9 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
 
 
 def _is_read(experiment: Experiment, files: NbestFiles) -> bool:
-    """Tell whether a stage of an earlier run has read a list and its source to their ends."""
-    return {digest(Path(path)) for path in (files.nbest, files.source)} <= digests_read(experiment.output / RECORD)
+    """Return whether stages of an earlier run have read a list, its source and Moses' output, if there is one."""
+    paths = filter(None, (files.nbest, files.source, files.moses_output))
+    return {digest(Path(path)) for path in paths} <= digests_read(experiment.output / RECORD)
 
 
 def _check_trained(experiment: Experiment, name: str) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from features.kinds.program import ended_with_us
+from features.processes import killed_with_parent
 from moses_io.errors import InputError
 from moses_io.streams import open_output
 
 LOG = "decoder.log"
-"""Stderr of the decoder, beside the list."""
+"""Stderr of the decoder, next to the list."""
 
 _BETWEEN = ".decoding"
 
@@ -55,8 +55,13 @@ class Decoder:
         asked = ("-n-best-list", nbest, str(self.size), "distinct", "-input-file", source)
         return [self.program, *first, *flags, "-config", self.config, *asked]
 
-    def decode(self, source: str, nbest: str) -> None:
-        """Write the list of a source text; the decoder's stderr goes to `LOG` beside it.
+    def decode(self, source: str, nbest: str, translations: str) -> None:
+        """Write the list of a source text and what the decoder prints; its stderr goes to `LOG` next to the list.
+
+        Args:
+            source: path of the text.
+            nbest: path of the list.
+            translations: path of the decoder's stdout, one translation for each line of the source.
 
         Raises:
             InputError: the decoder cannot be started, fails, or writes no list.
@@ -64,16 +69,17 @@ class Decoder:
         place = Path(nbest).parent
         log = place / LOG
         with _folder_between(place) as folder:
-            made = folder / "nbest"
-            with log.open("wb") as stderr:
-                status = _run(self.arguments(source, str(made)), stderr.fileno())
+            made, printed = folder / "nbest", folder / "translations"
+            with log.open("wb") as stderr, printed.open("wb") as stdout:
+                status = _run(self.arguments(source, str(made)), stdout.fileno(), stderr.fileno())
             if status:
                 end = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
                 raise InputError(f"{self.program}: {end}; what it said is in {log}")
             if not made.is_file() or not made.stat().st_size:
                 raise InputError(f"{self.program}: wrote no n-best list; what it said is in {log}")
-            with made.open("rb") as unpacked, open_output(nbest) as packed:
-                shutil.copyfileobj(unpacked, packed)
+            for part, output in ((made, nbest), (printed, translations)):
+                with part.open("rb") as content, open_output(output) as stream:
+                    shutil.copyfileobj(content, stream)
 
 
 def _split(text: str, what: str) -> list[str]:
@@ -95,12 +101,13 @@ def _folder_between(place: Path) -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _run(arguments: list[str], stderr: int) -> int:
-    """Run a program to its end and return its status; it ends with this process, as do all that it started."""
-    null = subprocess.DEVNULL
+def _run(arguments: list[str], stdout: int, stderr: int) -> int:
+    """Run a program to its end and return its status; it and its process group are killed with this process."""
     try:
-        program = subprocess.Popen(arguments, stdin=null, stdout=null, stderr=stderr, start_new_session=True)
+        program = subprocess.Popen(
+            arguments, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
+        )
     except OSError as error:
         raise InputError(f"{arguments[0]}: {error.strerror}") from None
-    with ended_with_us(program):
+    with killed_with_parent(program):
         return program.wait()

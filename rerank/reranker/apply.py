@@ -1,5 +1,6 @@
 """A reranker applied to a list: features, weights, choice, each batch of sentences as soon as it is complete."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,7 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
             weights for, or Moses' output has another number of lines than the source.
     """
     holes, output = read_holes(None, None, how.on_missing), how.moses_output
-    known = source if output and Path(source).is_file() and not is_live(nbest) else ""  # else its end is not there yet
+    known = source if output and os.path.isfile(source) and not is_live(nbest) else ""  # else its end is not there yet
     decoder_output = read_decoder_output(output, known) if output else None
     reranker = Reranker.load(
         folder,
@@ -55,12 +56,12 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
         precision=resources.precision,
         cache=resources.cache,
     )
-    judge = _read_judge(Path(folder), how.keep_unless) if outputs.confidence or how.keep_unless is not None else None
+    judge = _read_judge(Path(folder), how) if outputs.confidence or how.keep_unless is not None else None
     write_choices(reranker.rankings(nbest, source, holes, how.batch, decoder_output), outputs, judge)
 
 
-def _read_judge(folder: Path, keep_unless: float | None) -> ConfidentJudge:
+def _read_judge(folder: Path, how: Application) -> ConfidentJudge:
     if not (folder / CONFIDENCE).is_file():
         made = "make it anew by `moses-rerank run` of this version"
         raise InputError(f"{folder}: a reranker without {CONFIDENCE}, which tells how good its choices are; {made}")
-    return read_judge(str(folder / CONFIDENCE), str(folder / WEIGHTS), keep_unless)
+    return read_judge(str(folder / CONFIDENCE), str(folder / WEIGHTS), how.keep_unless, bool(how.moses_output))

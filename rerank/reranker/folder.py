@@ -4,7 +4,6 @@ import hashlib
 import itertools
 import json
 import os
-import shlex
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -42,12 +41,14 @@ class Manifest:
         files: digest of each file, by its path in the folder.
         tuned: signature of the tuning that found the weights.
         candidates: `SIZE:FOLDER` of each model that adds candidates, by the name of their list.
+        code: folder in which commands run and modules are looked for; empty for the working folder.
     """
 
     features: Mapping[str, str]
     files: Mapping[str, str]
     tuned: str
     candidates: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
 
     @property
     def signature(self) -> str:
@@ -80,7 +81,8 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
     """Make the folder of a reranker.
 
     Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
-    list and stays out; so does the code of users' features. A command goes on to run in the folder in which it ran.
+    list and stays out; so does the code of users' features. Commands run in the folder in which they ran
+    before, as another folder may have another program of the same name; modules are looked for there, too.
 
     Raises:
         InputError: the folder is there already, or a file cannot be copied.
@@ -101,10 +103,12 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
         raise InputError(f"{origin}: {reason}") from None
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from None
-    manifest = Manifest(features, _files(folder), contents.tuned, candidates)
+    code = next((request.folder for request in contents.requests if runs_code(request.text)), "")
+    manifest = Manifest(features, _files(folder), contents.tuned, candidates, code)
     values = asdict(manifest)
-    if not candidates:
-        del values["candidates"]
+    for name in ("candidates", "code"):
+        if not values[name]:
+            del values[name]
     about = {"format": FORMATS[bool(candidates)], "version": __version__}
     write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
     return manifest
@@ -124,16 +128,16 @@ def read_manifest(folder: Path) -> Manifest:
     if version not in FORMATS:
         raise InputError(f"{path}: format {version!r}, this version reads formats {' and '.join(map(str, FORMATS))}")
     features, files, tuned = (values.get(name) for name in ("features", "files", "tuned"))
-    candidates = values.get("candidates", {})
-    if not (_is_texts(features) and _is_texts(files) and isinstance(tuned, str) and _is_texts(candidates)):
-        raise InputError(f"{path}: expected texts under features, files, tuned and candidates")
+    candidates, code = values.get("candidates", {}), values.get("code", "")
+    if not (all(map(_is_texts, (features, files, candidates))) and isinstance(tuned, str) and isinstance(code, str)):
+        raise InputError(f"{path}: expected texts under features, files, tuned, candidates and code")
     for name, content in files.items():
         _check_inside(path, name)
         if not os.path.isfile(folder / name):
             raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: not what it was when the reranker was made")
-    return Manifest(features, files, tuned, candidates)
+    return Manifest(features, files, tuned, candidates, code)
 
 
 def read_features(
@@ -149,7 +153,8 @@ def read_features(
 
     Raises:
         InputError: a label of `others` that the reranker has not, a feature that runs code unless this is allowed,
-            one of a file that the manifest does not list, or scores of another tool without their file.
+            one of a file that the manifest does not list, a command whose folder is gone, or scores of another tool
+            without their file.
     """
     for label in others:
         if label not in manifest.features:
@@ -163,7 +168,10 @@ def read_features(
             raise InputError(
                 f"feature {label!r}: scores of another tool; name their file by --feature {label}=scores:FILE"
             )
-        (request,) = labelled_requests({label: others.get(label, text)})
+        if kind == "command" and label not in others and manifest.code and not os.path.isdir(manifest.code):
+            again = f"--feature {shown(f'{label}={text}')}, which runs in the working folder"
+            raise InputError(f"feature {label!r}: no folder {manifest.code}, in which its program ran; give {again}")
+        (request,) = labelled_requests({label: others.get(label, text)}, "" if label in others else manifest.code)
         if label not in others and request.row.takes in _ROOMS:
             for part in request.parts:
                 _check_part(folder, manifest, part)
@@ -226,9 +234,6 @@ def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
     """Copy what a feature reads, and return the request with the places in the folder."""
     if request.kind == "scores":
         return replace(request, argument="FILE")
-    if request.kind == "command" and request.folder:
-        # `apply` runs commands in its working folder, where another program may have the same name.
-        return replace(request, argument=f"cd {shlex.quote(request.folder)} || exit; {request.argument}")
     if request.row.takes not in _ROOMS:
         return request
     if request.kind == "rest" and len(weight_files(request.argument)) > 1:

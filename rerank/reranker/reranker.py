@@ -10,10 +10,10 @@ from pathlib import Path
 from features.feature import Resources, Sentence
 from features.feature_set import Column
 from features.progress import note, warn
-from features.request import labelled_requests
+from features.request import FeatureRequest, labelled_requests
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
-from moses_io.nbest import DecoderOutput, SentenceList
+from moses_io.nbest import DecoderOutput, SentenceList, read_decoder_output
 from moses_io.streams import Lines, name_of
 from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
@@ -94,9 +94,16 @@ class Reranker:
         Raises:
             InputError: an unknown kind, a model or a file that cannot be read.
         """
-        self.features = features_of(features)
-        requests = labelled_requests(self.features)
-        resources = Resources(device, precision, optional_path_of(cache, "cache"))
+        requests = labelled_requests(features_of(features))
+        self._open(requests, weights, Resources(device, precision, optional_path_of(cache, "cache")))
+
+    def _open(
+        self,
+        requests: Sequence[FeatureRequest],
+        weights: str | Path | Mapping[str, Sequence[float]],
+        resources: Resources,
+    ) -> None:
+        self.features = {request.label: request.text for request in requests}
         self._origin = "the weights" if isinstance(weights, Mapping) else path_of(weights, "weights")
         self._features = load_features(requests, resources)
         self._confidence, self._indicators = "", list[str]()
@@ -134,8 +141,9 @@ class Reranker:
         manifest = read_manifest(place)
         requests = read_features(place, manifest, others, allow_code)
         candidates = read_candidates(place, manifest)
-        own = {request.label: request.text for request in requests}
-        reranker = cls(own, place / WEIGHTS, device=device, precision=precision, cache=cache)
+        resources = Resources(device, precision, optional_path_of(cache, "cache"))
+        reranker = cls.__new__(cls)
+        reranker._open(requests, place / WEIGHTS, resources)  # not by texts alone: requests have folders of code
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         if candidates:
             reranker._widening = Widening(candidates, Resources(device, precision)).widen
@@ -159,21 +167,33 @@ class Reranker:
         ranked = self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), holes)
         return [decode(without_line_end(item)) if isinstance(item, bytes) else item.best.text for item in ranked]
 
-    def score(self, nbest: Text, source: Text) -> Iterator[ScoredSentence]:
+    def score(self, nbest: Text, source: Text, *, moses_output: Text = "") -> Iterator[ScoredSentence]:
         """Yield the sentences of a list with all features and totals of their candidates; see `rerank`.
 
         A sentence without candidates is left out. Errors come where the list is read, after the sentences before. A
         reranker that `load` opened also estimates how good its choice is; where that was fitted by another version, a
         warning says so.
+
+        Args:
+            nbest: a list as Moses wrote it, whose ids go up; a path, or its lines.
+            source: a path, or source sentences; sentence k belongs to id k, from 0.
+            moses_output: Moses' own output, one line a source sentence, with which estimates compare; a path, or its
+                lines; default: the candidates with the highest totals.
+
+        Raises:
+            InputError: as `rerank`; or Moses' output has another number of lines than the source.
         """
-        judge = self._judge()
-        for item in self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), Holes(blank=True)):
+        given = not isinstance(moses_output, str) or moses_output != ""
+        printed = read_decoder_output(input_of(moses_output, "<moses_output>")) if given else None
+        judge, holes = self._judge(given), Holes(blank=True)
+        listed, text = input_of(nbest, "<nbest>"), input_of(source, "<source>")
+        for item in self.rankings(listed, text, holes, decoder_output=printed):
             if not isinstance(item, bytes):
                 yield _scored(judge(item) if judge else item)
 
-    def _judge(self) -> Judge | None:
+    def _judge(self, moses_output: bool) -> Judge | None:
         try:
-            return read_judge(self._confidence, self._origin, None) if self._confidence else None
+            return read_judge(self._confidence, self._origin, None, moses_output) if self._confidence else None
         except InputError as error:
             warn(f"no estimates: {error}")
             return None

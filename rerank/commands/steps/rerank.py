@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
     if wanted:
         from rerank.confidence.judging import read_judge
 
-        judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless)
+        given = bool(arguments.moses_output)
+        judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless, given)
     decoder_output = None
     if arguments.moses_output:
         decoder_output = read_decoder_output(arguments.moses_output, arguments.source or "", marks=True)

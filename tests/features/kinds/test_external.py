@@ -150,6 +150,11 @@ def test_a_program_need_not_read_nor_hurry(
     assert (status, re.findall(r"Mine= (\d)", out.decode())) == (0, ["1", "2", "3"]), err
 
 
+def test_a_program_may_close_its_output_before_it_has_read_its_input() -> None:
+    """The text is larger than a pipe holds, so the program reads it to the end only if its stdin is closed."""
+    assert ask("echo 1; exec >&-; cat >/dev/null", b"x\ty\n" * 200_000, 1) == b"1\n"
+
+
 def test_a_program_reads_and_writes_more_than_pipes_hold() -> None:
     text = b"x y\tz\n" * 200_000
     assert ask("cat", text, 200_000) == text

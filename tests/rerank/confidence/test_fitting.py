@@ -109,7 +109,7 @@ def test_another_metric_is_expected(fitted: Any, tmp_path: Path) -> None:
 
 
 def test_estimates_of_a_sentence_need_no_other(fitted: Any) -> None:
-    judge = read_judge(str(fitted.confidence), str(fitted.weights), None)
+    judge = read_judge(str(fitted.confidence), str(fitted.weights), None, moses_output=False)
     ranked = rankings(fitted)
     estimates = {each.candidates.sentence: judge(each).estimate for each in ranked}
     for number in np.random.default_rng(0).permutation(len(ranked)).tolist():
@@ -122,7 +122,7 @@ def test_a_line_a_sentence(command: Command, fitted: Any, tmp_path: Path) -> Non
     status, out, _ = command(*rerank, "--estimator", fitted.confidence, "--confidence", tmp_path / "out")
     assert (status, out) == (0, plain)
     lines = (tmp_path / "out").read_text().split("\n")
-    judge = read_judge(str(fitted.confidence), str(fitted.weights), None)
+    judge = read_judge(str(fitted.confidence), str(fitted.weights), None, moses_output=False)
     expected = [judge(each).estimate for each in rankings(fitted)]
     assert lines == [
         *(f"{each.expected:.2f}\t{'' if each.helped is None else f'{each.helped:.4f}'}" for each in expected if each),
@@ -138,7 +138,7 @@ def test_moses_choice_is_kept(command: Command, fitted: Any) -> None:
     assert command(*keep, 0)[1].split(b"\n") == chosen
     moses = [each.candidates.hypotheses[each.candidates.decoded].text.encode() for each in rankings(fitted)]
     assert command(*keep, 1)[1].split(b"\n") == [*moses, b""]
-    judge = read_judge(str(fitted.confidence), str(fitted.weights), None)
+    judge = read_judge(str(fitted.confidence), str(fitted.weights), None, moses_output=False)
     helped = [estimate.helped for each in rankings(fitted) if (estimate := judge(each).estimate)]
     middle = sorted(each for each in helped if each is not None)[5]
     kept = command(*keep, repr(middle))[1].split(b"\n")
@@ -166,14 +166,36 @@ def test_the_output_of_moses_has_a_line_a_sentence(command: Command, fitted: Any
     assert (status, f"{output} has 79 lines, the source has 80" in err) == (2, True)
 
 
+def fit_with_output(fitted: Any, printed: list[str], folder: Path) -> Path:
+    """Fit confidence with what Moses printed for dev."""
+    (folder / "dev.moses").write_text("".join(f"{text}\n" for text in printed))
+    lists = Lists([str(fitted.nbest)], [str(fitted.reference)], Filters(""))
+    start = str(fitted.weights.with_name("start.ini"))
+    files = DevFiles(lists, start, str(fitted.weights), str(folder / "dev.moses"))
+    fit_confidence(files, settle({"tuner": "expected"}), "bleu", 4, str(folder / "again"))
+    return folder / "again"
+
+
+def test_a_missing_output_of_moses_is_warned_of_if_dev_had_one(command: Command, fitted: Any, tmp_path: Path) -> None:
+    confidence = fit_with_output(fitted, [each.candidates.hypotheses[1].text for each in rankings(fitted)], tmp_path)
+    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--estimator", confidence, "--keep-unless", 0.5]
+    status, _, err = command(*rerank)
+    warning = f"warning: {confidence}: fitted with Moses' output of dev, but none of this list is given"
+    assert status == 0 and warning in err
+    assert "warning" not in command(*rerank, "--moses-output", tmp_path / "dev.moses")[2]
+
+
+def test_an_output_of_the_highest_totals_is_no_other_choice(command: Command, fitted: Any, tmp_path: Path) -> None:
+    """That of a decoder without MBR: fitted with it or without, confidence is the same."""
+    printed = [each.candidates.hypotheses[each.candidates.decoded].text for each in rankings(fitted)]
+    assert fit_with_output(fitted, printed, tmp_path).read_bytes() == fitted.confidence.read_bytes()
+
+
 def test_confidence_is_fitted_against_the_output_of_moses(fitted: Any, tmp_path: Path) -> None:
     """What is kept on dev, by hand: with probabilities that the second candidates are better."""
     printed = [each.candidates.hypotheses[1].text for each in rankings(fitted)]
-    (tmp_path / "moses").write_text("".join(f"{text}\n" for text in printed))
-    lists = Lists([str(fitted.nbest)], [str(fitted.reference)], Filters(""))
-    files = DevFiles(lists, str(fitted.weights.with_name("start.ini")), str(fitted.weights), str(tmp_path / "moses"))
-    fit_confidence(files, settle({"tuner": "expected"}), "bleu", 4, str(tmp_path / "again"))
-    one, other = read_confidence(str(fitted.confidence)), read_confidence(str(tmp_path / "again"))
+    again = fit_with_output(fitted, printed, tmp_path)
+    one, other = read_confidence(str(fitted.confidence)), read_confidence(str(again))
     assert one.kept.all == other.kept.all and one.quality.intercept == other.quality.intercept
     assert one.helped.intercept != other.helped.intercept
     bleu, references = Metric("bleu"), fitted.reference.read_text().splitlines()
@@ -249,6 +271,7 @@ def steps(values: list[Any]) -> dict[str, Any]:
         ({"helped": steps([[0.5]])}, "not enough values to unpack"),
         ({"helped": steps([0.5])}, "not iterable"),
         ({"helped": {"intercept": True, "predictors": {}}}, "expected a number, found True"),
+        ({"moses_output": 1}, "expected true or false, found 1"),
         ({"alone": "luck"}, "'luck' is no predictor of the expected score"),
     ],
 )

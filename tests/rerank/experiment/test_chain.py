@@ -1,11 +1,13 @@
 """Arguments of features in a run: names that carry meaning, and programs with their folder."""
 
 import gzip
+import json
 import os
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +34,19 @@ folds = 0
 TEST = 'test = { source = "test.de", nbest = "test.nbest" }'
 TABLE = "the der 0.8\nder the 0.9\nein a 0.7\n. . 0.6\n"
 TWICE = '#!/bin/sh\nawk -F "\\t" \'{print FACTOR * split($2, words, " ")}\'\n'
+TIMES = """
+import numpy as np
+
+
+class Times:
+    signature = "times"
+
+    def __init__(self, argument, resources):
+        pass
+
+    def __call__(self, sentences):
+        return np.array([[FACTOR * len(text)] for each in sentences for text in each.hypotheses], float)
+"""
 
 
 @pytest.fixture
@@ -134,6 +149,12 @@ def test_a_program_beside_the_experiment_runs_wherever_run_is_called(
         ("FOO=1 BAR= found -x", "bin/found"),
         ("cat|LC_ALL=C found|cat", "bin/found"),
         ("true && (cat; found)", "bin/found"),
+        ("cat|found", "bin/found"),
+        ("cat > all; found<all", "bin/found"),
+        ("cat\\nfound", "bin/found"),
+        ("(exit 0) && found", "bin/found"),
+        ("</dev/null found", "bin/found"),
+        ("FACTOR=2 found", "bin/found"),
     ],
 )
 def test_files_of_a_command_are_found_from_its_folder(
@@ -153,6 +174,13 @@ def test_other_words_of_a_command_are_no_programs(folder: Path, monkeypatch: pyt
     program(folder / "bin" / "found", 1)
     monkeypatch.setenv("PATH", str(folder / "bin"))
     assert parse_requests([f"command:{text}"])[0].programs == []
+
+
+def test_an_argument_with_the_name_of_a_program_is_no_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(folder / "bin" / "found", 1)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    (request,) = parse_requests(["command:cat found > found"])
+    assert request.programs == [shutil.which("cat")]
 
 
 def test_a_program_on_the_path_is_scored_anew_when_it_changes(
@@ -188,15 +216,71 @@ def test_the_reranker_runs_the_program_of_the_experiment(
     assert found == [2 * count for count in lengths(Path("best"))] and len(found) == len(lengths(folder / "test.nbest"))
 
 
+def manifest_of(reranker: Path) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads((reranker / "reranker.json").read_text())
+    return values
+
+
+def test_the_reranker_names_the_folder_beside_the_command(
+    applied: Callable[[], tuple[int, bytes, str]], folder: Path
+) -> None:
+    manifest = manifest_of(folder / "work" / "reranker")
+    assert (manifest["features"], manifest["code"]) == ({"P": "command:./p.sh"}, str(folder))
+
+
 def test_the_reranker_runs_no_other_program_when_that_folder_is_gone(
     applied: Callable[[], tuple[int, bytes, str]], folder: Path
 ) -> None:
-    (folder / "work" / "reranker" / "reranker.json").write_text(
-        (folder / "work" / "reranker" / "reranker.json").read_text().replace(f"cd {folder} ", f"cd {folder}/gone ")
-    )
+    reranker = folder / "work" / "reranker"
+    gone = manifest_of(reranker) | {"code": f"{folder}/gone"}
+    (reranker / "reranker.json").write_text(json.dumps(gone))
     status, _, err = applied()
     assert (status, not Path("best").exists()) == (2, True)
-    assert re.search(r"feature 'command:cd \S+/gone \|\| exit; ./p.sh': exit status [12]\n$", err)
+    assert err.endswith(
+        f"feature 'P': no folder {folder}/gone, in which its program ran; "
+        "give --feature 'P=command:./p.sh', which runs in the working folder\n"
+    )
+
+
+def test_a_command_that_is_named_again_runs_in_the_working_folder(
+    applied: Callable[[], tuple[int, bytes, str]], command: Command, folder: Path
+) -> None:
+    """The program of the working folder prints 7 for each word, that of the experiment 2."""
+    lists = (folder / "test.nbest", "--source", folder / "test.de")
+    again = ("--feature", "P=command:./p.sh", "--nbest", "best")
+    assert command("apply", folder / "work" / "reranker", *lists, *again)[0] == 0
+    found = [float(value) for value in re.findall(" P= ([^ ]+)", Path("best").read_text())]
+    assert found == [7 * count for count in lengths(Path("best"))]
+
+
+def test_a_reranker_without_a_folder_of_code_runs_commands_in_the_working_folder(
+    applied: Callable[[], tuple[int, bytes, str]], folder: Path
+) -> None:
+    """Also one that names the folder in the command, as rerankers did."""
+    reranker = folder / "work" / "reranker"
+    before = manifest_of(reranker)
+    del before["code"]
+    for text, factor in (("./p.sh", 7), (f"cd {folder} || exit; ./p.sh", 2)):
+        (reranker / "reranker.json").write_text(json.dumps(before | {"features": {"P": f"command:{text}"}}))
+        status, _, err = applied()
+        assert status == 0, err
+        found = [float(value) for value in re.findall(" P= ([^ ]+)", Path("best").read_text())]
+        assert found == [factor * count for count in lengths(Path("best"))]
+
+
+def test_the_reranker_finds_the_module_of_the_experiment(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "elsewhere").mkdir()
+    for place, factor in ((folder, 2), (folder / "elsewhere", 7)):
+        (place / "times.py").write_text(TIMES.replace("FACTOR", str(factor)))
+    assert command("run", experiment(folder, 'P = "times:Times"'))[0] == 0
+    monkeypatch.chdir("elsewhere")
+    lists = (folder / "test.nbest", "--source", folder / "test.de")
+    status, _, err = command("apply", folder / "work" / "reranker", *lists, "--allow-code", "--nbest", "best")
+    assert status == 0, err
+    found = [float(value) for value in re.findall(" P= ([^ ]+)", Path("best").read_text())]
+    assert found == [2 * count for count in lengths(Path("best"))]
 
 
 def test_a_reranker_of_an_experiment_that_moved_is_made_anew(command: Command, folder: Path, tmp_path: Path) -> None:
@@ -209,7 +293,7 @@ def test_a_reranker_of_an_experiment_that_moved_is_made_anew(command: Command, f
         each.rename(moved / each.name)
     status, _, err = command("run", moved / "e.toml")
     assert (status, up_to_date(err, "score dev P"), up_to_date(err, "keep the reranker")) == (0, True, False)
-    assert f"cd {moved} || exit; ./p.sh" in (moved / "work" / "reranker" / "reranker.json").read_text()
+    assert manifest_of(moved / "work" / "reranker")["code"] == str(moved)
 
 
 def test_the_folder_of_code_may_be_another(command: Command, folder: Path) -> None:

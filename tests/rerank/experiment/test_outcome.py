@@ -16,6 +16,7 @@ import pytest
 import sacrebleu
 
 from features.feature import Resources
+from moses_io.errors import InputError
 from moses_io.merge import merge_lists
 from moses_io.streams import digest
 from rerank import Reranker
@@ -528,6 +529,16 @@ def test_an_output_of_other_sentences_is_warned_of(command: Command, folder: Pat
     assert re.search(r"warning: \S+news.printed: no line is a candidate of \S+news.nbest; expected Moses' output", err)
 
 
+def test_an_output_of_other_sentences_is_warned_of_after_a_run_without_it(command: Command, folder: Path) -> None:
+    """The list and its source were read by the run before, the output was not."""
+    run(command, folder, f"test = {WITHOUT}")
+    (folder / "news.printed").write_text("another text\n" * SENTENCES)
+    news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", f"test = {news}"))
+    assert "news.printed: no line is a candidate of " in command("run", folder / "experiment.toml")[2]
+    assert "warning" not in command("run", folder / "experiment.toml")[2]
+
+
 @pytest.fixture
 def applied(command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]) -> Callable[..., Any]:
     """Apply the reranker of dev to the talks, with what Moses printed for them."""
@@ -543,6 +554,20 @@ def test_apply_keeps_the_output_of_moses(applied: Callable[..., Any], printed_by
     wanted[4] = chosen.decode().split("\n")[4]
     assert (status, out.decode().split("\n")) == (0, wanted)
     assert "Moses' output is not among the candidates in 1 of 30 sentences\n" in err
+
+
+def test_python_compares_with_the_output_of_moses(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+) -> None:
+    assert applied("--confidence", tmp_path / "estimates")[0] == 0
+    reranker = Reranker.load(folder / "work" / "reranker", features={"Known": f"scores:{folder / 'talks.known'}"})
+    path, lines = printed_by_moses
+    for output in (path, str(path), lines):
+        scored = reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=output)
+        estimates = b"".join(each.estimate.line for each in scored if each.estimate)
+        assert estimates == (tmp_path / "estimates").read_bytes()
+    with pytest.raises(InputError, match=r"^<moses_output> has 29 lines, \S+talks.de has 30$"):
+        list(reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=lines[:-1]))
 
 
 def test_apply_refuses_an_output_of_moses_of_another_length(

@@ -1,4 +1,4 @@
-"""A small part of the sample, and a decoder that answers with its lists."""
+"""A small part of the sample, and a decoder that answers with its lists and prints one candidate of each sentence."""
 
 import sys
 from collections.abc import Callable
@@ -24,6 +24,7 @@ while words:
 with open(folder / "calls", "a") as calls:
     print(*sys.argv[1:], file=calls)
 print("loading the model", file=sys.stderr)
+printed = 1
 {fault}
 (ini,) = options.get("-config") or options["-f"]
 assert "[weight]" in Path(ini).read_text()
@@ -38,7 +39,7 @@ with open(folder / (name + ".nbest")) as listed, open(path, "w") as nbest:
         ranks[sentence] = ranks.get(sentence, 0) + 1
         if ranks[sentence] <= int(size):
             nbest.write(line)
-            if ranks[sentence] == 1:
+            if ranks[sentence] == printed:
                 print(line.split(" ||| ")[1])
 """
 

@@ -46,7 +46,7 @@ def test_it_chooses_as_a_run_by_hand(command: Command, folder: Path, decoder: Ca
         )
     choices = (folder / "work.out").read_bytes()
     assert choices == (folder / "by-hand.out").read_bytes()
-    assert choices.count(b"\n") == 40 and choices != moses_choices(folder / "test.nbest")
+    assert choices.count(b"\n") == 40 and choices != candidates_of(folder / "test.nbest", 1)
 
     (call,) = (folder / "calls").read_text().splitlines()
     flags, _, rest = call.partition(" -n-best-list ")
@@ -54,20 +54,12 @@ def test_it_chooses_as_a_run_by_hand(command: Command, folder: Path, decoder: Ca
     assert rest.split(" ")[1:] == ["100", "distinct", "-input-file", "dev.de"]
     with gzip.open("work/dev.best100.gz") as stream:
         assert stream.read() == (folder / "dev.nbest").read_bytes()
+    assert (folder / "work" / "dev.moses").read_bytes().replace(b" \n", b"\n") == candidates_of(folder / "dev.nbest", 1)
     assert (folder / "work" / "decoder.log").read_text() == "loading the model\n"
 
     status, again, err = command(*arguments("--decoder-flags=-mbr -threads 2"))
     assert (status, again, (folder / "calls").read_text().count("\n")) == (0, out, 1)
     assert all(line.endswith(": up to date") for line in err.splitlines())
-
-
-def moses_choices(nbest: Path) -> bytes:
-    """Return the first candidate of each sentence."""
-    texts: dict[str, str] = {}
-    for line in nbest.read_text().splitlines():
-        sentence, text, _ = line.split(" ||| ", 2)
-        texts.setdefault(sentence, text.strip(" "))
-    return "".join(f"{text}\n" for text in texts.values()).encode()
 
 
 def test_the_list_is_made_again_only_for_another_ini_size_or_decoder(
@@ -202,6 +194,57 @@ def is_running(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+ALONE = """\
+[features]
+Len = "length"
+
+[tuning]
+tuner = "kbmira"
+iterations = 2
+runs = 1
+folds = 2
+"""
+
+
+def candidates_of(nbest: Path, rank: int) -> bytes:
+    """Return the candidate of each sentence that stands at a rank of the list, from 1, one a line."""
+    texts: dict[str, list[str]] = {}
+    for line in nbest.read_text().splitlines():
+        sentence, text, _ = line.split(" ||| ", 2)
+        texts.setdefault(sentence, []).append(text.strip(" "))
+    return "".join(f"{each[rank - 1]}\n" for each in texts.values()).encode()
+
+
+def test_the_output_of_the_decoder_is_its_choice_on_dev(
+    command: Command, folder: Path, decoder: Callable[..., Path]
+) -> None:
+    """Here it prints the second candidates, as it may with -mbr."""
+    decoder("printed = 2")
+    (folder / "models.toml").write_text(ALONE)
+    status, _, err = command(*arguments("--nbest", "5"))
+    assert (status, "highest totals" in err, "no line is a candidate" in err) == (0, False, False), err
+    assert (folder / "work" / "dev.moses").read_bytes().replace(b" \n", b"\n") == candidates_of(folder / "dev.nbest", 2)
+    assert json.loads((folder / "work" / "confidence.json").read_text())["moses_output"] is True
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("printed = 0", "dev.moses has 0 lines, dev.de has "),
+        ("print('a |0-0|', end=' ')", "dev.moses:1: segmentation marks such as |0-1| in the text"),
+    ],
+)
+def test_an_output_of_the_decoder_that_cannot_be_used(
+    command: Command, folder: Path, decoder: Callable[..., Path], fault: str, message: str
+) -> None:
+    decoder(fault)
+    (folder / "models.toml").write_text(ALONE)
+    status, _, err = command(*arguments("--nbest", "5"))
+    assert status == 0 and f"warning: work/{message}" in err, err
+    assert "; the candidates with the highest totals are taken for Moses' choices on dev\n" in err
+    assert json.loads((folder / "work" / "confidence.json").read_text())["moses_output"] is False
 
 
 def test_references_are_those_of_mert_moses(folder: Path) -> None:

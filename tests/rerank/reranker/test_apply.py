@@ -172,7 +172,8 @@ def test_a_folder_that_is_none_or_was_altered(
         (reranker / name).write_bytes(content)
     for changes, message in (
         ({"format": 9}, "format 9, this version reads formats 1 and 2"),
-        ({"features": ["NMT"]}, "expected texts under features, files, tuned and candidates"),
+        ({"features": ["NMT"]}, "expected texts under features, files, tuned, candidates and code"),
+        ({"code": 3}, "expected texts under features, files, tuned, candidates and code"),
         ({"candidates": {"A": "3:../x"}}, "'../x' is not a path inside the folder"),
         (
             {"candidates": {"A": "some:models/x"}},
