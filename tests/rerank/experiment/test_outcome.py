@@ -566,8 +566,8 @@ def test_python_compares_with_the_output_of_moses(
         scored = reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=output)
         estimates = b"".join(each.estimate.line for each in scored if each.estimate)
         assert estimates == (tmp_path / "estimates").read_bytes()
-    with pytest.raises(InputError, match=r"^<moses_output> has 29 lines, \S+talks.de has 30$"):
-        list(reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=lines[:-1]))
+    with pytest.raises(InputError, match=r"^<moses_output> has 31 lines, \S+talks.de has 30$"):
+        list(reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=[*lines, "one more"]))
 
 
 def test_apply_refuses_an_output_of_moses_of_another_length(
