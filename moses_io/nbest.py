@@ -31,14 +31,14 @@ class SentenceList:
         sentence: id.
         hypotheses: the candidates.
         path: of the list.
-        decoder_output: translation that the decoder printed, None if it is not known. With MBR or consensus decoding it
+        moses_output: translation that the decoder printed, None if it is not known. With MBR or consensus decoding it
             is not the candidate with the highest total.
     """
 
     sentence: int
     hypotheses: tuple[Hypothesis, ...]
     path: str
-    decoder_output: str | None = None
+    moses_output: str | None = None
 
     @property
     def place(self) -> str:
@@ -51,7 +51,7 @@ class SentenceList:
         return f"{name_of(self.path)}:{self.hypotheses[-1].number}"
 
     @property
-    def decoded(self) -> int:
+    def highest_total(self) -> int:
         """Index of the candidate with the highest total; of equal totals the first one."""
         totals = [-math.inf if hypothesis.total is None else hypothesis.total for hypothesis in self.hypotheses]
         return totals.index(max(totals))
@@ -63,17 +63,17 @@ class SentenceList:
         return max(found, key=lambda index: -math.inf if (total := totals[index]) is None else total, default=None)
 
     @property
-    def decoder_choice(self) -> int | None:
+    def moses_choice(self) -> int | None:
         """Index of the candidate that the decoder chose, None if its output is not among them.
 
         Without an output it is the one with the highest total.
         """
-        return self.decoded if self.decoder_output is None else self.find(self.decoder_output)
+        return self.highest_total if self.moses_output is None else self.find(self.moses_output)
 
     @property
-    def decoder_text(self) -> str:
+    def moses_text(self) -> str:
         """The translation that the decoder chose."""
-        return self.hypotheses[self.decoded].text if self.decoder_output is None else self.decoder_output
+        return self.hypotheses[self.highest_total].text if self.moses_output is None else self.moses_output
 
 
 class Layout:
@@ -254,7 +254,7 @@ def read_nbest(path: str | Lines, empty: EmptyLines | None = None) -> Iterator[S
 
 
 @dataclass(frozen=True)
-class DecoderOutput:
+class MosesOutput:
     """What the decoder printed.
 
     Attributes:
@@ -274,10 +274,10 @@ class DecoderOutput:
         """Yield the lists with Moses' translation added. Raises `InputError` if an id is beyond the output."""
         for sentence_list in lists:
             check_id(sentence_list, len(self.lines), f"output of Moses in {self.path}")
-            yield replace(sentence_list, decoder_output=self.lines[sentence_list.sentence])
+            yield replace(sentence_list, moses_output=self.lines[sentence_list.sentence])
 
 
-def read_decoder_output(path: str | Lines, source: str = "", marks: bool = False) -> DecoderOutput:
+def read_moses_output(path: str | Lines, source: str = "", marks: bool = False) -> MosesOutput:
     """Read what the decoder printed, a line a source sentence.
 
     Args:
@@ -288,7 +288,7 @@ def read_decoder_output(path: str | Lines, source: str = "", marks: bool = False
     Raises:
         InputError: the file has another number of lines than the source, or segmentation marks.
     """
-    output = DecoderOutput(name_of(path), [line.strip(" ") for line in read_lines(path)])
+    output = MosesOutput(name_of(path), [line.strip(" ") for line in read_lines(path)])
     if source:
         output.check(len(read_lines(source)), source)
     for number, line in enumerate(output.lines, start=1):

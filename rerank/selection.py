@@ -12,7 +12,7 @@ from features.arrays import Array
 from features.progress import note, warn, with_bar
 from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, is_sparse, with_total
-from moses_io.nbest import DecoderOutput, ListEnd, SentenceList, check_id, read_nbest
+from moses_io.nbest import ListEnd, MosesOutput, SentenceList, check_id, read_nbest
 from moses_io.streams import STANDARD, name_of, open_output
 from moses_io.text import encode, read_lines
 from moses_io.weights import Weights
@@ -151,7 +151,7 @@ class Ranking(NamedTuple):
     @property
     def best(self) -> Hypothesis:
         """The candidate that is chosen; of equal scores the first in the list."""
-        place = self.candidates.decoder_choice if self.kept else None
+        place = self.candidates.moses_choice if self.kept else None
         return self.candidates.hypotheses[int(np.argmax(self.scores)) if place is None else place]
 
     @property
@@ -188,15 +188,15 @@ def rerank(
     holes: Holes,
     outputs: Outputs,
     judge: Judge | None = None,
-    decoder_output: DecoderOutput | None = None,
+    moses_output: MosesOutput | None = None,
 ) -> None:
     """Write what given weights choose; see `write_choices`. The judge compares with the decoder's output, if given."""
     by_name = load_weights(weights)
     model = LinearModel(by_name, weights)
     note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
     lists = _read(nbest, holes, outputs.text)
-    if decoder_output:
-        lists = decoder_output.add_to(lists)
+    if moses_output:
+        lists = moses_output.add_to(lists)
     write_choices(rankings(lists, model, replace(holes, live=is_live(nbest))), outputs, judge)
 
 
@@ -222,7 +222,7 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Ju
                 best.write(ranking)
             else:
                 ranked_lists += 1
-                unlisted += ranking.candidates.decoder_choice is None
+                unlisted += ranking.candidates.moses_choice is None
                 best.write(encode(ranking.best.text) + b"\n")
                 if again:
                     _write_list(again, ranking, outputs.most)
@@ -239,7 +239,7 @@ def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
     """Write the candidates with the highest totals, of equal totals the first: what the decoder chose by default."""
     with open_output(output) as best:
         for item in _complete(_read(nbest, holes, output), holes):
-            best.write(item if isinstance(item, bytes) else encode(item.hypotheses[item.decoded].text) + b"\n")
+            best.write(item if isinstance(item, bytes) else encode(item.hypotheses[item.highest_total].text) + b"\n")
 
 
 def _read(nbest: str, holes: Holes, output: str) -> Iterator[SentenceList]:

@@ -70,9 +70,9 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
     totals, or the decoder's output is not among the candidates. Of a merged list only the candidates count
     that the first of its lists has which knows the sentence: the others have no totals of their own.
     """
-    if candidates.decoder_choice is None:
+    if candidates.moses_choice is None:
         return None
-    first = candidates.hypotheses[candidates.decoder_choice]
+    first = candidates.hypotheses[candidates.moses_choice]
     origin = having(first, lists)[:1]
     others = [each for each in candidates.hypotheses if each.text != first.text]
     totals = [each.total for each in others if having(each, lists)[:1] == origin]

@@ -6,7 +6,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import note, progress_bar
-from moses_io.nbest import pool, read_decoder_output
+from moses_io.nbest import pool, read_moses_output
 from moses_io.weights import read_weights
 from rerank.candidates import Candidates
 from rerank.confidence.confidence import Confidence, Kept
@@ -123,7 +123,7 @@ def _choices(candidates: Candidates, files: DevFiles, metric: Metric, totals: Ar
     filters, lists = files.lists.filters, pool(files.lists.nbest)
     references = filters.references(files.lists.references)
     if files.moses_output:
-        lists = read_decoder_output(files.moses_output, marks=filters.marks).add_to(lists)
+        lists = read_moses_output(files.moses_output, marks=filters.marks).add_to(lists)
     places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
     values: list[Predictors] = [Predictors({}, {})] * len(places)
     both = np.zeros((len(places), 2, metric.formula.size))
@@ -134,7 +134,7 @@ def _choices(candidates: Candidates, files: DevFiles, metric: Metric, totals: Ar
             start, end = candidates.offsets[place : place + 2]
             ranking = Ranking(sentence_list, totals[start:end])
             values[place] = predictors(sentence_list, ranking.scores, units)
-            differs |= sentence_list.decoder_choice != sentence_list.decoded
+            differs |= sentence_list.moses_choice != sentence_list.highest_total
             both[place] = choice_and_before(ranking, metric, references, filters)
             bar.advance(1, "")
     of_choice = tuple(values[0].choice)

@@ -66,5 +66,5 @@ def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Seq
     """(2, size) statistics of the choice, and of the decoder's; references have gone through the filters already."""
     candidates = ranking.candidates
     count = metric.counter([lines[candidates.sentence] for lines in references])
-    texts = [ranking.best.text, candidates.decoder_text]
+    texts = [ranking.best.text, candidates.moses_text]
     return np.array([count(filters(text)) for text in texts])  # (2, size)

@@ -67,7 +67,7 @@ def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> 
         totals: (N,) scores by the linear model, in units of their spread within sentences.
         units: of the features.
     """
-    choice, decoded = int(np.argmax(totals)), candidates.decoder_choice
+    choice, decoded = int(np.argmax(totals)), candidates.moses_choice
     texts, values = Texts(candidates), units.values(candidates)  # (N, D)
     text = int(texts.of[choice])
     words, wording = texts.words[text], texts.wording(text)

@@ -12,7 +12,7 @@ from features.models.config import read_config
 from features.progress import warn
 from moses_io.errors import InputError, at, shown
 from moses_io.hypothesis import UNLABELLED
-from moses_io.nbest import SentenceList, check_id, read_decoder_output, read_nbest
+from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
 from moses_io.streams import check_plain, digest
 from moses_io.text import read_texts
 from moses_io.weights import read_weights
@@ -55,7 +55,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
     for name, files in experiment.sets.items():
         source, _ = read_texts(files.source, files.reference)
         if files.moses_output:
-            read_decoder_output(files.moses_output, files.source, experiment.tuning.filters.marks)
+            read_moses_output(files.moses_output, files.source, experiment.tuning.filters.marks)
         for path in (
             part for each in requests_of(experiment, name) if each.row.takes == "files" for part in each.parts
         ):
@@ -103,7 +103,7 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     """Refuse a list that does not fit its source, of so many lines, or the features and weights of the experiment."""
     lists, folds, count, listed = read_nbest(files.nbest), experiment.tuning.caution.folds, 0, 0
     if files.moses_output:
-        lists = read_decoder_output(files.moses_output, marks=experiment.tuning.filters.marks).add_to(lists)
+        lists = read_moses_output(files.moses_output, marks=experiment.tuning.filters.marks).add_to(lists)
     first = next(lists)
     added = indicators([each.name for each in experiment.candidates])
     check_labels(first, [*experiment.features, *added])
@@ -116,7 +116,7 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
         check_id(sentence_list, lines, "source")
         check_total(sentence_list, experiment.features)
         count += 1
-        listed += sentence_list.decoder_choice is not None
+        listed += sentence_list.moses_choice is not None
     if not (listed or read):
         expected = "expected Moses' output of the same sentences"
         warn(f"{files.moses_output}: no line is a candidate of {files.nbest}; {expected}")

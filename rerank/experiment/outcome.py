@@ -7,7 +7,7 @@ from pathlib import Path
 
 from features.models.config import read_config
 from features.request import FeatureRequest
-from moses_io.nbest import read_decoder_output
+from moses_io.nbest import read_moses_output
 from moses_io.text import write_text
 from moses_io.weights import weight_files
 from rerank.alignment.attend import attend as read_choices
@@ -70,7 +70,7 @@ def choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
     holes = read_holes(source, None, "blank")
     decode, read = partial(choose_by_total, nbest, holes, moses), (nbest, source)
     if output:
-        lines = read_decoder_output(output, source, experiment.tuning.filters.marks).lines
+        lines = read_moses_output(output, source, experiment.tuning.filters.marks).lines
         holes = Holes(len(lines), lines=lines)
         decode, read = partial(write_text, moses, "".join(f"{line}\n" for line in lines)), (output, source)
     choice = partial(rerank, scored, weights, holes, Outputs(ours))

@@ -12,7 +12,7 @@ from features.models.training.request import ParallelFiles
 from features.progress import warn
 from moses_io.errors import InputError, at
 from moses_io.folders import locked, make_folder
-from moses_io.nbest import read_decoder_output
+from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment
 from rerank.experiment.checks import check_inputs
@@ -93,7 +93,7 @@ def _decoding(retuning: Retuning) -> Stage:
 def _is_usable(retuning: Retuning, marks: bool) -> bool:
     """Warn and return False unless the decoder printed one translation per sentence of dev, without forbidden marks."""
     try:
-        read_decoder_output(retuning.moses_output, retuning.source, marks)
+        read_moses_output(retuning.moses_output, retuning.source, marks)
     except InputError as error:
         warn(f"{error}; the candidates with the highest totals are taken for Moses' choices on dev")
         return False

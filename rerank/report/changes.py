@@ -92,10 +92,10 @@ class Reranked:
     weights: Weights
     filters: Filters
 
-    def with_decoder_output(self, listed: Listed) -> Listed:
+    def with_moses_output(self, listed: Listed) -> Listed:
         """Add the choice of Moses to the candidates of a sentence."""
         candidates = listed.candidates
-        return listed._replace(candidates=replace(candidates, decoder_output=self.before[candidates.sentence]))
+        return listed._replace(candidates=replace(candidates, moses_output=self.before[candidates.sentence]))
 
 
 def find_change(candidates: SentenceList, reranked: Reranked, metric: str, estimate: Estimate | None) -> Change | None:

@@ -39,18 +39,18 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     sentence_list = next((each for each in read_nbest(nbest) if each.sentence == question.sentence), None)
     if sentence_list is None:
         raise InputError(f"{name_of(nbest)}: no sentence {question.sentence}")
-    sentence_list = replace(sentence_list, decoder_output=question.moses_output)
+    sentence_list = replace(sentence_list, moses_output=question.moses_output)
     scores = LinearModel(by_name, weights).scores(sentence_list)
     chosen, against = (_place(number, sentence_list) for number in (question.chosen, question.against))
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[0] if chosen is None else chosen
     if against is None:
-        others = (sentence_list.decoder_choice, *order[:2])
+        others = (sentence_list.moses_choice, *order[:2])
         against = next((place for place in others if place not in (None, chosen)), chosen)
     lines = [f"sentence {question.sentence}, {counted(len(scores), 'candidate')}"]
     lines += [f"  {name:<10} {text}" for name, text in texts]
     if question.moses_output is not None:
-        unlisted = "   (not among the candidates)" if sentence_list.decoder_choice is None else ""
+        unlisted = "   (not among the candidates)" if sentence_list.moses_choice is None else ""
         lines.append(f"  {'moses':<10} {question.moses_output}{unlisted}")
     for name, place in (("chosen", chosen), ("against", against)):
         text = sentence_list.hypotheses[place].text

@@ -63,7 +63,7 @@ def read(
     measuring = Measuring(confidence, reranked.references, reranked.filters)
     depths, margins, chosen = Depths(reranked.references), Margins(names), Chosen(names, reranked.after)
     chunks, changes = Chunks(reranked, names, attention, stream), list[Change]()
-    for listed in map(reranked.with_decoder_output, chain([first], lists)):
+    for listed in map(reranked.with_moses_output, chain([first], lists)):
         ranking = Ranking(listed.candidates, model.scores(listed.candidates))
         estimate = measuring.add(ranking)
         change = find_change(listed.candidates, reranked, measuring.metric, estimate)

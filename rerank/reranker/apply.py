@@ -7,7 +7,7 @@ from pathlib import Path
 
 from features.feature import Resources
 from moses_io.errors import InputError
-from moses_io.nbest import read_decoder_output
+from moses_io.nbest import read_moses_output
 from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.judging import ConfidentJudge, read_judge
 from rerank.reranker.folder import WEIGHTS
@@ -47,7 +47,7 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
     """
     holes, output = read_holes(None, None, how.on_missing), how.moses_output
     known = source if output and os.path.isfile(source) and not is_live(nbest) else ""  # else its end is not there yet
-    decoder_output = read_decoder_output(output, known) if output else None
+    moses_output = read_moses_output(output, known) if output else None
     reranker = Reranker.load(
         folder,
         features=how.features,
@@ -57,7 +57,7 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
         cache=resources.cache,
     )
     judge = _read_judge(Path(folder), how) if outputs.confidence or how.keep_unless is not None else None
-    write_choices(reranker.rankings(nbest, source, holes, how.batch, decoder_output), outputs, judge)
+    write_choices(reranker.rankings(nbest, source, holes, how.batch, moses_output), outputs, judge)
 
 
 def _read_judge(folder: Path, how: Application) -> ConfidentJudge:

@@ -13,7 +13,7 @@ from features.progress import note, warn
 from features.request import FeatureRequest, labelled_requests
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
-from moses_io.nbest import DecoderOutput, SentenceList, read_decoder_output
+from moses_io.nbest import MosesOutput, SentenceList, read_moses_output
 from moses_io.streams import Lines, name_of
 from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
@@ -184,10 +184,10 @@ class Reranker:
             InputError: as `rerank`; or Moses' output has another number of lines than the source.
         """
         given = not isinstance(moses_output, str) or moses_output != ""
-        printed = read_decoder_output(input_of(moses_output, "<moses_output>")) if given else None
+        printed = read_moses_output(input_of(moses_output, "<moses_output>")) if given else None
         judge, holes = self._judge(given), Holes(blank=True)
         listed, text = input_of(nbest, "<nbest>"), input_of(source, "<source>")
-        for item in self.rankings(listed, text, holes, decoder_output=printed):
+        for item in self.rankings(listed, text, holes, moses_output=printed):
             if not isinstance(item, bytes):
                 yield _scored(judge(item) if judge else item)
 
@@ -204,7 +204,7 @@ class Reranker:
         source: str | Lines,
         holes: Holes,
         batch: int = 0,
-        decoder_output: DecoderOutput | None = None,
+        moses_output: MosesOutput | None = None,
     ) -> Iterator[Ranking | bytes]:
         """Yield a ranking for each source sentence, or the line of `holes`; see `Application` for the batch.
 
@@ -218,11 +218,11 @@ class Reranker:
             live = is_live(nbest)
             prepare = partial(_prepared, self._widening, live)
             lists = _lists(score_list(nbest, sources, self._features.at_start(), batch, check, prepare))
-            if decoder_output:
-                lists = decoder_output.add_to(lists)
+            if moses_output:
+                lists = moses_output.add_to(lists)
             yield from rankings(lists, model, replace(holes, sentences=sources.count, live=live))
-            if decoder_output:
-                decoder_output.check(sources.count(), name_of(source))
+            if moses_output:
+                moses_output.check(sources.count(), name_of(source))
 
 
 def _on_missing(on_missing: object) -> str:

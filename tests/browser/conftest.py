@@ -87,7 +87,7 @@ def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored
     weights["TranslationModel0"] = (0.5, 0.1, 0.1, 0.0)
     ranked = list(rankings(read_nbest(str(nbest)), LinearModel(weights, "w"), Holes(len(source), blank=True)))
     rows = [each for each in ranked if isinstance(each, Ranking)]
-    before = [each.candidates.hypotheses[each.candidates.decoded].text for each in rows] + [""]
+    before = [each.candidates.hypotheses[each.candidates.highest_total].text for each in rows] + [""]
     after = [each.best.text for each in rows] + [""]
     after[SENTENCES], after[SENTENCES + 1] = ODD["das <b>Haus</b>"][1], ODD["שלום עולם"][1]
     references = [[*reference, "the house", "x", "y", "z"]]

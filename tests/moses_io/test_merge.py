@@ -244,7 +244,7 @@ def test_the_choice_of_the_first_decoder_stays(folder: Path, pair: tuple[str, st
     lists = read(pair[1], folder) | read(pair[0], folder)
     for sentence, candidates in both.items():
         first = lists[sentence]
-        assert candidates.hypotheses[candidates.decoded].text == first.hypotheses[first.decoded].text
+        assert candidates.hypotheses[candidates.highest_total].text == first.hypotheses[first.highest_total].text
 
 
 def test_candidates_are_counted_by_their_lists(write: Write) -> None:

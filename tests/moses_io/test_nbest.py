@@ -13,8 +13,8 @@ from moses_io.nbest import (
     Order,
     check_id,
     pool,
-    read_decoder_output,
     read_hypotheses,
+    read_moses_output,
     read_nbest,
     without_marks,
 )
@@ -145,15 +145,15 @@ LIST = ["0 ||| a ||| L= 1 ||| -3", "0 ||| b ||| L= 1 ||| -1", "0 ||| a ||| L= 1 
 
 def test_without_its_output_the_decoder_chose_the_highest_total() -> None:
     first, _ = read_nbest(Lines("list", LIST))
-    assert (first.decoder_choice, first.decoder_text) == (1, "b")
+    assert (first.moses_choice, first.moses_text) == (1, "b")
 
 
 def test_the_choice_is_the_candidate_that_the_decoder_printed(tmp_path: Path) -> None:
     """Of two with this text it is the one with the higher total; Moses prints a space at the end of a line."""
     path = tmp_path / "out"
     path.write_text("a \nd\n")
-    lists = read_decoder_output(str(path)).add_to(read_nbest(Lines("list", LIST)))
-    assert [(each.decoder_choice, each.decoder_text) for each in lists] == [(2, "a"), (None, "d")]
+    lists = read_moses_output(str(path)).add_to(read_nbest(Lines("list", LIST)))
+    assert [(each.moses_choice, each.moses_text) for each in lists] == [(2, "a"), (None, "d")]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_the_output_of_the_decoder_is_a_line_a_sentence(tmp_path: Path, content:
     (tmp_path / "out").write_text(content)
     (tmp_path / "source").write_text("x\ny\n")
     with pytest.raises(InputError, match=message):
-        read_decoder_output(str(tmp_path / "out"), str(tmp_path / "source"))
+        read_moses_output(str(tmp_path / "out"), str(tmp_path / "source"))
 
 
 def test_a_list_goes_beyond_the_output_of_the_decoder(tmp_path: Path) -> None:
@@ -172,4 +172,4 @@ def test_a_list_goes_beyond_the_output_of_the_decoder(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"list:4: sentence 1 is beyond the output of Moses in .*out, which has 1 lines"
     ):
-        list(read_decoder_output(str(tmp_path / "out")).add_to(read_nbest(Lines("list", LIST))))
+        list(read_moses_output(str(tmp_path / "out")).add_to(read_nbest(Lines("list", LIST))))

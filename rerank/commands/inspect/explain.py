@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Explain."""
     from features.progress import show
-    from moses_io.nbest import read_decoder_output
+    from moses_io.nbest import read_moses_output
     from moses_io.text import read_lines, read_sources
     from rerank.report.explanation import Question, explain
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
     texts = [(name, _line(read(path), path, arguments.sentence)) for name, path, read in files]
     output = None
     if arguments.moses_output:
-        lines = read_decoder_output(arguments.moses_output, arguments.source or "", marks=True).lines
+        lines = read_moses_output(arguments.moses_output, arguments.source or "", marks=True).lines
         output = _line(lines, arguments.moses_output, arguments.sentence)
     question = Question(arguments.sentence, arguments.candidate, arguments.against, output)
     show(explain(arguments.nbest, arguments.weights, question, texts))

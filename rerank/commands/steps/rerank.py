@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Rerank."""
-    from moses_io.nbest import read_decoder_output
+    from moses_io.nbest import read_moses_output
     from rerank.selection import read_holes, rerank
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
@@ -45,9 +45,9 @@ def run(arguments: argparse.Namespace) -> None:
 
         given = bool(arguments.moses_output)
         judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless, given)
-    decoder_output = None
+    moses_output = None
     if arguments.moses_output:
-        decoder_output = read_decoder_output(arguments.moses_output, arguments.source or "", marks=True)
+        moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
-            decoder_output.check(arguments.sentences, "the source")
-    rerank(arguments.nbest, arguments.weights, holes, outputs, judge, decoder_output)
+            moses_output.check(arguments.sentences, "the source")
+    rerank(arguments.nbest, arguments.weights, holes, outputs, judge, moses_output)

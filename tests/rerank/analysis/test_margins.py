@@ -38,7 +38,7 @@ def test_margins_are_those_of_what_the_decoder_printed() -> None:
             ],
         )
     )
-    printed = [replace(first, decoder_output="b"), replace(second, decoder_output="d")]
+    printed = [replace(first, moses_output="b"), replace(second, moses_output="d")]
     assert [margin(each, []) for each in printed] == [-2, None]
 
 

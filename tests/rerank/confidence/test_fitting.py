@@ -136,7 +136,7 @@ def test_moses_choice_is_kept(command: Command, fitted: Any) -> None:
     keep = [*rerank, "--estimator", fitted.confidence, "--keep-unless"]
     chosen = command(*rerank)[1].split(b"\n")
     assert command(*keep, 0)[1].split(b"\n") == chosen
-    moses = [each.candidates.hypotheses[each.candidates.decoded].text.encode() for each in rankings(fitted)]
+    moses = [each.candidates.hypotheses[each.candidates.highest_total].text.encode() for each in rankings(fitted)]
     assert command(*keep, 1)[1].split(b"\n") == [*moses, b""]
     judge = read_judge(str(fitted.confidence), str(fitted.weights), None, moses_output=False)
     helped = [estimate.helped for each in rankings(fitted) if (estimate := judge(each).estimate)]
@@ -187,7 +187,7 @@ def test_a_missing_output_of_moses_is_warned_of_if_dev_had_one(command: Command,
 
 def test_an_output_of_the_highest_totals_is_no_other_choice(command: Command, fitted: Any, tmp_path: Path) -> None:
     """That of a decoder without MBR: fitted with it or without, confidence is the same."""
-    printed = [each.candidates.hypotheses[each.candidates.decoded].text for each in rankings(fitted)]
+    printed = [each.candidates.hypotheses[each.candidates.highest_total].text for each in rankings(fitted)]
     assert fit_with_output(fitted, printed, tmp_path).read_bytes() == fitted.confidence.read_bytes()
 
 
@@ -204,7 +204,7 @@ def test_confidence_is_fitted_against_the_output_of_moses(fitted: Any, tmp_path:
     for ranking, answer, text in zip(rankings(fitted), references, printed, strict=True):
         count = bleu.counter([answer])
         new, old = bleu.formula.smoothed(np.array([count(ranking.best.text), count(text)])).round(12)
-        judged = judge(ranking._replace(candidates=replace(ranking.candidates, decoder_output=text)))
+        judged = judge(ranking._replace(candidates=replace(ranking.candidates, moses_output=text)))
         if judged.estimate and judged.estimate.helped is not None and new != old:
             better.append((judged.estimate.helped, new > old))
     helped, true = np.array(better).T

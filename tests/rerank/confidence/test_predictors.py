@@ -113,10 +113,10 @@ def test_nothing_in_the_list_breaks_them() -> None:
 
 def test_a_change_is_from_what_the_decoder_printed() -> None:
     """From the last candidate instead of the first, which has the highest total; L is told in units of 2."""
-    _, change = predictors(replace(listed(LINES), decoder_output="e"), TOTALS, UNITS)
+    _, change = predictors(replace(listed(LINES), moses_output="e"), TOTALS, UNITS)
     assert (change["L over Moses' choice"], change["total over Moses' choice"]) == (3.5, 3.0)
 
 
 @pytest.mark.parametrize("output", ["a b x d", "none of them"])
 def test_no_change_from_the_choice_itself_or_from_no_candidate(output: str) -> None:
-    assert predictors(replace(listed(LINES), decoder_output=output), TOTALS, UNITS).change == {}
+    assert predictors(replace(listed(LINES), moses_output=output), TOTALS, UNITS).change == {}

@@ -26,7 +26,7 @@ def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple
     reranked = Reranked(
         source=["source"] * sentences,
         references=references,
-        before=[each.candidates.hypotheses[each.candidates.decoded].text for each in ranked][:sentences],
+        before=[each.candidates.hypotheses[each.candidates.highest_total].text for each in ranked][:sentences],
         after=[each.best.text for each in ranked][:sentences],
         weights=weights,
         filters=Filters(""),

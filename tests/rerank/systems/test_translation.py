@@ -36,7 +36,7 @@ def test_a_list_is_scored_as_score_does(
         values = [[values[0] for _, values in hypothesis.dense] for hypothesis in each.hypotheses]
         assert [name for name, _ in each.hypotheses[0].dense] == ["NMT", "Same"]
         np.testing.assert_allclose(*np.array(values).T, atol=1e-4)
-        assert each.decoded == 0 and each.hypotheses[0].text == line
+        assert each.highest_total == 0 and each.hypotheses[0].text == line
         assert len({hypothesis.text for hypothesis in each.hypotheses}) == len(each.hypotheses) <= 4
     assert lists[-1].hypotheses[0].text == "" and len(lists[0].hypotheses) > 1
 
