@@ -137,6 +137,18 @@ def packing_faults(path: str, number: Callable[[], int]) -> Iterator[None]:
         raise InputError(f"{name_of(path)}:{number()}: the packed stream is {fault} here") from None
 
 
+def is_live(nbest: str | Lines) -> bool:
+    """Tell whether a list may still be in the making: it comes from stdin or another pipe."""
+    if isinstance(nbest, Lines):
+        return False
+    if nbest != STANDARD:
+        return not os.path.isfile(nbest)
+    try:
+        return not stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
+    except (AttributeError, OSError):
+        return True
+
+
 def too_long(path: str, number: int) -> InputError:
     """Return what is said of a line that is longer than `LONGEST`."""
     return InputError(f"{name_of(path)}:{number}: expected lines of at most {LONGEST:,} bytes")

@@ -18,31 +18,35 @@ from moses_io.weights import weight_files
 from rerank import __version__
 from rerank.inputs import check_output
 
-COMMANDS = {
-    "init": "chain.init",
-    "run": "chain.run",
-    "study": "chain.study",
-    "demo": "chain.demo",
-    "apply": "chain.apply",
-    "train": "steps.train",
-    "merge": "steps.merge",
-    "score": "steps.score",
-    "tune": "steps.tune",
-    "rerank": "steps.rerank",
-    "evaluate": "steps.evaluate",
-    "translate": "steps.translate",
-    "align": "steps.align",
-    "explain": "inspect.explain",
-    "plot": "inspect.plot",
-    "validate": "inspect.validate",
-    "export": "moses.export",
-    "import-weights": "moses.import_weights",
-    "retune": "moses.retune",
-    "ems": "moses.ems",
-    "presets": "inspect.presets",
-    "features": "inspect.features",
-}
-"""Modules of `rerank.commands`: each has HELP, EXAMPLES, add_arguments(parser) and run(arguments) -> status or None."""
+COMMANDS = (
+    "init",
+    "run",
+    "study",
+    "demo",
+    "apply",
+    "train",
+    "merge",
+    "score",
+    "tune",
+    "rerank",
+    "evaluate",
+    "translate",
+    "align",
+    "explain",
+    "plot",
+    "validate",
+    "export",
+    "import-weights",
+    "retune",
+    "ems",
+    "presets",
+    "features",
+)
+"""Commands in the order of the help text.
+
+Each is a module of `rerank.commands`, with `_` for `-`, that has HELP, EXAMPLES, `add_arguments(parser)` and
+`run(arguments)`, which returns an exit status or None.
+"""
 
 
 OUTPUTS = {"output": "--output", "reranked": "--nbest", "confidence": "--confidence", "soft": "--soft"}
@@ -157,8 +161,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"moses-rerank {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, place in COMMANDS.items():
-        module = importlib.import_module(f"rerank.commands.{place}")
+    for name in COMMANDS:
+        module = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}")
         command = commands.add_parser(name, help=module.HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
         command.description = module.HELP[0].upper() + module.HELP[1:] + "."
         command.epilog = f"examples:\n{module.EXAMPLES}" if module.EXAMPLES else None

@@ -157,7 +157,7 @@ def score(
     """
     from features.feature import Resources
     from features.request import labelled_requests
-    from rerank.append import add_features
+    from rerank.lists.append import add_features
 
     listed, text, written = path_of(nbest, "nbest"), path_of(source, "source"), path_of(output, "output")
     requests = labelled_requests(features_of(features))

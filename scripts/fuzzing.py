@@ -27,11 +27,11 @@ from moses_io.text import read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence
 from rerank.experiment.file import read_experiment
+from rerank.experiment.init.kinds import kind_of
 from rerank.experiment.stages import run_stages
-from rerank.recognition.kinds import kind_of
+from rerank.experiment.studies.file import read_study
 from rerank.report.attention import open_attention, read_attention
 from rerank.reranker.folder import read_candidates, read_features, read_manifest
-from rerank.studies.file import read_study
 from rerank.tuning.ablation import read_worth
 from rerank.tuning.exchange import import_weights
 from rerank.tuning.gain import read_gain

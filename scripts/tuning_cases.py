@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rerank.candidates import FeatureSpace
+from rerank.linear.candidates import FeatureSpace
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem

@@ -31,10 +31,10 @@ from features.models.network import terms
 from features.models.settings import CHOICES, Architecture, Training
 from rerank.cli import COMMANDS, main, make_parser
 from rerank.experiment.file import KEYS, parse_experiment
+from rerank.experiment.studies.file import read_study
 from rerank.experiment.toml import parse_toml
 from rerank.experiment.writing import write_experiment
 from rerank.sample import FOLDER as SAMPLE
-from rerank.studies.file import read_study
 from rerank.tuners.table import TUNERS, Tuning
 from rerank.tuning.settings import setting_names
 from rerank.tuning.tune import Caution
@@ -178,7 +178,7 @@ def test_commands_are_those_that_there_are(block: Block) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_of_help_are_commands(name: str) -> None:
-    examples = importlib.import_module(f"rerank.commands.{COMMANDS[name]}").EXAMPLES
+    examples = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}").EXAMPLES
     block = Block(name, 0, "", "".join(re.findall(r"^  .*\n|^  .*$", examples, re.MULTILINE)))
     for words in block.commands:
         parse(words)

@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -64,9 +63,15 @@ def closure(paths: Iterable[Path]) -> tuple[set[str], set[str]]:
 def test_tuners_see_arrays_only() -> None:
     """Whatever they import, and whatever that imports: no text, no list, no progress, no torch."""
     ours, others = closure((ROOT / "rerank" / "tuners").glob("*.py"))
-    arrays = {"rerank.candidates", "rerank.metrics.formula", "features.arrays", "features.formulas", "moses_io.errors"}
+    arrays = {
+        "rerank.linear.candidates",
+        "rerank.metrics.formula",
+        "features.arrays",
+        "features.formulas",
+        "moses_io.errors",
+    }
     arrays |= {"features.compiled"}
-    packages = {"rerank", "rerank.metrics", "features", "moses_io"}
+    packages = {"rerank", "rerank.linear", "rerank.metrics", "features", "moses_io"}
     assert {name for name in ours if not f"{name}.".startswith("rerank.tuners.")} == arrays | packages
     assert others <= sys.stdlib_module_names | {"numpy", "numba", "scipy", "sklearn", "threadpoolctl"}
 
@@ -77,9 +82,7 @@ def test_imports_make_no_circle() -> None:
     TopologicalSorter({name: imported(path) & set(modules) for name, path in modules.items()}).prepare()
 
 
-def test_rooms_and_functions_are_small() -> None:
-    rooms = Counter(path.parent for path in FILES if path.name != "__init__.py")
-    assert max(rooms.values()) <= 14
+def test_functions_are_short() -> None:
     nodes = [node for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     assert [node.name for node in functions if (node.end_lineno or 0) - node.lineno >= 45] == []

@@ -71,7 +71,7 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
     Raises:
         InputError: arguments that do not go together.
     """
-    from rerank.selection import Outputs
+    from rerank.linear.selection import Outputs
 
     if arguments.nbest_size and not arguments.reranked:
         raise InputError("--nbest-size needs --nbest, the list that it cuts")

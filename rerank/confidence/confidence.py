@@ -10,7 +10,7 @@ from moses_io.nbest import SentenceList
 from rerank.confidence.fit import Fit
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import Regression, probabilities
-from rerank.selection import Estimate, Ranking
+from rerank.linear.selection import Estimate, Ranking
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,22 @@ from features.arrays import Array, Integers
 from features.progress import note, progress_bar
 from moses_io.nbest import pool, read_moses_output
 from moses_io.weights import read_weights
-from rerank.candidates import Candidates
 from rerank.confidence.confidence import Confidence, Kept
 from rerank.confidence.file import write_confidence
 from rerank.confidence.fit import Outcome, correlation
 from rerank.confidence.measured import choice_and_before
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import Regression, fit_logistic, fit_score, probabilities
+from rerank.linear.candidates import Candidates
+from rerank.linear.selection import Ranking
+from rerank.linear.weights import fingerprint, kept_start
 from rerank.metrics.formula import DECIMALS, Formula
 from rerank.metrics.metric import Metric
-from rerank.selection import Ranking
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.folds import FOLDS, fold_weights, partition
 from rerank.tuning.tune import read_problem
 from rerank.tuning.tuning_set import Lists
-from rerank.weights import fingerprint, kept_start
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from moses_io.errors import InputError
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence
 from rerank.confidence.file import read_confidence
-from rerank.selection import Ranking
-from rerank.weights import fingerprint
+from rerank.linear.selection import Ranking
+from rerank.linear.weights import fingerprint
 
 
 @dataclass(frozen=True)

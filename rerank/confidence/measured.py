@@ -8,10 +8,10 @@ import numpy as np
 from features.arrays import Array
 from rerank.confidence.confidence import Confidence
 from rerank.confidence.fit import Outcome
+from rerank.linear.selection import Estimate, Ranking
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
-from rerank.selection import Estimate, Ranking
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from moses_io.errors import InputError
 from moses_io.folders import locked, make_folder
 from moses_io.text import read_lines, write_text
 from moses_io.weights import weight_files
-from rerank.append import join_features, write_features
 from rerank.confidence.file import CONFIDENCE
 from rerank.experiment.checks import RECORD, check_inputs, try_features
 from rerank.experiment.file import Experiment, TuningEntry
@@ -20,6 +19,7 @@ from rerank.experiment.models import ModelEntry
 from rerank.experiment.outcome import ablate, attend, choose, confide, evaluate, requests_of, scored_lists
 from rerank.experiment.sets import CHOOSE, NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
+from rerank.lists.append import join_features, write_features
 from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.systems.widening import widen_list
 from rerank.tuning.gain import FORMAT, GAIN, write_gain

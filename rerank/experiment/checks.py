@@ -16,16 +16,16 @@ from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
 from moses_io.streams import check_plain, digest
 from moses_io.text import read_texts
 from moses_io.weights import read_weights
-from rerank.candidates import FeatureSpace
 from rerank.experiment.file import Experiment
 from rerank.experiment.outcome import requests_of
 from rerank.experiment.sets import NbestFiles
 from rerank.experiment.stages import digests_read
-from rerank.scoring import check_joined, check_labels, check_total, score_list
-from rerank.sources import WholeSources
+from rerank.linear.candidates import FeatureSpace
+from rerank.linear.weights import limits
+from rerank.lists.scoring import check_joined, check_labels, check_total, score_list
+from rerank.lists.sources import WholeSources
 from rerank.systems.request import indicators
 from rerank.tuning.folds import check_folds
-from rerank.weights import limits
 
 RECORD = "stages.json"
 """What was made, in the folder of results."""

@@ -10,6 +10,7 @@ from features.models.settings import check_rows, check_values
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, labelled_requests, models_and_values
 from moses_io.errors import InputError, at
+from rerank.experiment.corpus import look_at
 from rerank.experiment.groups import Groups, expand_feature, expand_models
 from rerank.experiment.models import ModelEntry, find_start, grouped, known_folder, read_corpus, read_model, translating
 from rerank.experiment.recipe import find_recipe
@@ -19,7 +20,6 @@ from rerank.experiment.trust import check_code, feature_texts
 from rerank.experiment.writing import moved, write_experiment
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.recognition.corpus import look_at
 from rerank.systems.request import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import FOLDS

@@ -10,17 +10,17 @@ from features.request import FeatureRequest
 from moses_io.nbest import read_moses_output
 from moses_io.text import write_text
 from moses_io.weights import weight_files
-from rerank.alignment.attend import attend as read_choices
 from rerank.confidence.file import CONFIDENCE, FORMAT
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.experiment.file import Experiment
 from rerank.experiment.sets import SET, UNNAMED, NbestFiles
 from rerank.experiment.stages import Stage
+from rerank.linear.selection import Holes, Outputs, choose_by_total, read_holes, rerank
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.report.worth import write_table
-from rerank.selection import Holes, Outputs, choose_by_total, read_holes, rerank
+from rerank.systems.attend import attend as read_choices
 from rerank.tuning.ablation import Ablation, write_ablation, write_column
 from rerank.tuning.gain import GAIN
 from rerank.tuning.tuning_set import Lists

@@ -6,7 +6,7 @@ from typing import Any
 
 from features.models.folds import DEV_FOLDS
 from features.models.settings import Training
-from rerank.recognition.corpus import Corpus
+from rerank.experiment.corpus import Corpus
 
 BUDGET = 1_700_000
 """Target words that an `rnnsearch` reads of the corpus in all, so that two train in some ten minutes of two cores."""

@@ -10,8 +10,8 @@ from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.streams import name_of
 from moses_io.weights import Weights, names_of_values
-from rerank.selection import LinearModel
-from rerank.weights import load_weights
+from rerank.linear.selection import LinearModel
+from rerank.linear.weights import load_weights
 
 
 @dataclass(frozen=True)

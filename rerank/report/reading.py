@@ -11,11 +11,11 @@ from rerank.analysis.margins import Margins
 from rerank.analysis.origins import Chosen, merged
 from rerank.confidence.confidence import Confidence
 from rerank.confidence.measured import Measured, Measuring
+from rerank.linear.selection import LinearModel, Ranking
 from rerank.report.attention import Attentions
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.evaluation import ListFacts, LookUp, Systems
 from rerank.report.page.candidates import Chunks
-from rerank.selection import LinearModel, Ranking
 
 
 class ListReading(NamedTuple):

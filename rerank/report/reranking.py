@@ -11,6 +11,7 @@ from moses_io.streams import open_between, open_output
 from moses_io.text import encode, input_lines, read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence
+from rerank.linear.weights import kept_start
 from rerank.metrics.filters import Filters
 from rerank.report.analysis import analyse, charts
 from rerank.report.analysis import lines as analysis_lines
@@ -29,7 +30,6 @@ from rerank.report.tuned import lines as tuned_lines
 from rerank.report.worth import lines as worth_lines
 from rerank.tuning.ablation import read_worth
 from rerank.tuning.gain import read_gain
-from rerank.weights import kept_start
 
 
 class RerankingFiles(NamedTuple):

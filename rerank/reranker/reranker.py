@@ -14,20 +14,20 @@ from features.request import FeatureRequest, labelled_requests
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
 from moses_io.nbest import MosesOutput, SentenceList, read_moses_output
-from moses_io.streams import Lines, name_of
+from moses_io.streams import Lines, is_live, name_of
 from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.judging import read_judge
 from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
+from rerank.linear.selection import Estimate, Holes, Judge, LinearModel, Ranking, rankings, read_holes
+from rerank.linear.weights import load_weights
+from rerank.lists.scoring import load_features, score_list, written
+from rerank.lists.sources import open_sources
 from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
-from rerank.scoring import load_features, score_list, written
-from rerank.selection import Estimate, Holes, Judge, LinearModel, Ranking, rankings, read_holes
-from rerank.sources import is_live, open_sources
 from rerank.systems.request import indicators
 from rerank.systems.widening import Widening
-from rerank.weights import load_weights
 
 Widen = Callable[[list[Sentence]], list[Sentence]]
 """What adds candidates to sentences."""

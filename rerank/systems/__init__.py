@@ -1,1 +1,1 @@
-"""Translations of our own models beside Moses' list."""
+"""Translations and word alignments by models, and lists with translations added to those of Moses."""

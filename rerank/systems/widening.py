@@ -13,8 +13,8 @@ from moses_io.nbest import SentenceList
 from moses_io.streams import open_output
 from moses_io.text import encode, tokens
 from rerank import __version__
-from rerank.scoring import read_sentences
-from rerank.sources import WholeSources
+from rerank.lists.scoring import read_sentences
+from rerank.lists.sources import WholeSources
 from rerank.systems.request import CandidateRequest
 from rerank.systems.translation import listable
 

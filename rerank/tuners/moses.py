@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from features.arrays import Array, Integers
 from moses_io.errors import InputError
-from rerank.candidates import Candidates
+from rerank.linear.candidates import Candidates
 from rerank.tuners.kbmira import KbmiraSettings, Mira
 from rerank.tuners.problem import Problem, Tuned
 

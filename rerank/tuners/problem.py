@@ -6,7 +6,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from moses_io.errors import InputError, shown
-from rerank.candidates import Candidates, spread
+from rerank.linear.candidates import Candidates, spread
 from rerank.metrics.formula import Formula
 
 MOST = 10**18

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from features.arrays import Array
-from rerank.candidates import FeatureSpace
+from rerank.linear.candidates import FeatureSpace
 from rerank.tuners.problem import Problem
 
 LEAST = 0.01

@@ -13,10 +13,10 @@ and tuned, without it.
 from dataclasses import dataclass
 
 from features.arrays import Array
+from rerank.linear.weights import START
 from rerank.tuners.mean import MEAN
 from rerank.tuning.tuning_set import TuningSet
 from rerank.tuning.ways import HELD, Tunings, Unseen, Way
-from rerank.weights import START
 
 SURE, LIKELY = 0.05, 0.3
 """Largest p, in either direction, of a lead over the mean that is believed; that of the start weights.

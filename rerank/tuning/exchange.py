@@ -14,10 +14,10 @@ from moses_io.streams import name_of, open_output
 from moses_io.text import number, read_lines, tokens, write_text
 from moses_io.weights import Weights, read_sparse_weights, read_weight_file, read_weights, write_weights
 from rerank import __version__
-from rerank.candidates import Candidates, FeatureSpace
+from rerank.linear.candidates import Candidates, FeatureSpace
+from rerank.linear.weights import fit_start, load_weight_file, tell_unmatched
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Lists, TuningSet
-from rerank.weights import fit_start, load_weight_file, tell_unmatched
 
 SCRIPT = """\
 #!/bin/sh

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from features.progress import note, progress_bar, warn
 from moses_io.errors import InputError, counted, shown
-from rerank.candidates import FeatureSpace
+from rerank.linear.candidates import FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem

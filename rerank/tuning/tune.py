@@ -12,6 +12,7 @@ from features.progress import note, progress_bar, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import WeightFile, Weights, names_of_values, write_weights
 from rerank import __version__
+from rerank.linear.weights import START, fit_start, limits, load_weight_file, tell_unmatched
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import divided_start
@@ -22,7 +23,6 @@ from rerank.tuning.folds import FOLDS, check_folds
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
-from rerank.weights import START, fit_start, limits, load_weight_file, tell_unmatched
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from moses_io.errors import InputError
 from moses_io.extractor import read_blocks
 from moses_io.nbest import check_id, pool, without_marks
 from moses_io.weights import Weights
-from rerank.candidates import Candidates
-from rerank.collecting import Collector
+from rerank.linear.candidates import Candidates
+from rerank.linear.collecting import Collector
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.filters import Filters
 from rerank.metrics.forms import Forms, advice

@@ -7,13 +7,13 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import Bar
+from rerank.linear.weights import START
 from rerank.metrics.significance import p_value
 from rerank.tuners import expected, mean
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import ScaledProblem, divided_start
 from rerank.tuning.folds import partition, without
 from rerank.tuning.tuning_set import TuningSet
-from rerank.weights import START
 
 HELD = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
 """Tunings that are held nearer to the start than `expected` is by default."""

@@ -21,6 +21,7 @@ from moses_io.weights import read_weights
 from rerank.analysis.listed import read_listed
 from rerank.analysis.origins import merged
 from rerank.confidence.measured import Measured
+from rerank.linear.selection import Estimate, Holes, LinearModel, Ranking, rankings
 from rerank.metrics.filters import Filters
 from rerank.report.attention import Attention
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
@@ -30,7 +31,6 @@ from rerank.report.page.document import page
 from rerank.report.page.overview import Overview
 from rerank.report.page.sentences import index
 from rerank.report.terminal import summary
-from rerank.selection import Estimate, Holes, LinearModel, Ranking, rankings
 
 SENTENCES = 30
 """Of the sample; `ODD` ones follow, and one without candidates."""

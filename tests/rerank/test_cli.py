@@ -12,7 +12,7 @@ import pytest
 from features import progress
 from rerank import cli
 from rerank.cli import main
-from rerank.selection import choose_by_total, read_holes
+from rerank.linear.selection import choose_by_total, read_holes
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -204,7 +204,7 @@ def test_what_is_wrong_is_told_in_one_line(
 
 
 def test_memory_that_does_not_suffice(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rerank.commands.inspect.presets.run", lambda _: bytearray(2**62))
+    monkeypatch.setattr("rerank.commands.presets.run", lambda _: bytearray(2**62))
     assert command("presets") == (2, b"", "moses-rerank presets: out of memory; do less at a time\n")
 
 
@@ -249,7 +249,7 @@ def test_choices_on_a_terminal_have_no_bar_between_them(
 ) -> None:
     holes, nbest = read_holes(None, None, "error"), str(write("one.nbest", PAIRS))
     shown: list[object] = []
-    monkeypatch.setattr("rerank.selection.with_bar", lambda name, lists, total: shown.append(name) or lists)
+    monkeypatch.setattr("rerank.linear.selection.with_bar", lambda name, lists, total: shown.append(name) or lists)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     choose_by_total(nbest, holes, "-")
     assert shown == []

@@ -229,7 +229,7 @@ def test_nothing_of_the_working_folder_runs_that_was_not_named(write: Write, tmp
     jobs = write(
         "bin/jobs",
         "from functools import partial\nfrom features.feature import Resources\n"
-        "from features.request import parse_requests\nfrom rerank.append import write_features\n"
+        "from features.request import parse_requests\nfrom rerank.lists.append import write_features\n"
         "from rerank.experiment.workers import do_all\nif __name__ == '__main__':\n"
         "    requests = parse_requests(['letters:Letters'])\n"
         "    score = partial(write_features, 'list', 'src', requests, 'out', Resources())\n    do_all({'a': score}, 2)",

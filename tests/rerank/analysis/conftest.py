@@ -6,8 +6,8 @@ import pytest
 from rerank.analysis.depth import Depths
 from rerank.analysis.listed import read_listed
 from rerank.analysis.margins import Margins
+from rerank.linear.selection import LinearModel
 from rerank.metrics.filters import Filters
-from rerank.selection import LinearModel
 
 Read = Callable[..., tuple[Depths, Margins]]
 

@@ -16,9 +16,9 @@ from rerank.confidence.file import read_confidence, write_confidence
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.confidence.judging import ConfidentJudge, read_judge
 from rerank.confidence.measured import Measured, Measuring
+from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.selection import LinearModel, Ranking
 from rerank.tuning.settings import settle
 from rerank.tuning.tuning_set import Lists
 

@@ -13,6 +13,7 @@ from features.models.training.request import ParallelFiles
 from features.request import parse_requests
 from moses_io.errors import InputError
 from rerank.experiment.checks import check_inputs, try_features
+from rerank.experiment.corpus import Corpus, Side, look_at
 from rerank.experiment.file import Experiment, read_experiment
 from rerank.experiment.recipe import (
     ADAPT,
@@ -26,7 +27,6 @@ from rerank.experiment.recipe import (
     TRANSFORMER_BUDGET,
     find_recipe,
 )
-from rerank.recognition.corpus import Corpus, Side, look_at
 
 FILES = """\
 output = "work/results"

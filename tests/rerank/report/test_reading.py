@@ -11,11 +11,11 @@ from moses_io.streams import Lines
 from moses_io.text import read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence
+from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Reranked
 from rerank.report.evaluation import look_up
 from rerank.report.reading import ListReading, read
-from rerank.selection import LinearModel, Ranking
 
 
 def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple[ListReading, Reranked]:

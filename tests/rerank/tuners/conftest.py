@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rerank.candidates import Candidates, FeatureSpace, Sparse
+from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem

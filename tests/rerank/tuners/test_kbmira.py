@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rerank.candidates import Candidates, FeatureSpace, Sparse
+from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.tuners.kbmira import KbmiraSettings, tune
 from rerank.tuners.problem import Problem
 

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from moses_io.errors import InputError
 from moses_io.text import LARGEST
-from rerank.candidates import Candidates, FeatureSpace, Sparse
+from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro
 from rerank.tuners.problem import MOST, Problem, Tuned

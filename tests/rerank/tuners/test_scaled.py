@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rerank.candidates import FeatureSpace, Sparse
+from rerank.linear.candidates import FeatureSpace, Sparse
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import ScaledProblem
 from rerank.tuners.table import TUNERS, run

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rerank.candidates import Candidates, FeatureSpace, Sparse
+from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem

@@ -10,7 +10,7 @@ import pytest
 
 from features.progress import progress_bar
 from moses_io.weights import read_weights
-from rerank.candidates import Candidates, FeatureSpace, Sparse
+from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.mean import MEAN, AutoSettings

@@ -8,7 +8,7 @@ import pytest
 
 from moses_io.errors import InputError
 from moses_io.weights import read_weights
-from rerank.candidates import Candidates, FeatureSpace, Sparse
+from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem

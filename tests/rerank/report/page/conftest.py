@@ -13,8 +13,9 @@ import pytest
 from moses_io.nbest import read_nbest
 from rerank.analysis.listed import read_listed
 from rerank.analysis.origins import merged
-from rerank.collecting import collect
 from rerank.confidence.measured import Measured
+from rerank.linear.collecting import collect
+from rerank.linear.selection import Estimate, Ranking
 from rerank.metrics.filters import Filters
 from rerank.report.attention import Attention
 from rerank.report.changes import Change, Reranked, find_change, in_order
@@ -22,7 +23,6 @@ from rerank.report.page.candidates import Chunks
 from rerank.report.page.document import page
 from rerank.report.page.overview import Overview
 from rerank.report.page.sentences import index
-from rerank.selection import Estimate, Ranking
 
 LIST = """\
 0 ||| a b x ||| L= 1 T= 1 2 s_x= 1 FromA= 1 FromB= 0 ||| -1 ||| 0=0-1 1=2 ||| 0-0 1-2

@@ -1,1 +1,0 @@
-"""Forced alignment of files of parallel text."""

@@ -1,1 +1,0 @@
-"""Commands that do all there is to do, by one name."""

@@ -1,1 +1,0 @@
-"""Commands that only look: at lists, and at what can be named."""

@@ -1,1 +1,0 @@
-"""Commands that exchange files with Moses' own tuners."""

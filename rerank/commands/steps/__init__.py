@@ -1,1 +1,0 @@
-"""Commands that do one step of the chain: from parallel text, lists and weights to lists, weights and translations."""

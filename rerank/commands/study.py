@@ -1,0 +1,58 @@
+"""`moses-rerank study`."""
+
+import argparse
+
+from rerank.commands.arguments import add_jobs, add_ray, add_resources, read_resources
+
+HELP = "run an experiment over sizes of the corpus, seeds and systems, with tables and curves"
+EXAMPLES = """\
+  moses-rerank study study.toml --jobs 4
+
+A study file is an experiment file (see run --help) with a table more:
+
+  [study]
+  sizes = [1500, 3000, "all"]     # first sentence pairs of the training corpus; all of it unless given
+  seeds = 3                       # replicates of each size, or a list of seeds; 1 unless given
+
+  [study.systems]                 # labels of [features]; one system with all of them unless given
+  forward = ["NMT"]
+  both = ["NMT", "NMTback"]
+
+Each model is trained once for each size and seed, each system is an experiment in OUTPUT/SIZE/seed-N/SYSTEM. Without
+[features] models alone are compared, by perplexity; dev and test need no lists then.
+
+A second study does only what has changed, or what is not done yet. What fails is told, and left out of the tables."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("study", metavar="STUDY", help="TOML file")
+    add_jobs(parser, "trainings and experiments")
+    add_ray(parser, "train and run experiments")
+    parser.add_argument(
+        "--allow-code",
+        action="store_true",
+        help="let features that are code (command, module:Class) run though STUDY is not a file of your own in the "
+        "working folder or below it",
+    )
+    add_resources(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the study and print its tables; what failed is told in the end."""
+    from features.progress import show
+    from moses_io.errors import InputError, counted
+    from rerank.experiment.studies.file import read_study
+    from rerank.experiment.studies.run import run_study
+    from rerank.experiment.workers import jobs_for
+
+    resources = read_resources(arguments, arguments.ray)
+    study = read_study(arguments.study, allow_code=arguments.allow_code)
+    trainings = len(study.experiment.models) * len(study.sizes) * len(study.seeds)
+    jobs = arguments.jobs or jobs_for(trainings, arguments.device, arguments.ray)
+    outcome = run_study(study, resources, jobs, arguments.ray)
+    show(outcome.lines)
+    if outcome.failed:
+        more = f" and {len(outcome.failed) - 1} more" if len(outcome.failed) > 1 else ""
+        others = f"{more} of {counted(outcome.parts, 'part')}"
+        raise InputError(f"{outcome.failed[0]}{others} failed, as told above; the same command tries them again")

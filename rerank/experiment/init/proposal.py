@@ -1,0 +1,122 @@
+"""The experiment file that follows from what files are for."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from features.kinds.language_model import require_kenlm
+from moses_io.errors import InputError, printable, shown
+from moses_io.streams import STANDARD
+from rerank.experiment.corpus import look_at
+from rerank.experiment.init.roles import Roles
+from rerank.experiment.recipe import Recipe, find_recipe
+from rerank.experiment.sets import table_of_tests
+from rerank.experiment.writing import entry, moved, write_experiment
+from rerank.linear.weights import read_start, tell_unmatched
+
+HEAD = (
+    "An experiment, made by `moses-rerank init` of the files that it was given. `moses-rerank run` on this file does",
+    "all of it; a second run does only what has changed. Paths are relative to the folder of this file.",
+)
+REMARKS = {
+    "output": (
+        "All results go to this folder: reports, weights, translations, and `reranker`, which is for new lists.",
+    ),
+    "start": ("The weights that Moses decoded with, from which tuning starts.",),
+    "train": ("The parallel corpus that models are trained on.",),
+    "dev": ("The set that weights are tuned on; it also says when a training stops.",),
+    "test": (
+        "What is reranked, and evaluated where it has references. Several test sets are tables [[test]] with names.",
+    ),
+    "models": ("Models to train, by names; `moses-rerank presets` lists systems and settings.",),
+    "features": (
+        "What candidates are scored with beside Moses' own features, by labels; neural:NAME is a model of above.",
+    ),
+    "tuning.metric": ("What weights are tuned for: bleu, chrf, ter, or a sum of them such as bleu+chrf:0.7,0.3.",),
+}
+"""Comments above the keys of the file."""
+NO_TEST = (
+    "There was no test set among the files; it would stand here, with its references or without:",
+    'test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }',
+)
+MORE_FEATURES = (
+    "Others that could stand here; `moses-rerank features` lists all kinds:",
+    'Posteriors = "posteriors"',
+    'Length = "length"',
+)
+SCORES = 'COMET = "scores:{set}.comet"     # of another tool; {set} is dev, test, or the name of a test set'
+"""One more, where no translations join the lists."""
+
+
+def propose(roles: Roles, output: str) -> bytes:
+    """Return the content of an experiment file at a path, with files relative to its folder; nothing may be missing.
+
+    Raises:
+        InputError: the start weights do not fit the list of dev, the corpus cannot be read, or a path is no UTF-8,
+            which TOML cannot carry.
+    """
+    assert roles.dev is not None and roles.train is not None and roles.space is not None
+    tell_unmatched(roles.space, read_start(roles.start, roles.space)[0], roles.start)
+    corpus = look_at(roles.train, roles.dev.texts)
+    recipe = find_recipe(corpus)
+    files = {
+        "start": roles.start,
+        "train": {name: path for name, path in asdict(roles.train).items() if path},
+        "dev": roles.dev.table,
+        "test": table_of_tests(roles.tests),
+        "ngrams": roles.ngrams,
+    }
+    files = moved(files, Path.cwd(), Path(output).resolve().parent)
+    ngrams, left_out = _ngrams(files.pop("ngrams"), {*recipe.features, *roles.space.columns})
+    values = {
+        "output": "work",
+        **files,
+        "models": recipe.models,
+        "features": recipe.features | ngrams,
+        "tuning": {"metric": "bleu"},
+    }
+    remarks = {
+        **REMARKS,
+        **_proposed(recipe, left_out),
+        "": HEAD,
+        "test": REMARKS["test"] if roles.tests else NO_TEST,
+        "models": REMARKS["models"] + recipe.remarks,
+    }
+    return _encoded(write_experiment(values, remarks), output)
+
+
+def _proposed(recipe: Recipe, left_out: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return comments above the first model and the first feature: others that could stand there."""
+    joins = any("candidates" in settings for settings in recipe.models.values())
+    features, models = [*MORE_FEATURES, *([] if joins else [SCORES]), *left_out], []
+    if recipe.longer:
+        models = [*recipe.longer.remarks, *_lines(recipe.longer.models)]
+        features += _lines(recipe.longer.features)
+    return {f"models.{next(iter(recipe.models))}": models, f"features.{next(iter(recipe.features))}": features}
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [entry(key, value).rstrip() for key, value in table.items()]
+
+
+def _ngrams(paths: Sequence[str], taken: Collection[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return features of n-gram models by labels that are free, or a comment for each where kenlm is missing."""
+    try:
+        if paths:
+            require_kenlm()
+    except InputError as error:
+        return {}, tuple(printable(f"Left out is kenlm:{path}; {error}.") for path in paths)
+    labels = chain(["LM"] if len(paths) == 1 else [], (f"LM{number}" for number in count(1)))
+    free = (label for label in labels if label not in taken)
+    return {label: f"kenlm:{path}" for path, label in zip(paths, free, strict=False)}, ()
+
+
+def _encoded(text: str, output: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start)
+        fault = f"a path that is no UTF-8, which TOML cannot carry: {shown(text.split(chr(10))[line])}"
+        raise InputError(f"{'<stdout>' if output == STANDARD else output}: {fault}") from None

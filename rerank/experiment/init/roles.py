@@ -1,0 +1,281 @@
+"""What files are for: the dev set, test sets, the training corpus, start weights and n-gram models."""
+
+import filecmp
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+
+from features.models.training.request import ParallelFiles
+from moses_io.errors import InputError
+from rerank.experiment.groups import LONGEST
+from rerank.experiment.init.contents import ListContent, Text, is_translation, read_unigrams
+from rerank.experiment.init.matching import (
+    MARGIN,
+    Languages,
+    TextsByLanguage,
+    closest_pair,
+    fault_of_alignment,
+    parallel_groups,
+    split_by_candidates,
+    texts_of,
+    without_unlike,
+)
+from rerank.experiment.init.sorting import SortedFiles
+from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
+from rerank.linear.candidates import FeatureSpace
+from rerank.linear.weights import read_start
+
+DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
+"""Parts of a file name that say that a list is that of dev."""
+
+TEST = ("test", "eval", "heldout")
+"""Parts of a file name that say that a list is not that of dev."""
+
+OTHER_WORDS = ("contest", "fastest", "greatest", "latest", "shortest")
+"""Parts that end as these do and say nothing."""
+
+NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
+
+MOST = 3
+"""Files that a message names."""
+
+_ENDINGS = re.compile(r"(\.(gz|bz2|xz|txt|out|list|n?-?best[\w-]*(\.[0-9]+)?))+$")
+"""What the name of a list has behind that of its set."""
+
+
+@dataclass
+class Roles:
+    """What files are for.
+
+    Attributes:
+        kinds: what each file is, by its path.
+        reasons: why files are not used that might have been.
+        uses: what the files that are used are for.
+        missing: what an experiment needs and is not there, or cannot be told; if it is empty, all else is there.
+        dev, tests, train, start: as of an `Experiment`.
+        space: dense features of the list of dev.
+        ngrams: n-gram models of the target language.
+    """
+
+    kinds: dict[str, str]
+    reasons: dict[str, str] = field(default_factory=dict)
+    uses: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    dev: NbestFiles | None = None
+    space: FeatureSpace | None = None
+    tests: dict[str, NbestFiles] = field(default_factory=dict)
+    train: ParallelFiles | None = None
+    start: str = ""
+    ngrams: list[str] = field(default_factory=list)
+
+    def use(self, path: str, use: str) -> None:
+        """Note what a file is for; the source of two lists is for both."""
+        self.uses[path] = f"{self.uses[path]}, {use}" if path in self.uses else use
+
+    def lines(self) -> list[str]:
+        """Return a line for each file."""
+        reasons = {path: f"; {reason}" for path, reason in self.reasons.items() if path not in self.uses}
+        return [
+            f"{path}: {self.uses.get(path, 'not used')} ({kind}{reasons.get(path, '')})"
+            for path, kind in self.kinds.items()
+        ]
+
+
+def find_roles(files: SortedFiles) -> Roles:
+    """Tell what each file is for; names count only where dev and test sets are told apart."""
+    roles = Roles(dict(files.kinds))
+    texts = {each.path: texts_of(each, files.texts) for each in files.lists}
+    _leave_out_translations(files.lists, texts, roles)
+    by_candidates = {
+        each.path: without_unlike(each, split_by_candidates(each, texts[each.path])) for each in files.lists
+    }
+    dev = _find_dev(files.lists, by_candidates, roles)
+    if dev is not None:
+        roles.space = dev.space
+        roles.dev = _use_set("dev", dev.path, by_candidates[dev.path], roles)
+        languages = Languages.of(by_candidates[dev.path])
+        others = [each for each in files.lists if each is not dev]
+        by_words = {each.path: without_unlike(each, languages.split(texts[each.path])) for each in others}
+        _find_tests(by_words, roles.dev, roles)
+        _note_unlike({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
+        free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
+        _find_corpus(free, languages, roles)
+        _find_alignment(files.alignments, roles)
+        _find_ngrams(files.ngrams, languages, roles)
+    elif not parallel_groups(files.texts):
+        roles.missing.append(NO_CORPUS)
+    _find_start(files.weights, files.weight_lines, dev, roles)
+    return roles
+
+
+def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[Text]], roles: Roles) -> None:
+    """Take translations that were chosen from a list out of the texts of all lists: they are no references."""
+    for content in lists:
+        for text in texts[content.path]:
+            if is_translation(content, text):
+                roles.reasons[text.path] = f"a translation of {content.path}"
+    for path, each in texts.items():
+        texts[path] = [text for text in each if text.path not in roles.reasons]
+
+
+def _note_unlike(lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
+    """Tell of texts of lists that are neither source nor reference."""
+    for path, split in lists.items():
+        for text in texts[path]:
+            if text not in (*split.sources, *split.references):
+                roles.reasons[text.path] = f"too few words of the candidates of {path}"
+
+
+def _find_dev(
+    lists: Sequence[ListContent], by_candidates: Mapping[str, TextsByLanguage], roles: Roles
+) -> ListContent | None:
+    named = [each for each in lists if _says(DEV, each.path)]
+    complete = [each for each in lists if by_candidates[each.path].sources and by_candidates[each.path].references]
+    possible = named or [each for each in complete if not _says(TEST, each.path)]
+    if not possible and complete:
+        say = f"{_listed([each.path for each in complete])} {'says' if len(complete) == 1 else 'say'} test"
+        roles.missing.append(f"no list of dev: {say}; put 'dev' into the name of the list to tune on")
+        return None
+    if not possible:
+        roles.missing.append("no n-best list with its source and a reference")
+        return None
+    if len(possible) > 1:
+        advice = "give only one of them" if named else "put 'dev' into the name of one"
+        roles.missing.append(f"{_listed([each.path for each in possible])} could each be the list of dev ({advice})")
+        return None
+    dev = possible[0]
+    if fault := _fault_of_dev(by_candidates[dev.path]):
+        roles.missing.append(f"{dev.path}: {fault}")
+        return None
+    return dev
+
+
+def _find_tests(lists: Mapping[str, TextsByLanguage], dev: NbestFiles, roles: Roles) -> None:
+    """Take lists that have a source for test sets."""
+    tests = []
+    for path, split in lists.items():
+        fault = _fault(split)
+        if not fault and split.sources[0].path == dev.source:
+            fault = "another list of dev"
+        if fault:
+            roles.reasons[path] = fault
+        else:
+            tests.append(path)
+    for path in tests:
+        name = UNNAMED if len(tests) == 1 else _name(path, roles.tests)
+        roles.tests[name] = _use_set(name, path, lists[path], roles)
+
+
+def _fault_of_dev(split: TextsByLanguage) -> str:
+    """Say why a list with these texts cannot be that of dev, nothing if it can."""
+    if split.sources and split.references:
+        return _fault(split)
+    texts = _listed([text.path for text in (*split.sources, *split.references)])
+    return f"expected its source and a reference, found {texts}"
+
+
+def _fault(split: TextsByLanguage) -> str:
+    """Say why a list with these texts cannot be used at all, nothing if it can."""
+    if len(split.sources) > 1:
+        return f"{_listed([text.path for text in split.sources])} could each be its source (give only one of them)"
+    return "" if split.sources else "no source"
+
+
+def _use_set(name: str, path: str, split: TextsByLanguage, roles: Roles) -> NbestFiles:
+    """Note what the files of a set are for, and return them."""
+    source, references = split.sources[0].path, tuple(text.path for text in split.references)
+    for each, use in ((path, "list"), (source, "source"), *((reference, "reference") for reference in references)):
+        roles.use(each, f"{use} of {name}")
+    return NbestFiles(source=source, reference=references, nbest=path)
+
+
+def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
+    """Take the pair of texts that has most of the words of dev, and the longest of those that have nearly as many."""
+    pairs = [(pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
+    if not pairs:
+        roles.missing.append(NO_CORPUS)
+        return
+    least = max(pair.known for pair, _ in pairs) - MARGIN
+    best = next(pair for pair, _ in pairs if pair.known >= least)
+    for pair, group in pairs:
+        shorter = pair is not best and pair.known >= least
+        reason = "shorter than the training corpus" if shorter else "fewer words of dev than the training corpus"
+        roles.reasons |= {text.path: reason for text in group if text not in (best.source, best.target)}
+    roles.train = ParallelFiles(source=best.source.path, target=best.target.path)
+    roles.use(best.source.path, "source of the training corpus")
+    roles.use(best.target.path, "target of the training corpus")
+
+
+def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
+    """Take the first of the word alignments whose links are between words of the corpus."""
+    for path in paths:
+        if roles.train is None:
+            return
+        if reason := fault_of_alignment(path, roles.train):
+            roles.reasons[path] = reason
+        else:
+            roles.train = replace(roles.train, alignment=path)
+            roles.use(path, "word alignment of the training corpus")
+
+
+def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles) -> None:
+    """Take each n-gram model once, but for those whose words can be read and are of the source language."""
+    for path, compiled in models.items():
+        if same := next((other for other in roles.ngrams if filecmp.cmp(path, other, shallow=False)), None):
+            roles.reasons[path] = f"the same as {same}"
+        elif not compiled and languages.is_source(read_unigrams(path)):
+            roles.reasons[path] = "of the source language"
+        else:
+            roles.ngrams.append(path)
+            roles.use(path, "for a feature")
+
+
+def _find_start(inis: Sequence[str], others: Sequence[str], dev: ListContent | None, roles: Roles) -> None:
+    """Take the only ini, or of several those that have a weight for each feature of dev; other weights without one."""
+    weights = inis or others
+    possible = list(weights)
+    if (len(possible) > 1 or not inis) and dev is not None:
+        possible = [path for path in weights if _has_all(path, dev)]
+        reason = f"no weight for every feature of {dev.path}"
+        roles.reasons |= {path: reason for path in weights if path not in possible}
+    if len(possible) == 1:
+        roles.start = possible[0]
+        roles.use(roles.start, "start weights")
+    elif not weights:
+        roles.missing.append("no weights that Moses decoded with (moses.ini)")
+    elif dev is not None:
+        has = "each has" if possible else "none has"
+        paths = _listed(possible or weights)
+        roles.missing.append(f"{paths}: {has} a weight for every feature of {dev.path} (give only one of them)")
+
+
+def _has_all(path: str, dev: ListContent) -> bool:
+    """Tell whether a file has as many weights for each dense feature as a list has values."""
+    try:
+        weights, _ = read_start(path, dev.space)
+    except InputError:
+        return False
+    return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)
+
+
+def _says(use: Sequence[str], path: str) -> bool:
+    """Tell whether a part of a file name is one of those of a use, or ends with the first, as in newsdev2016."""
+    parts = re.split("[^a-z]+", Path(path).name.lower())
+    return any(part in use or (part.endswith(use[0]) and part not in OTHER_WORDS) for part in parts)
+
+
+def _name(path: str, taken: Collection[str]) -> str:
+    """Return a name for a test set, after the file name of its list."""
+    plain = re.sub(r"[^\w.-]", "-", _ENDINGS.sub("", Path(path).name)).lstrip(".-")
+    name = plain.encode()[: LONGEST // 2].decode(errors="ignore") or UNNAMED
+    numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(each for each in numbered if each not in taken and each not in TAKEN)
+
+
+def _listed(paths: Sequence[str]) -> str:
+    """Return some paths for a message, and how many more there are."""
+    more = [f"{len(paths) - MOST} more"] if len(paths) > MOST else []
+    *first, last = [*paths[:MOST], *more] or ["neither"]
+    return f"{', '.join(first)} and {last}" if first else last

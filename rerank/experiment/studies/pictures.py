@@ -1,0 +1,86 @@
+"""The curves of a study; needs matplotlib."""
+
+import logging
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rerank.experiment.studies.file import Study
+from rerank.experiment.studies.results import Replicated, Results
+from rerank.experiment.studies.stages import Plan, folders
+from rerank.plots.curves import Curve, plot_curves, read_curves
+from rerank.plots.sizes import Level, SizeCurve, plot_sizes
+
+FORMS = ("png", "svg")
+"""Each picture is drawn as both."""
+
+
+def draw(study: Study, plan: Plan, results: Results) -> list[str]:
+    """Draw BLEU and perplexity over sizes, where there are several, and how models learned; return the files."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    several = len(study.sizes) > 1
+    paths = _bleu(study, results) + _perplexity(study, results) if several else []
+    return paths + [path for size in study.sizes for path in _training(study, plan, size)]
+
+
+def _bleu(study: Study, results: Results) -> list[str]:
+    paths = []
+    for test, files in study.experiment.tests.items():
+        if not files.reference:
+            continue
+        points = [(each.system, each.size, each.tests[test].scores["BLEU"]) for each in results.systems]
+        moses = next((m for each in results.systems if (m := each.tests[test].moses["BLEU"].mean) is not None), None)
+        level = None if moses is None else Level("Moses", moses)
+        paths += _sizes(study, points, f"BLEU, {test}", f"{test}.bleu", level)
+    return paths
+
+
+def _perplexity(study: Study, results: Results) -> list[str]:
+    points = [(each.model, each.size, each.perplexity["dev"]) for each in results.models]
+    return _sizes(study, points, "perplexity, dev", "dev.perplexity", None)
+
+
+def _sizes(
+    study: Study, points: Iterable[tuple[str, int, Replicated]], measure: str, name: str, level: Level | None
+) -> list[str]:
+    """Draw what was measured, by name and size."""
+    curves: dict[str, SizeCurve] = {}
+    for series, size, replicated in sorted(points, key=lambda point: point[1]):
+        curve = curves.setdefault(series, SizeCurve(series, [], [], []))
+        if replicated.mean is not None:
+            curve.sizes.append(size)
+            curve.means.append(replicated.mean)
+            curve.deviations.append(replicated.deviation or 0.0)
+    paths = [str(study.output / f"{name}.{form}") for form in FORMS] if curves else []
+    for path in paths:
+        plot_sizes(list(curves.values()), measure, path, level)
+    return paths
+
+
+def _training(study: Study, plan: Plan, size: int) -> list[str]:
+    """Draw the means, over seeds, of the learning curves of each model."""
+    replicates, curves = [each for each in plan.replicates if each.size == size], []
+    for model in study.experiment.models:
+        for name in folders(replicates[0], model):
+            trained = [path for each in replicates if Path(path := folders(each, model)[name]).is_dir()]
+            curves += [_mean(name, read_curves(trained))] if trained else []
+    paths = [str(study.output / f"{size}.training.{form}") for form in FORMS] if curves else []
+    for path in paths:
+        plot_curves(curves, path)
+    return paths
+
+
+def _mean(name: str, curves: Sequence[Curve]) -> Curve:
+    """Return the mean of curves, as far as all of them go."""
+    epochs = min((curve.epochs for curve in curves), key=len)
+
+    def mean(columns: Iterable[list[float]]) -> list[float]:
+        return [statistics.mean(values) for values, _ in zip(zip(*columns), epochs)]  # noqa: B905
+
+    return Curve(
+        name=name,
+        epochs=epochs,
+        minutes=mean(curve.minutes for curve in curves),
+        dev=mean(curve.dev for curve in curves),
+        train=mean(curve.train for curve in curves),
+    )

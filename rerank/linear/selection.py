@@ -1,0 +1,300 @@
+"""Selection: weights choose the best candidate of each sentence; one line a source sentence, always."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from features.arrays import Array
+from features.progress import note, warn, with_bar
+from moses_io.errors import Fault, InputError, counted, shown
+from moses_io.hypothesis import Hypothesis, is_sparse, with_total
+from moses_io.nbest import ListEnd, MosesOutput, SentenceList, check_id, read_nbest
+from moses_io.streams import STANDARD, is_live, name_of, open_output
+from moses_io.text import encode, read_lines
+from moses_io.weights import Weights
+from rerank import __version__
+from rerank.linear.candidates import FeatureSpace
+from rerank.linear.collecting import collect, dense_features
+from rerank.linear.weights import fingerprint, hint_for, load_weights, unused_weights
+
+MOST_MISSING = 10_000_000
+"""Sentences without candidates, one after the other, that are filled."""
+
+NAMED = 3
+"""Sparse features that a warning names, at most."""
+
+
+@dataclass(frozen=True)
+class Holes:
+    """What stands for a sentence without candidates.
+
+    Attributes:
+        sentences: number of source sentences, or None where only gaps inside the list can be seen; or a call that tells
+            it when the list has ended.
+        blank: whether an empty line does.
+        lines: a line for every sentence that may lack candidates, or None.
+        live: whether the list comes from a pipe.
+    """
+
+    sentences: int | Callable[[], int] | None = None
+    blank: bool = False
+    lines: list[str] | None = None
+    live: bool = False
+
+    def line(self, sentence: int, place: str) -> bytes:
+        """Return the line of a sentence without candidates.
+
+        Raises:
+            InputError: there is none.
+        """
+        if self.blank:
+            return b"\n"
+        if self.lines is None:
+            fills = "--on-missing blank or FILE fills its line, `validate --regroup` puts ids in order"
+            raise InputError(f"{place}: sentence {sentence} has no candidates; {fills}")
+        if sentence >= len(self.lines):
+            raise InputError(f"{place}: sentence {sentence} has no candidates, and no line in the file of --on-missing")
+        return encode(self.lines[sentence]) + b"\n"
+
+    def check_end(self, last: SentenceList, sentences: int) -> None:
+        """Raise `InputError` if sentences after the `last` one of a list are missing and nothing fills their lines."""
+        if last.sentence + 1 >= sentences or self.blank or self.lines is not None:
+            return
+        ends = f"the list ends at sentence {last.sentence}, expected sentences up to {sentences - 1}"
+        fills = "" if self.live else "; --on-missing blank or FILE fills the missing lines"
+        raise InputError(f"{last.end}: {ends}; the decoder probably stopped early{fills}")
+
+
+class LinearModel:
+    """Scores the candidates of one sentence after the other under given weights."""
+
+    def __init__(self, weights: Weights, path: str) -> None:
+        self._weights, self._path, self._checked = weights, path, False
+
+    def scores(self, sentence_list: SentenceList) -> Array:
+        """(candidates,) model scores; a sparse feature without a weight counts 0.
+
+        Raises:
+            InputError: a dense feature has no weight or another number of them, or a dense weight has no feature.
+        """
+        if not self._checked:
+            self.check(sentence_list)
+            self._warn(sentence_list)
+            self._checked = True
+        candidates = collect([sentence_list])
+        try:
+            return candidates.scores(candidates.space.vector(self._weights))
+        except Fault as fault:
+            raise InputError(f"{sentence_list.place}: {fault} in {self._path}") from None
+
+    def check(self, sentence_list: SentenceList, to_come: Sequence[str] = ()) -> None:
+        """Hold the features of a sentence, and the names of those that are to come, against the weights.
+
+        Raises:
+            InputError: a dense feature has no weight, or a dense weight has no feature.
+        """
+        space = FeatureSpace(dense_features(sentence_list))
+        for name, _ in space.dense:
+            if name not in self._weights:
+                lacking = f"feature {shown(name)} has no weight in {self._path}{hint_for([name])}"
+                raise InputError(f"{sentence_list.place}: {lacking}")
+        if unused := [name for name in unused_weights(space, self._weights) if name not in to_come]:
+            missing = f"no feature {', '.join(unused)}, which {self._path} has a weight for"
+            raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
+
+    def _warn(self, sentence_list: SentenceList) -> None:
+        """Warn of sparse features if none of them has a weight; a single one without a weight counts 0 by design."""
+        names = sorted({name for hypothesis in sentence_list.hypotheses for name in hypothesis.sparse})
+        if names and not any(is_sparse(name, len(values)) for name, values in self._weights.items()):
+            some = ", ".join(shown(name) for name in names[:NAMED]) + ", …" * (len(names) > NAMED)
+            weightless = f"{self._path} has no weight for any sparse feature"
+            warn(f"{weightless}; the sparse features of the list have weight 0: {some}")
+
+
+class Estimate(NamedTuple):
+    """How good a choice is expected to be, and how likely it is better than Moses' choice.
+
+    Attributes:
+        expected: score of the sentence, 0 … 100.
+        helped: probability, 0 … 1; None where the texts agree, or Moses' output is not among the candidates.
+    """
+
+    expected: float
+    helped: float | None
+
+    @property
+    def line(self) -> bytes:
+        """Both numbers with a tab between."""
+        return f"{self.expected:.2f}\t{'' if self.helped is None else f'{self.helped:.4f}'}\n".encode()
+
+
+class Ranking(NamedTuple):
+    """The candidates of a sentence.
+
+    Attributes:
+        candidates: as the list has them.
+        scores: (candidates,) by the linear model.
+        estimate: of the candidate with the highest score, if there is one.
+        kept: whether Moses' choice is kept although another candidate scores higher.
+    """
+
+    candidates: SentenceList
+    scores: Array
+    estimate: Estimate | None = None
+    kept: bool = False
+
+    @property
+    def best(self) -> Hypothesis:
+        """The candidate that is chosen; of equal scores the first in the list."""
+        place = self.candidates.moses_choice if self.kept else None
+        return self.candidates.hypotheses[int(np.argmax(self.scores)) if place is None else place]
+
+    @property
+    def order(self) -> list[int]:
+        """Places of the candidates in the list, the best one first."""
+        order: list[int] = np.argsort(-self.scores, kind="stable").tolist()  # (candidates,)
+        return order
+
+
+Judge = Callable[[Ranking], Ranking]
+"""Adds an estimate to a ranking, and decides whether Moses' choice is kept."""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where choices go.
+
+    Attributes:
+        text: a line a sentence.
+        nbest: the list best first.
+        most: candidates of a sentence in it, the best ones; 0 for all.
+        confidence: the line of an `Estimate` a sentence, a lone tab for one without candidates.
+    """
+
+    text: str
+    nbest: str | None = None
+    most: int = 0
+    confidence: str | None = None
+
+
+def rerank(
+    nbest: str,
+    weights: str,
+    holes: Holes,
+    outputs: Outputs,
+    judge: Judge | None = None,
+    moses_output: MosesOutput | None = None,
+) -> None:
+    """Write what given weights choose; see `write_choices`. The judge compares with the decoder's output, if given."""
+    by_name = load_weights(weights)
+    model = LinearModel(by_name, weights)
+    note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
+    lists = _read(nbest, holes, outputs.text)
+    if moses_output:
+        lists = moses_output.add_to(lists)
+    write_choices(rankings(lists, model, replace(holes, live=is_live(nbest))), outputs, judge)
+
+
+def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) -> Iterator[Ranking | bytes]:
+    """Yield a ranking for each source sentence, or the line that stands for one without candidates.
+
+    The lists must go up in ids, so that a sentence can be ranked as soon as it is read.
+    """
+    for item in _complete(lists, holes):
+        yield item if isinstance(item, bytes) else Ranking(item, model.scores(item))
+
+
+def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Judge | None = None) -> None:
+    """Write the best candidate of each sentence, and what else is wanted; estimates are those of the judge."""
+    unlisted = ranked_lists = 0
+    with contextlib.ExitStack() as stack:
+        best = stack.enter_context(open_output(outputs.text))
+        again = stack.enter_context(open_output(outputs.nbest)) if outputs.nbest else None
+        estimates = stack.enter_context(open_output(outputs.confidence)) if outputs.confidence else None
+        for item in ranked:
+            ranking = judge(item) if judge and not isinstance(item, bytes) else item
+            if isinstance(ranking, bytes):
+                best.write(ranking)
+            else:
+                ranked_lists += 1
+                unlisted += ranking.candidates.moses_choice is None
+                best.write(encode(ranking.best.text) + b"\n")
+                if again:
+                    _write_list(again, ranking, outputs.most)
+            if estimates:
+                known = None if isinstance(ranking, bytes) else ranking.estimate
+                estimates.write(known.line if known else b"\t\n")
+            if outputs.text == STANDARD:
+                best.flush()
+    if unlisted:
+        note(f"Moses' output is not among the candidates in {unlisted} of {counted(ranked_lists, 'sentence')}")
+
+
+def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
+    """Write the candidates with the highest totals, of equal totals the first: what the decoder chose by default."""
+    with open_output(output) as best:
+        for item in _complete(_read(nbest, holes, output), holes):
+            best.write(item if isinstance(item, bytes) else encode(item.hypotheses[item.highest_total].text) + b"\n")
+
+
+def _read(nbest: str, holes: Holes, output: str) -> Iterator[SentenceList]:
+    """Read a list with a bar, unless the choices come on a terminal themselves; warn if its last line was cut off."""
+    end = ListEnd()
+    lists = end.follow(read_nbest(nbest))
+    if output == STANDARD and sys.stdout and sys.stdout.isatty():
+        yield from lists
+    else:
+        yield from with_bar("choose", lists, holes.sentences if isinstance(holes.sentences, int) else None)
+    if cut := end.cut():
+        warn(f"{name_of(nbest)}:{cut}")
+
+
+def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Holes:
+    """Make `Holes` of what a user said: the source or its number of lines, and `error`, `blank` or a file."""
+    if source is not None:
+        sentences = len(read_lines(source))
+    if on_missing in ("error", "blank"):
+        return Holes(sentences, blank=on_missing == "blank")
+    lines = read_lines(on_missing)
+    if sentences is not None and len(lines) != sentences:
+        raise InputError(f"{on_missing} has {len(lines)} lines, there are {sentences} source sentences")
+    return Holes(len(lines), lines=lines)
+
+
+def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceList | bytes]:
+    """Yield the list of each sentence in the order of their ids, and a line for each sentence that has none."""
+    expected, last = 0, None
+    for sentence_list in lists:
+        place = sentence_list.place
+        if sentence_list.sentence < expected:
+            falls = f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}"
+            raise InputError(f"{falls}; `moses-rerank validate --regroup` puts a list in order")
+        if isinstance(holes.sentences, int):
+            check_id(sentence_list, holes.sentences, "source")
+        yield from _fill(expected, sentence_list.sentence, holes, place)
+        yield sentence_list
+        expected, last = sentence_list.sentence + 1, sentence_list
+    sentences = (holes.sentences() if callable(holes.sentences) else holes.sentences) or 0
+    if last:
+        holes.check_end(last, sentences)
+        yield from _fill(expected, sentences, holes, f"{name_of(last.path)}, at its end")
+
+
+def _fill(start: int, end: int, holes: Holes, place: str) -> Iterator[bytes]:
+    """Yield the lines of sentences without candidates, unless there are so many that an id must be wrong."""
+    if end - start > MOST_MISSING and holes.blank:
+        many = f"{end - start} sentences before {end} have no candidates"
+        raise InputError(f"{place}: {many}, expected at most {MOST_MISSING} one after the other")
+    for missing in range(start, end):
+        yield holes.line(missing, place)
+
+
+def _write_list(stream: BinaryIO, ranking: Ranking, most: int) -> None:
+    """Write the lines best first, the `most` best or all, the total replaced by the new score."""
+    for place in ranking.order[: most or None]:
+        line = with_total(ranking.candidates.hypotheses[place], f"{ranking.scores[place]:.9g}")
+        stream.write(line if line.endswith(b"\n") else line + b"\n")

@@ -1,0 +1,123 @@
+"""Weights beside the features that they belong to."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from features.arrays import Array
+from features.progress import note, warn
+from features.request import REST
+from moses_io.errors import InputError, at, nearest, shown
+from moses_io.hypothesis import UNLABELLED, is_sparse
+from moses_io.text import read_lines
+from moses_io.weights import UNKNOWN_WORDS, WeightFile, Weights, read_weight_file
+from rerank.linear.candidates import FeatureSpace
+
+START = "the start weights"
+"""What weights are called that were not tuned, also above them in their file."""
+
+
+def fingerprint(weights: Weights) -> str:
+    """Return what tells weights from others."""
+    return hashlib.sha256(repr(sorted(weights.items())).encode()).hexdigest()[:12]
+
+
+def kept_start(path: str) -> list[str]:
+    """Return the line that `tune` wrote above weights which are those that it started from, or nothing."""
+    return [line[2:] for line in read_lines(path) if line.startswith(f"# {START}")]
+
+
+def load_weight_file(path: str) -> WeightFile:
+    """Read a weight file, and warn of what may be wrong with it."""
+    content = read_weight_file(path)
+    for warning in content.warnings:
+        warn(warning)
+    return content
+
+
+def load_weights(path: str) -> Weights:
+    """Return the weights in a file; see `load_weight_file`."""
+    return load_weight_file(path).weights
+
+
+def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
+    """Read the initial weights; see `fit_start`."""
+    return fit_start(load_weight_file(path), path, space)
+
+
+def fit_start(content: WeightFile, path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
+    """Return the initial weights of the features of a list, and the names that are not to be tuned.
+
+    The file holds weights by name, or is an `init.opt` of mert: numbers alone, of which the first line is the start.
+
+    Raises:
+        InputError: it cannot be read, or has not as many numbers as the list, or one of its features, has values.
+    """
+    weights = content.weights
+    if list(weights) == [UNLABELLED] and UNLABELLED not in space.columns:
+        values = weights[UNLABELLED]
+        if len(values) != space.dense_size:
+            raise InputError(f"{path}: expected {space.dense_size} start weights, found {len(values)}")
+        weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
+    rest = [name for name, _ in space.dense if REST.fullmatch(name)]
+    weights = dict.fromkeys(rest, (1.0,)) | weights
+    with at(f"{path}: "):
+        space.vector(weights)
+    return weights, rest
+
+
+def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
+    """(size,) smallest and largest weights, by signs `NAME:+` or `NAME:-`; those to freeze keep their (size,) start.
+
+    Raises:
+        InputError: no such feature, or no such sign.
+    """
+    lower, upper = np.full(space.size, -np.inf), np.full(space.size, np.inf)
+    for text in sign:
+        name, _, side = text.rpartition(":")
+        if side not in ("+", "-"):
+            raise InputError(f"sign {shown(text)}: expected NAME:+ or NAME:-")
+        (lower if side == "+" else upper)[_places(space, name)] = 0
+    for name in freeze:
+        if name in space.sparse:
+            raise InputError(f"freeze: {shown(name)} is a sparse feature; only dense ones can be frozen")
+        places = _places(space, name)
+        lower[places] = upper[places] = start[places]
+    return lower, upper
+
+
+def _places(space: FeatureSpace, name: str) -> list[int]:
+    """Return the columns of a feature."""
+    if name not in space.columns:
+        raise InputError(f"the list has no feature {shown(name)}{nearest(name, sorted(set(space.columns)))}")
+    return [place for place, other in enumerate(space.columns) if other == name]
+
+
+def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
+    """Say which features start at 0 and which weights find no feature.
+
+    Raises:
+        InputError: no feature of the list has a weight at all.
+    """
+    names = list(dict.fromkeys(space.columns))
+    if names and not any(name in weights for name in names):
+        has = f"the list has {', '.join(names[:20])}{hint_for(names)}"
+        raise InputError(f"{path}: no feature of the list has a weight here; {has}")
+    if new := [name for name, _ in space.dense if name not in weights]:
+        note(f"features without a weight in {path} start at 0: {', '.join(new)}")
+    if unused := unused_weights(space, weights):
+        warn(f"weights in {path} without a feature in the list: {', '.join(unused)}")
+
+
+def hint_for(names: Iterable[str]) -> str:
+    """Return how to name the weights of a list without labels, nothing if it has some."""
+    line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
+    return f"; the list has no labels: give its weights {line}" if UNLABELLED in names else ""
+
+
+def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:
+    """Return the dense weights that no feature of the list has; a program may name that of unknown words, too."""
+    dense = {name for name, _ in space.dense}
+    unused = [name for name, values in weights.items() if name not in dense and not is_sparse(name, len(values))]
+    return [name for name in unused if not name.startswith(UNKNOWN_WORDS)]

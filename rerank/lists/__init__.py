@@ -1,0 +1,1 @@
+"""N-best lists: sources, scoring, appending features, verification and validation."""

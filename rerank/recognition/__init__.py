@@ -1,1 +1,0 @@
-"""Recognition: what files are, by their content, what they are for, and the experiment file that follows."""

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_io.errors import Fault
+from moses_io.nbest import read_nbest
+from rerank.linear.candidates import Candidates, FeatureSpace
+from rerank.linear.collecting import collect
+
+LIST = """\
+2 ||| a ||| A= 1 2 B= 3 s_x= 1 ||| 0
+2 ||| b ||| B= 6 A= 4 5 s_y= 2 s_x= -1 ||| 0
+0 ||| c ||| A= 7 8 B= 9 ||| 0
+"""
+
+
+@pytest.fixture
+def candidates(tmp_path: Path) -> Candidates:
+    (tmp_path / "list").write_text(LIST)
+    return collect(read_nbest(str(tmp_path / "list")))
+
+
+def test_a_list_becomes_arrays(candidates: Candidates) -> None:
+    assert candidates.space == FeatureSpace((("A", 2), ("B", 1)), ("s_x", "s_y"))
+    assert candidates.sentences.tolist() == [2, 0]
+    assert candidates.offsets.tolist() == [0, 2, 3]
+    assert candidates.dense.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert candidates.matrix().toarray().tolist() == [[1, 2, 3, 1, 0], [4, 5, 6, -1, 2], [7, 8, 9, 0, 0]]
+
+
+def test_scores_are_dot_products_of_dense_and_sparse_values(candidates: Candidates) -> None:
+    weights = np.array([1.0, -1.0, 0.5, 2.0, -3.0])
+    rows = candidates.matrix().toarray()
+    np.testing.assert_allclose(candidates.scores(weights), rows @ weights, atol=1e-12)
+    shares = np.array([0.5, 0.25, 2.0])
+    np.testing.assert_allclose(candidates.sums(shares), shares @ rows, atol=1e-12)
+
+
+def test_some_of_the_sentences(candidates: Candidates) -> None:
+    part = candidates.of(np.array([1, 0]))
+    assert part.sentences.tolist() == [0, 2] and part.offsets.tolist() == [0, 1, 3]
+    assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[2, 0, 1]].tolist()
+
+
+def test_some_of_the_candidates(candidates: Candidates) -> None:
+    part = candidates.rows(np.array([1, 2]), candidates.sentences, np.array([0, 1, 2]))
+    assert part.sentences.tolist() == [2, 0] and part.offsets.tolist() == [0, 1, 2]
+    assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[1, 2]].tolist()
+
+
+def test_the_best_of_each_sentence_is_the_first_of_equals(candidates: Candidates) -> None:
+    assert candidates.best(np.array([1.0, 1.0, -5.0])).tolist() == [0, 2]
+    assert candidates.best(np.array([1.0, 1.5, -5.0])).tolist() == [1, 2]
+
+
+def test_weights_and_vectors(candidates: Candidates) -> None:
+    space = candidates.space
+    vector = space.vector({"B": (3.0,), "A": (1.0, 2.0), "s_y": (5.0,), "other": (9.0,)})
+    assert vector.tolist() == [1, 2, 3, 0, 5]
+    assert space.weights(vector) == {"A": (1.0, 2.0), "B": (3.0,), "s_y": (5.0,)}
+    with pytest.raises(Fault, match=r"feature 'A' has 2 values in the list and 1 weight$"):
+        space.vector({"A": (1.0,)})
+
+
+def test_a_list_without_features(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("0 ||| a ||| ||| 0\n0 ||| b ||| ||| 0\n")
+    candidates = collect(read_nbest(str(tmp_path / "list")))
+    assert candidates.scores(np.zeros(0)).tolist() == [0, 0]

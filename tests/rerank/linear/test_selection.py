@@ -1,0 +1,152 @@
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moses_io.errors import InputError
+from rerank.linear.selection import Holes, choose_by_total, read_holes
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+
+def test_of_equal_candidates_the_first_in_the_list_wins(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a ||| L= 1\n0 ||| b ||| L= 2\n0 ||| c ||| L= 2\n")
+    assert command("rerank", nbest, "--weights", write("w", "L= 1\n"))[1] == b"b\n"
+
+
+def test_the_text_is_written_as_it_was_read(command: Command, write: Write) -> None:
+    nbest = write("list", b"0 |||  caf\xe9\xc2\xa0x  y  ||| L= 1\n1 |||  ||| L= 1\n")
+    assert command("rerank", nbest, "--weights", write("w", "L= 1\n"))[1] == b"caf\xe9\xc2\xa0x  y\n\n"
+
+
+def test_lists_come_from_stdin(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"0 ||| a ||| L= 1\n")))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert command("rerank", "-", "--weights", write("w", "L= 1\n"))[1] == b"a\n"
+
+
+def test_one_line_a_source_sentence(command: Command, write: Write) -> None:
+    nbest, weights, source = write("list", "1 ||| b ||| L= 1\n"), write("w", "L= 1\n"), write("s", "x\ny\nz\n")
+    status, _, err = command("rerank", nbest, "--weights", weights, "--source", source)
+    assert (status, "sentence 0 has no candidates" in err) == (2, True)
+    assert command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", "blank")[1] == b"\nb\n\n"
+    assert command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", source)[1] == b"x\nb\nz\n"
+    assert command("rerank", nbest, "--weights", weights, "--on-missing", source)[1] == b"x\nb\nz\n"
+    short = write("short", "x\n")
+    status, _, err = command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", short)
+    assert (status, "has 1 lines, there are 3 source sentences" in err) == (2, True)
+    status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 1, "--on-missing", "blank")
+    assert (status, "sentence 1 is beyond the source, which has 1 lines" in err) == (2, True)
+
+
+def test_a_missing_last_sentence_is_seen_with_the_source_only(command: Command, write: Write) -> None:
+    nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
+    assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
+    status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 2)
+    ends = f"{nbest}:1: the list ends at sentence 0, expected sentences up to 1; the decoder probably stopped early"
+    assert (status, f"{ends}; --on-missing blank or FILE fills the missing lines\n" in err) == (2, True)
+
+
+def test_a_decoder_that_stopped_is_named_and_not_a_gap_within_the_list(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, weights = b"0 ||| a ||| L= 1\n0 ||| b ||| L= 0\n", write("w", "L= 1\n")
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(lines)))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stdin", stdin)
+    status, out, err = command("rerank", "-", "--weights", weights, "--sentences", 3)
+    ends = "<stdin>:2: the list ends at sentence 0, expected sentences up to 2; the decoder probably stopped early\n"
+    assert (status, out, err.endswith(ends)) == (2, b"a\n", True)
+    gap = write("gap", lines.replace(b"1\n", b"1\n3 ||| b ||| L= 1\n", 1)[:-17])
+    status, _, err = command("rerank", gap, "--weights", weights, "--sentences", 5)
+    assert (status, "gap:2: sentence 1 has no candidates; --on-missing" in err) == (2, True)
+
+
+def test_falling_ids_cannot_be_written_in_order(command: Command, write: Write) -> None:
+    nbest = write("list", "1 ||| b ||| L= 1\n0 ||| a ||| L= 1\n")
+    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\n"), "--on-missing", "blank")
+    assert status == 2
+    assert "list:2: sentence 0 comes after sentence 1" in err
+
+
+def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
+    """A list that was not scored is an error; what Moses never prints and sparse weights are not."""
+    nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\nUnknownWordPenalty0= 1\np_x= 2\n")
+    assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
+    status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\nNMT= 2\n"))
+    assert status == 2
+    assert f"list:1: no feature NMT, which {weights} has a weight for; is this list the scored one?" in err
+
+
+def test_the_order_of_weights_of_a_list_without_labels_is_told(command: Command, write: Write) -> None:
+    nbest, weights = write("list", "0 ||| b ||| 1 2 ||| 0\n"), write("w", "[weight]\nL= 1\nD= 2\n")
+    hint = "the list has no labels: give its weights a line 'Unlabelled= …', in the order of `moses -show-weights`"
+    arguments = (nbest, "--reference", write("r", "b\n"), "--start", weights)
+    for status, _, err in (command("rerank", nbest, "--weights", weights), command("tune", *arguments)):
+        assert (status, hint in err) == (2, True)
+
+
+def test_one_warning_where_no_sparse_feature_has_a_weight(command: Command, write: Write) -> None:
+    """A name with `_` is taken for a sparse feature; others without a weight are 0 by design, as in Moses."""
+    nbest = write("list", "0 ||| b ||| L= 1 NMT_fwd= 3 pl_1= 1 pl_2= 1 pl_3= 1\n")
+    weights = write("w", "L= 1\n")
+    status, _, err = command("rerank", nbest, "--weights", weights)
+    weightless = (
+        f"warning: {weights} has no weight for any sparse feature; the sparse features of the list have weight 0"
+    )
+    assert (status, err.count("warning: "), f"{weightless}: 'NMT_fwd', 'pl_1', 'pl_2', …\n" in err) == (0, 1, True)
+    assert "warning" not in command("rerank", nbest, "--weights", write("w", "[weight]\nL= 1\npl_9= 2\n"))[2]
+
+
+def test_two_outputs_in_one_place(command: Command, write: Write) -> None:
+    nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
+    status, out, err = command("rerank", nbest, "--weights", weights, "--nbest", "-")
+    assert (status, out) == (2, b"")
+    assert "--output and --nbest name the same place" in err
+
+
+def test_the_choice_of_the_decoder(tmp_path: Path, write: Write) -> None:
+    nbest = write(
+        "list", "0 ||| a ||| L= 1 ||| -2\n0 ||| b ||| L= 1 ||| -1\n0 ||| c ||| L= 1 ||| -1\n2 ||| d ||| L= 1\n"
+    )
+    choose_by_total(str(nbest), Holes(3, blank=True), str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == b"b\n\nd\n"
+    with pytest.raises(InputError, match="sentence 1 has no candidates"):
+        choose_by_total(str(nbest), read_holes(None, 3, "error"), str(tmp_path / "out"))
+
+
+def test_an_id_far_beyond_all_others_is_no_reason_to_write_for_ever(command: Command, write: Write) -> None:
+    nbest, weights = write("list", f"0 ||| a ||| L= 1\n{10**17} ||| b ||| L= 1\n"), write("w", "L= 1\n")
+    near, blank = write("near", "0 ||| a ||| L= 1\n"), ("--on-missing", "blank")
+    status, out, err = command("rerank", nbest, "--weights", weights, *blank, "--output", write("o", ""))
+    many = f"{10**17 - 1} sentences before {10**17} have no candidates, expected at most 10000000 one after the other"
+    assert (status, f"{nbest}:2: {many}" in err, out) == (2, True, b"")
+    status, _, err = command("rerank", near, "--weights", weights, "--sentences", 10**17, *blank)
+    assert (status, "near, at its end: 99999999999999999 sentences before" in err) == (2, True)
+    assert command("rerank", near, "--weights", weights, "--sentences", 1001, *blank)[1] == b"a\n" + b"\n" * 1000
+
+
+def test_the_new_totals_lead_other_tools_to_the_same_choice(command: Command, sample: Path, tmp_path: Path) -> None:
+    """As topbest.py of Moses reads a list: the first of the highest fourth fields of each sentence."""
+    weights = tmp_path / "weights.ini"
+    weights.write_text((sample / "moses.ini").read_text().replace("LM0= ", "LM0= -"))
+    output, nbest = tmp_path / "out", tmp_path / "nbest"
+    command("rerank", sample / "dev.nbest.gz", "--weights", weights, "--output", output, "--nbest", nbest)
+    highest: dict[str, tuple[float, str]] = {}
+    for line in nbest.read_text().splitlines():
+        sentence, text, _, total, *_ = (field.strip(" ") for field in line.split("|||"))
+        if sentence not in highest or float(total) > highest[sentence][0]:
+            highest[sentence] = (float(total), text)
+    assert [text for _, text in highest.values()] == output.read_text().splitlines()
+    assert len(highest) == 400
+
+
+def test_segmentation_marks_are_allowed_in_the_list_and_in_the_output_of_moses(command: Command, write: Write) -> None:
+    nbest = write("list", "0 ||| a |0-0| ||| L= 1 ||| 1\n0 ||| b |0-0| ||| L= 2 ||| 0\n")
+    rerank = ("rerank", nbest, "--weights", write("w", "L= 1\n"), "--moses-output")
+    for text, unlisted in (("a |0-0| \n", False), ("c |0-0| \n", True)):
+        status, out, err = command(*rerank, write("printed", text))
+        assert (status, out) == (0, b"b |0-0|\n")
+        assert ("Moses' output is not among the candidates in 1 of 1 sentence\n" in err) == unlisted

@@ -1,0 +1,32 @@
+from io import BytesIO
+
+import pytest
+
+from moses_io.errors import InputError
+from moses_io.hypothesis import parse_line
+from moses_io.nbest import SentenceList
+from rerank.lists.sources import GrowingSources
+
+
+def growing(content: str) -> GrowingSources:
+    return GrowingSources(BytesIO(content.encode()), "source", grows=False)
+
+
+def sentence(number: int) -> SentenceList:
+    return SentenceList(number, (parse_line(f"{number} ||| a ||| L= 1\n".encode(), 1),), "list")
+
+
+def test_a_tab_separates_words_of_a_source_that_grows() -> None:
+    assert growing("\ufeffthe\thouse\n").line(sentence(0)) == "the house"
+
+
+def test_markup_in_a_source_that_grows_is_an_error() -> None:
+    sources = growing("the house\na <wall/> b\n")
+    assert sources.line(sentence(0)) == "the house"
+    with pytest.raises(InputError, match="source:2: '<wall/>' is markup for Moses' -xml-input"):
+        sources.line(sentence(1))
+
+
+def test_a_source_that_grows_is_no_sgml() -> None:
+    with pytest.raises(InputError, match="source:1: SGML or XML"):
+        growing('<srcset setid="a" srclang="any">\n').line(sentence(0))
