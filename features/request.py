@@ -101,12 +101,14 @@ class FeatureRequest:
         if self.kind == "command":
             # Of `--table=FILE` the part after `=` may be a file.
             named = [part for word in self._words for part in (word, word.partition("=")[2]) if part]
-            paths = (os.path.join(self.folder, part) for part in named)
-            return list(dict.fromkeys(filter(os.path.isfile, paths)))
+            return list(dict.fromkeys(filter(os.path.isfile, (os.path.join(self.folder, part) for part in named))))
         if self.kind in FEATURES:
             return []
         module = importlib.util.find_spec(self.row.target.split(":")[0])
-        return [module.origin] if module and module.origin else []
+        origin = [module.origin] if module and module.origin else []
+        # The argument of a user's class may be a file, or several.
+        words = dict.fromkeys([self.argument, *self.argument.split(",")])
+        return [*origin, *filter(os.path.isfile, (os.path.join(self.folder, word) for word in words if word))]
 
     @property
     def programs(self) -> list[str]:

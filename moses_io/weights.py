@@ -19,7 +19,7 @@ from moses_io.text import LARGEST, no_number, number, stream_lines, tokens, writ
 UNKNOWN_WORDS = "UnknownWordPenalty"
 """Type of the feature that Moses never tunes and never prints, and start of its name."""
 
-_NO_WEIGHT = re.compile(r"(^[^ ]+=| UNTUNEABLE)$")
+_NO_WEIGHT = re.compile(r"(^[^ ]+=( UNTUNEABLECOMPONENT)*| UNTUNEABLE)$")
 _COMMENT = re.compile(r"(^|[ \t])#.*")
 
 _OLD_LABELS = {
@@ -106,9 +106,10 @@ def weight_files(path: str) -> list[str]:
 def read_weight_file(path: str) -> WeightFile:
     """Read weights in any form that Moses and its tools write.
 
-    * An ini gives the weights under `[weight]`; of two lines with one name the later wins, as in Moses. The sparse
-      weight file that `[weight-file]` names comes before them. Values under `[weight-d]`, `[weight-l]` and the like
-      (before 2013) belong to the labels d, lm and so on. What `[feature]` declares untuneable is kept apart.
+    * An ini gives the weights under `[weight]`; of two lines with one name the later wins, as in Moses. Weights under
+      `[weight-add]`, and of the sparse weight file that `[weight-file]` names, come before them, and those under
+      `[weight-overwrite]` behind them. Values under `[weight-d]`, `[weight-l]` and the like (before 2013) belong to the
+      labels d, lm and so on. What `[feature]` declares untuneable is kept apart.
     * A dense weight file, without sections, repeats a name for each of its values (`runN.dense` of mert-moses.pl).
     * A sparse weight file has lines `name value`; the name is the first word as it is, the later of two values counts
       (FVector::load in moses/FeatureVector.cpp).
@@ -141,8 +142,10 @@ def read_weight_file(path: str) -> WeightFile:
 def _read_ini(path: str, lines: Sequence[tuple[int, str]]) -> WeightFile:
     """Read the sections of an ini; its lines are without comments."""
     sparse: Weights = {}
+    added: Weights = {}
     weights: Weights = {}
     files, warnings, features, section = [path], list[str](), list[tuple[str, str]](), ""
+    overwriting: list[tuple[str, str]] = []
     for line_number, line in lines:
         place = f"{name_of(path)}:{line_number}"
         if line.startswith("["):
@@ -154,14 +157,40 @@ def _read_ini(path: str, lines: Sequence[tuple[int, str]]) -> WeightFile:
             warnings += warning
         elif section == "feature":
             features.append((place, line))
-        elif section == "weight" and not _NO_WEIGHT.search(line):
+        elif section in ("weight", "weight-add") and not _NO_WEIGHT.search(line):
             name, values = _parse(line, place)
-            weights[name] = values
+            (weights if section == "weight" else added)[name] = values
+        elif section == "weight-overwrite":
+            overwriting += [(place, word) for word in _words(line)]
         elif section in _OLD_LABELS:
             label = _OLD_LABELS[section]
             weights[label] = weights.get(label, ()) + _numbers([line], label, place)
+    weights = _overwritten(added | weights, overwriting)
     visible, untuneable = _split_untuneable(weights, _declare(features))
     return WeightFile(sparse | visible, untuneable, tuple(files), tuple(warnings))
+
+
+def _overwritten(weights: Weights, words: Sequence[tuple[str, str]]) -> Weights:
+    """Return the weights with those of `[weight-overwrite]`: `Name= 1 x 2 …`, where `x` keeps a component.
+
+    Args:
+        weights: of the other sections.
+        words: each with its place, of all lines of the section.
+    """
+    named: dict[str, list[str]] = {}
+    for place, word in words:
+        if word.endswith("=") and len(word) > 1:
+            named[word[:-1]] = []
+        elif not named:
+            raise InputError(f"{place}: expected 'Name= value …', found {shown(word)}")
+        else:
+            named[list(named)[-1]].append(word)
+    overwritten = dict(weights)
+    for name, values in named.items():
+        kept = weights.get(name, ())
+        texts = [f"{kept[i]!r}" if value == "x" and i < len(kept) else value for i, value in enumerate(values)]
+        overwritten[name] = _numbers(texts, name, words[0][0])
+    return overwritten
 
 
 def _find_sparse_file(name: str, ini: str, place: str) -> tuple[str, list[str]]:
@@ -275,7 +304,7 @@ def _parse_sparse(path: str, lines: Iterable[tuple[int, str]]) -> Weights:
         if not words or line.startswith("#"):
             continue
         place = f"{name_of(path)}:{line_number}"
-        if len(words) != 2 and not words[2:3] == ["#"]:
+        if len(words) != 2 and not (len(words) > 2 and words[2].startswith("#")):
             raise InputError(f"{place}: expected 'name value' of a sparse feature, found {shown(line)}")
         weights[words[0]] = _numbers(words[1:2], words[0], place)
     return weights
@@ -398,6 +427,7 @@ def _with_all_components(
 
 def _parse(line: str, place: str) -> tuple[str, tuple[float, ...]]:
     name, *values = _words(line)
+    values = _words(" ".join(values).partition("#")[0])
     if is_sparse(name, len(values)):
         return name.removesuffix("="), _numbers(values, name, place)
     if not name.endswith("=") or len(name) == 1:

@@ -7,10 +7,11 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import Resources, Sentence
+from features.progress import warn
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import no_total
 from moses_io.streams import digest
-from moses_io.weights import read_weights, weight_files, weighted
+from moses_io.weights import read_weight_file, weighted
 
 ROUNDING = 0.01
 """A smaller rest is what printing with six digits leaves."""
@@ -26,8 +27,11 @@ class Rest:
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        self._path, self._weights = argument, read_weights(argument)
-        self.signature = f"rest|sha256:{','.join(digest(Path(path)) for path in weight_files(argument))}"
+        content = read_weight_file(argument)
+        for warning in content.warnings:
+            warn(warning)
+        self._path, self._weights = argument, content.weights
+        self.signature = f"rest|sha256:{','.join(digest(Path(path)) for path in content.files)}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """(N, 1)."""

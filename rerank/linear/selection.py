@@ -19,7 +19,7 @@ from moses_io.weights import Weights
 from rerank import __version__
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.collecting import collect, dense_features
-from rerank.linear.weights import fingerprint, hint_for, load_weights, unused_weights
+from rerank.linear.weights import fingerprint, hint_for, load_weights, unused_weights, with_rest
 
 MOST_MISSING = 10_000_000
 """Sentences without candidates, one after the other, that are filled."""
@@ -98,6 +98,7 @@ class LinearModel:
             InputError: a dense feature has no weight, or a dense weight has no feature.
         """
         space = FeatureSpace(dense_features(sentence_list))
+        self._weights = with_rest(self._weights, space)
         for name, _ in space.dense:
             if name not in self._weights:
                 lacking = f"feature {shown(name)} has no weight in {self._path}{hint_for([name])}"

@@ -61,10 +61,33 @@ def fit_start(content: WeightFile, path: str, space: FeatureSpace) -> tuple[Weig
             raise InputError(f"{path}: expected {space.dense_size} start weights, found {len(values)}")
         weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
     rest = [name for name, _ in space.dense if REST.fullmatch(name)]
-    weights = dict.fromkeys(rest, (1.0,)) | weights
+    weights = with_rest(weights, space)
     with at(f"{path}: "):
         space.vector(weights)
     return weights, rest
+
+
+def with_unseen(tuned: Weights, start: Weights, space: FeatureSpace) -> Weights:
+    """Return tuned weights with the initial weights of sparse features that no candidate has.
+
+    Other lists may have them. They are multiplied by what tuning did to the sizes of the dense weights, as their
+    candidates are compared by sums with these.
+    """
+    before, after = (np.abs(space.vector(weights)[: space.dense_size]).sum() for weights in (start, tuned))  # ()
+    scale = float(after / before) if before and after else 1.0
+    return {**tuned, **{name: (scale * value,) for name, value in unseen(start, space).items() if value}}
+
+
+def unseen(weights: Weights, space: FeatureSpace) -> dict[str, float]:
+    """Return the weights of sparse features that no candidate has."""
+    known = set(space.sparse)
+    return {name: own[0] for name, own in weights.items() if is_sparse(name, len(own)) and name not in known}
+
+
+def with_rest(weights: Weights, space: FeatureSpace) -> Weights:
+    """Return the weights with 1 for a feature `rest` that has none: it is a part of Moses' total and never tuned."""
+    rest = [name for name, _ in space.dense if REST.fullmatch(name)]
+    return dict.fromkeys(rest, (1.0,)) | weights
 
 
 def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:

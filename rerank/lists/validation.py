@@ -22,7 +22,7 @@ from moses_io.text import (
 )
 from moses_io.weights import read_weight_file
 from rerank.linear.candidates import FeatureSpace
-from rerank.linear.weights import hint_for, unused_weights
+from rerank.linear.weights import hint_for, unused_weights, with_rest
 from rerank.metrics.forms import Forms, advice
 
 FALLING = "the id falls; `rerank` needs ids that go up (--regroup)"
@@ -260,6 +260,7 @@ def _compare_weights(findings: Findings, path: str | None) -> None:
     weights = content.weights
     findings.warnings += content.warnings
     space = FeatureSpace(findings.layout.features)
+    weights = with_rest(weights, space)
     for name, _ in space.dense:
         if name not in weights:
             findings.warnings.append(f"feature {shown(name)} has no weight in {path}{hint_for([name])}")

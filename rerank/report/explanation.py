@@ -10,8 +10,10 @@ from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
 from moses_io.streams import name_of
 from moses_io.weights import Weights, names_of_values
+from rerank.linear.candidates import FeatureSpace
+from rerank.linear.collecting import dense_features
 from rerank.linear.selection import LinearModel
-from rerank.linear.weights import load_weights
+from rerank.linear.weights import load_weights, with_rest
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[
     if sentence_list is None:
         raise InputError(f"{name_of(nbest)}: no sentence {question.sentence}")
     sentence_list = replace(sentence_list, moses_output=question.moses_output)
+    by_name = with_rest(by_name, FeatureSpace(dense_features(sentence_list)))
     scores = LinearModel(by_name, weights).scores(sentence_list)
     chosen, against = (_place(number, sentence_list) for number in (question.chosen, question.against))
     order = np.argsort(-scores, kind="stable").tolist()

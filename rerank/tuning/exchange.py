@@ -12,10 +12,10 @@ from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
 from moses_io.streams import name_of, open_output
 from moses_io.text import number, read_lines, tokens, write_text
-from moses_io.weights import Weights, read_sparse_weights, read_weight_file, read_weights, write_weights
+from moses_io.weights import WeightFile, Weights, read_sparse_weights, read_weight_file, read_weights, write_weights
 from rerank import __version__
 from rerank.linear.candidates import Candidates, FeatureSpace
-from rerank.linear.weights import fit_start, load_weight_file, tell_unmatched
+from rerank.linear.weights import fit_start, load_weight_file, tell_unmatched, with_unseen
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Lists, TuningSet
 
@@ -73,7 +73,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     _write_blocks(place, tuning_set)
     vector = space.vector(weights)
     _write_start(place, space, vector)
-    write_weights(str(place / INITIAL), space.weights(vector), [], content.untuneable)
+    write_weights(str(place / INITIAL), with_unseen(space.weights(vector), weights, space), [], content.untuneable)
     signature = f"export|{metric.signature}|{lists.signature}|version:{__version__}"
     note(f"{folder}/tune.sh runs Moses' tuners; signature: {signature}")
 
@@ -136,8 +136,9 @@ def import_weights(folder: str, result: str, output: str) -> None:
     weights: Weights = space.weights(space.normalized(np.array(dense)))
     weights |= {name: (value * scale,) for name, value in named.items()}
     initial = f"{folder}/{INITIAL}"
-    untuneable = read_weight_file(initial).untuneable if Path(initial).exists() else {}
-    write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"], untuneable)
+    content = read_weight_file(initial) if Path(initial).exists() else WeightFile({})
+    weights = with_unseen(weights, content.weights, FeatureSpace(space.dense, tuple(sparse)))
+    write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"], content.untuneable)
 
 
 def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[str, float]]:

@@ -12,7 +12,7 @@ from features.progress import note, progress_bar, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import WeightFile, Weights, names_of_values, write_weights
 from rerank import __version__
-from rerank.linear.weights import START, fit_start, limits, load_weight_file, tell_unmatched
+from rerank.linear.weights import START, fit_start, limits, load_weight_file, tell_unmatched, with_unseen
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import divided_start
@@ -111,7 +111,8 @@ def tune(
     note(f"signature: {gain.signature}")
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
     remarks = [gain.signature, gained, *sparse, *result.remarks]
-    write_weights(output, space.weights(result.weights), remarks, content.untuneable)
+    tuned = with_unseen(space.weights(result.weights), weights, space)
+    write_weights(output, tuned, remarks, content.untuneable)
     if caution.ablate:
         ablate_all(problem, tuning, folds)
     return gain

@@ -52,7 +52,9 @@ def test_what_is_untuneable_is_no_weight(tmp_path: Path) -> None:
         ("[weight]\nA= x\n", ":2: weights of 'A': expected a number, found 'x'"),
         ("[weight]\nA= 1 nan\n", r":2: weights of 'A': not finite \(nan\)"),
         ("A= 1e39\n", ":1: weights of 'A': '1e39' is larger than 3.4e"),
-        ("A= UNTUNEABLECOMPONENT\n", ":1: weights of 'A': expected numbers, found none"),
+        ("A= UNTUNEABLECOMPONENT\n", "no weights"),
+        ("[weight-overwrite]\n1 A= 2\n", ":2: expected 'Name= value …', found '1'"),
+        ("[weight-overwrite]\nA= y\n", ":2: weights of 'A': expected a number, found 'y'"),
         ("[weight]\nA= 1_0\n", ":2: weights of 'A': expected a number, found '1_0'"),
         ("[weight]\nA=\n", "no weights"),
         ("[other]\nA= 1\n", "no weights"),
@@ -253,6 +255,20 @@ def test_a_weight_file_is_opened_from_the_working_directory_first(
     assert (content.weights["s_a"], content.files) == ((2.0,), ("tuned/moses.ini", "sparse"))
     warning = "tuned/moses.ini:2: weights are read from sparse, as Moses does, and not from tuned/sparse, which differs"
     assert content.warnings == (warning,)
+
+
+def test_weights_that_are_added_and_overwritten(tmp_path: Path) -> None:
+    """`[weight-add]` is read before `[weight]`; of `-weight-overwrite` all is one line, and `x` keeps a component."""
+    text = "[weight-overwrite]\nA= 9 x\nB=\n8\n[weight]\nA= 1 2\nC= 3\n[weight-add]\nC= 7\nD= 4\n"
+    assert read(tmp_path, text) == {"A": (9.0, 2.0), "B": (8.0,), "C": (3.0,), "D": (4.0,)}
+
+
+def test_comments_right_behind_a_value(tmp_path: Path) -> None:
+    """`#` opens a comment anywhere in an ini; a name that we write may hold one."""
+    assert read(tmp_path, "[weight]\nA= 1 0.5#c\nB= 2 # 3\nw_#~#= 1\n") == {
+        "A": (1.0, 0.5), "B": (2.0,), "w_#~#": (1.0,),
+    }  # fmt: skip
+    assert read(tmp_path, "w_a 1 #c\nw_b 2\n") == {"w_a": (1.0,), "w_b": (2.0,)}
 
 
 def test_a_byte_order_mark_before_an_ini(tmp_path: Path) -> None:

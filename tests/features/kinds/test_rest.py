@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from features.feature import Resources
+from features.kinds.rest import Rest
 from moses_io.weights import read_weights
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -60,3 +62,13 @@ def test_weights_of_another_list_are_refused(command: Command, write: Write) -> 
 def test_its_label_tells_it(command: Command, write: Write, label: str) -> None:
     status, _, err = scored(command, write, label)
     assert status == 2 and ("of the feature rest" in err or "expected length" in err)
+
+
+def test_two_weight_files_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "ini").write_text("[weight-file]\nsparse\n[weight]\nL= 1\n")
+    for folder, value in ((tmp_path, 1), (tmp_path / "other", 2)):
+        (folder / "sparse").write_text(f"s_a {value}\n")
+    monkeypatch.chdir(tmp_path / "other")
+    with pytest.warns(UserWarning, match="weights are read from sparse, as Moses does, and not from"):
+        Rest(str(tmp_path / "ini"), Resources())

@@ -309,3 +309,16 @@ def test_a_folder_of_code_that_is_not_there(command: Command, folder: Path) -> N
     path.write_text('code = "tools"\n' + path.read_text())
     status, _, err = command("run", path)
     assert (status, err) == (2, f"moses-rerank run: {path}: code: no such folder 'tools'\n")
+
+
+def test_files_that_a_class_of_the_user_is_given(tmp_path: Path) -> None:
+    """They decide its values, as its module does."""
+    (tmp_path / "mine.py").write_text(TIMES)
+    for name in ("word.txt", "other.txt"):
+        (tmp_path / name).write_text("the\n")
+    one, two, none = (
+        parse_requests([f"mine:Times{argument}"], str(tmp_path))[0].files
+        for argument in (":word.txt", ":word.txt,other.txt", "")
+    )
+    given = {str(tmp_path / name) for name in ("word.txt", "other.txt")}
+    assert [given & set(files) for files in (one, two, none)] == [{str(tmp_path / "word.txt")}, given, set()]

@@ -150,3 +150,13 @@ def test_segmentation_marks_are_allowed_in_the_list_and_in_the_output_of_moses(c
         status, out, err = command(*rerank, write("printed", text))
         assert (status, out) == (0, b"b |0-0|\n")
         assert ("Moses' output is not among the candidates in 1 of 1 sentence\n" in err) == unlisted
+
+
+def test_the_feature_rest_has_weight_1(command: Command, write: Write) -> None:
+    """It is a part of Moses' total, also where the weights are those of Moses."""
+    nbest = write("list", "0 ||| a ||| L= 1 Rest= -5 ||| -4\n0 ||| b ||| L= 0 Rest= 0 ||| 0\n")
+    weights = write("w", "[weight]\nL= 1\n")
+    assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
+    assert command("validate", nbest, "--weights", weights)[1].endswith(b"faults: 0, warnings: 0\n")
+    status, out, _ = command("explain", nbest, "--weights", weights, "--sentence", 0)
+    assert (status, b"score -4.0000" in out) == (0, True)

@@ -259,3 +259,15 @@ def test_our_parity_runs_on_what_was_exported(command: Command, write: Write, tm
     np.testing.assert_allclose(weights[0]["TM"], weights[1]["TM"])
     status, _, err = command("tune", *files, "--start", write("short.opt", "1 2\n"))
     assert status == 2 and "short.opt: expected 3 start weights, found 2" in err
+
+
+def test_sparse_weights_of_features_that_the_list_lacks_are_kept(
+    command: Command, write: Write, tmp_path: Path
+) -> None:
+    """Moses' tuners do not see them; they are divided as the dense weights, whose sizes have the sum 1 before."""
+    start = write("start", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\ns_other= 3\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--start", start, "--output", tmp_path / "tuning")
+    assert command("export", write("list", LIST), *arguments)[0] == 0
+    assert "s_other" not in (tmp_path / "tuning" / "sparse-weights").read_text()
+    _, imported, _ = command("import-weights", tmp_path / "tuning", write("out", "F0 1\nF1 2\nF2 -1\n"))
+    assert b"s_other= 3\n" in imported

@@ -207,3 +207,14 @@ def test_it_is_kept_how_much_each_weight_counts(write: Write) -> None:
         assert own == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
     kept = tune(lists, start, tuning, output, Caution(folds=3, fallback=True))
     assert [(each.value, each.folds) for each in kept.shares] == [(1, ()), (0, ()), (0, ())]
+
+
+def test_sparse_weights_of_features_that_the_list_lacks_are_kept(command: Command, write: Write) -> None:
+    """Another list may have them. They grow and shrink with the dense weights, whose sum of sizes tuning changes."""
+    write("sparse", "wt_a 1\nwt_c 5\nwt_z 0\n")
+    start = write("ini", "[weight-file]\nsparse\n[weight]\nGood= 0.1\nBad= 0.3\n")
+    status, ini, _ = command("tune", write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", start)
+    weights = read_weights(str(write("w", ini)))
+    scale = sum(abs(weights[name][0]) for name in ("Good", "Bad")) / 0.4
+    assert status == 0 and "wt_z" not in weights
+    assert weights["wt_c"][0] == pytest.approx(5 * scale) and weights["wt_a"][0] == pytest.approx(scale)
