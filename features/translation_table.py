@@ -12,6 +12,8 @@ from moses_io.streams import name_of, numbered_lines
 from moses_io.text import decode, number, tokens, without_line_end
 
 ITERATIONS = 5
+LARGEST_PROBABILITY = 1.001
+"""More than 1, for tables whose probabilities were rounded."""
 NULL = "NULL"
 """The word that others come from where they come from none, as Moses writes it."""
 
@@ -26,7 +28,7 @@ def read_table(path: str) -> Table[str]:
     """Return the table of a file such as Moses' `lex.f2e`: lines `word condition p(word|condition)`.
 
     Raises:
-        InputError: a line that is not of this form.
+        InputError: a line that is not of this form, a number that is no probability, or no line at all.
     """
     table: Table[str] = collections.defaultdict(dict)
     for line, raw in numbered_lines(path):
@@ -35,7 +37,12 @@ def read_table(path: str) -> Table[str]:
         value = number(parts[2]) if len(parts) == 3 else None
         if value is None:
             raise InputError(f"{name_of(path)}:{line}: expected 'word word probability', found {shown(text)}")
+        if not 0 <= value <= LARGEST_PROBABILITY:
+            hint = "; is this a table of log-probabilities?" if value < 0 else ""
+            raise InputError(f"{name_of(path)}:{line}: expected a probability from 0 to 1, found {parts[2]}{hint}")
         table[parts[1]][parts[0]] = value
+    if not table:
+        raise InputError(f"{name_of(path)}: the table is empty, expected lines 'word word probability'")
     return table
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from moses_io.errors import Fault, InputError, counted, shown
@@ -17,6 +18,12 @@ PrintedLinks = set[tuple[int, int]]
 _SEGMENT = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _LINK = re.compile("([0-9]{1,9})-([0-9]{1,9})")
 
+BACKWARDS = "ranges that run backwards"
+BEYOND_SOURCE = "phrases beyond the end of the source"
+BEYOND_TRANSLATION = "phrases beyond the end of the translation"
+OVERLAPPING = "overlapping phrases"
+"""Faults of a segmentation, as messages name them."""
+
 
 class Phrase(NamedTuple):
     """First and last source word, first and last target word of a phrase, from 0."""
@@ -29,16 +36,48 @@ class Phrase(NamedTuple):
 
 def segmentation(line: Hypothesis) -> list[Phrase] | None:
     """Return the phrases in target order, or None where the list has none."""
-    for field in line.fields[4:6]:
-        matches = [_SEGMENT.fullmatch(part) for part in _parts(field)]
-        groups = [match.groups() for match in matches if match]
-        if matches and len(groups) == len(matches):
-            phrases = [
-                Phrase(int(first), int(last or first), int(start), int(end or start))
-                for first, last, start, end in groups
-            ]
+    for phrases in map(printed_phrases, line.fields[4:6]):
+        if phrases:
             return sorted(phrases, key=lambda phrase: phrase.target_start)
     return None
+
+
+def segmentation_faults(phrases: Sequence[Phrase], source_length: int | None, target_length: int) -> list[str]:
+    """Return each fault of a segmentation that no decoder prints.
+
+    Args:
+        phrases: as returned by `segmentation`.
+        source_length: words of the source, None if it is not known.
+        target_length: words of the translation.
+    """
+    if any(each.source_start > each.source_end or each.target_start > each.target_end for each in phrases):
+        return [BACKWARDS]
+    in_source_order = sorted(phrases)
+    overlapping = any(after.source_start <= last.source_end for last, after in pairwise(in_source_order))
+    faults = []
+    if source_length is not None and any(each.source_end >= source_length for each in phrases):
+        faults.append(BEYOND_SOURCE)
+    if not _covers(phrases, target_length):
+        if any(each.target_end >= target_length for each in phrases):
+            faults.append(BEYOND_TRANSLATION)
+        overlapping |= any(after.target_start <= last.target_end for last, after in pairwise(phrases))
+    return faults + [OVERLAPPING] * overlapping
+
+
+def _covers(phrases: Sequence[Phrase], target_length: int) -> bool:
+    """Return whether phrases in target order cover each word of the translation once.
+
+    Moses prints a phrase without target words (as of `-drop-unknown`) like a phrase of one word: the range is the index
+    of the next target word, which belongs to the next phrase or is that behind the last word.
+    """
+    end = 0  # target words covered so far
+    next_starts = [*(each.target_start for each in phrases), target_length][1:]
+    for phrase, next_start in zip(phrases, next_starts, strict=True):
+        if phrase.target_start != end:
+            return False
+        if phrase.target_end > phrase.target_start or next_start > end:
+            end = phrase.target_end + 1
+    return end == target_length
 
 
 def word_alignment(
@@ -196,13 +235,16 @@ def printed_links(field: bytes) -> PrintedLinks | None:
     return links
 
 
-def target_ends(field: bytes) -> list[int]:
-    """Return the last target word of each phrase or link of a field; none if it holds something else."""
-    for pattern, last in ((_LINK, 2), (_SEGMENT, 4)):
-        matches = [pattern.fullmatch(part) for part in _parts(field)]
-        if all(matches):
-            return [int(match[last] or match[last - 1]) for match in matches if match]
-    return []
+def printed_phrases(field: bytes) -> list[Phrase] | None:
+    """Return the phrases of a segmentation in the order of the field, or None for a field that holds something else."""
+    phrases = []
+    for part in _parts(field):
+        match = _SEGMENT.fullmatch(part)
+        if not match:
+            return None
+        first, last, start, end = match.groups()
+        phrases.append(Phrase(int(first), int(last or first), int(start), int(end or start)))
+    return phrases
 
 
 def describe_field(field: bytes) -> str:

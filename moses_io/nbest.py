@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from moses_io.alignment import target_ends
+from moses_io.alignment import describe_field, printed_links, printed_phrases
 from moses_io.errors import Fault, InputError, at, counted, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.packing import CANDIDATE
@@ -194,16 +194,36 @@ def _lacks(last: Hypothesis, before: Hypothesis) -> str:
         return f"{counted(len(last.fields), 'field')}, the line before has {len(before.fields)}"
     if before.total is not None and last.total is None:
         return no_total(last)
-    for index in range(4, len(before.fields)):
-        if _reaches_end(before, index) and not _reaches_end(last, index):
-            return f"its field {index + 1} does not reach the last word, as that of the line before does"
+    # Fields before the last one are followed by bars, so that they are whole.
+    return _lacks_in_last_field(last, before) if 4 < len(before.fields) == len(last.fields) else ""
+
+
+def _lacks_in_last_field(last: Hypothesis, before: Hypothesis) -> str:
+    """Return what the last field of a line, of links or phrases, lacks that the same field of the line before has."""
+    own = without_line_end(last.fields[-1])
+    other = without_line_end(before.fields[-1])
+    name = f"its field {len(last.fields)}"
+    as_before = ", as that of the line before does" if other else ""
+    # An empty field does not show what it is for, so that of the last line decides.
+    if describe_field(other if other.strip(b" ") else own) == "segmentation":
+        whole = not before.text or _reaches_end(before)
+        if last.text and whole and not _reaches_end(last):
+            return f"{name} does not reach the last word{as_before}"
+        return ""
+    if printed_links(other) is None:
+        return ""
+    if printed_links(own) is None:
+        return f"{name} ends inside a link"
+    # Moses prints a space behind each link.
+    if other.endswith(b" ") and not own.endswith(b" "):
+        return f"{name} does not end with a space{as_before}"
     return ""
 
 
-def _reaches_end(hypothesis: Hypothesis, index: int) -> bool:
-    """Return whether a field behind the total is of phrases or links, up to that of the last target word or `</s>`."""
-    ends = target_ends(hypothesis.fields[index])
-    return bool(ends) and max(ends) >= len(tokens(hypothesis.text)) - 1
+def _reaches_end(hypothesis: Hypothesis) -> bool:
+    """Return whether the last field of a line is a segmentation up to the last target word."""
+    phrases = printed_phrases(hypothesis.fields[-1]) or []
+    return max((each.target_end for each in phrases), default=-1) >= max(len(tokens(hypothesis.text)) - 1, 0)
 
 
 def _total_rises(lines: Sequence[Hypothesis]) -> str:

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.progress import warn
-from moses_io.alignment import Alignment, Phrase, fitted, printed_alignment, segmentation
+from moses_io.alignment import Alignment, Phrase, fitted, printed_alignment, segmentation, segmentation_faults
 from moses_io.errors import InputError, at
 from moses_io.hypothesis import Hypothesis
 
@@ -21,7 +21,7 @@ class Phrases:
     share of phrases that begin right behind the source of the phrase before. Counts of what is unaligned are negative.
 
     Raises:
-        InputError: the list has neither field.
+        InputError: the list has neither field, or a segmentation does not fit the source and the translation.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -62,6 +62,10 @@ def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis, reader
         raise InputError(f"{sentence.place(line)}: feature 'phrases': no alignment here; {hint}")
     if phrases is None:
         phrases = _connected(alignment or frozenset())
+    elif faults := segmentation_faults(phrases, len(sentence.source), len(hypothesis)):
+        lengths = f"the {len(sentence.source)} source and {len(hypothesis)} target words"
+        expected = f"expected phrases within {lengths}, no word in two of them"
+        raise InputError(f"{sentence.place(line)}: segmentation with {faults[0]}, {expected}")
     count = len(phrases)
     before = [Phrase(0, -1, 0, 0), *phrases]
     steps = sum(after.source_start == last.source_end + 1 for last, after in zip(before, phrases, strict=False))

@@ -4,7 +4,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from moses_io.alignment import LinkNumbering, counts_marks, describe_field, printed_alignment
+from moses_io.alignment import (
+    BEYOND_SOURCE,
+    LinkNumbering,
+    counts_marks,
+    describe_field,
+    printed_alignment,
+    segmentation,
+    segmentation_faults,
+)
 from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
 from moses_io.nbest import MARKS, EmptyLines, Layout, ListEnd, Order, without_end
@@ -26,6 +34,7 @@ from rerank.linear.weights import hint_for, unused_weights, with_rest
 from rerank.metrics.forms import Forms, advice
 
 FALLING = "the id falls; `rerank` needs ids that go up (--regroup)"
+OTHER_SOURCE = "; is it the one of this list?"
 TAB = "a tab inside a word: lists and references are split at spaces only, as Moses' extractor does"
 
 
@@ -85,6 +94,7 @@ class _Survey:
         self._findings, self._lines_of, self._sources = findings, lines_of, sources
         self._order, self._texts, self._current = Order(), set[bytes](), -1
         self._empty, self._beyond, self._end = EmptyLines(), LinksBeyond(), ListEnd()
+        self._segmentations = SegmentationFaults()
         self._without_total = ""
         self._first: dict[str, int] = {}  # by warning, the first line that it is about
 
@@ -104,6 +114,7 @@ class _Survey:
         self._findings.duplicates += hypothesis.fields[1] in self._texts
         self._texts.add(hypothesis.fields[1])
         self._beyond.add(hypothesis, self._sources)
+        self._segmentations.add(hypothesis, self._sources)
         self._end.add(hypothesis)
         if len(hypothesis.fields) > 3 and hypothesis.total is None:
             self._without_total = self._without_total or f"{path}:{number}: {no_total(hypothesis)}"
@@ -121,6 +132,7 @@ class _Survey:
             warnings.append(f"{self._without_total}; features such as `consensus` need one")
         warnings += [f"{path}:{number}: {warning}" for warning, number in self._first.items()]
         warnings += self._beyond.warnings(path)
+        warnings += self._segmentations.warnings(path)
         if cut := self._end.cut():
             warnings.append(f"{path}:{cut}")
 
@@ -199,10 +211,10 @@ class LinksBeyond:
         if not links:
             return
         ends = {"source": max(i for i, _ in links), "translation": max(j for _, j in links)}
-        known = sources[hypothesis.sentence : hypothesis.sentence + 1]  # none where the id itself is beyond the source
         lengths = {"translation": len(tokens(hypothesis.text))}
-        if known:
-            lengths["source"] = len(tokens(known[0]))
+        source_length = _source_length(hypothesis, sources)
+        if source_length is not None:
+            lengths["source"] = source_length
         self._numbering.add(hypothesis.sentence, links, lengths["translation"])
         # The source may be that of another list: the last source word with a link stands for </s>.
         decided = counts_marks(links, ends["source"] - 1, lengths["translation"])
@@ -216,13 +228,43 @@ class LinksBeyond:
     def warnings(self, path: str) -> list[str]:
         """Return a line for each side on which links point beyond the words."""
         warnings = []
-        for side, hint in (("source", "; is it the one of this list?"), ("translation", "")):
+        for side, hint in (("source", OTHER_SOURCE), ("translation", "")):
             phrase_based = self._numbering.counts_marks is False
             lines = self._certain[side] + (self._unless_chart[side] if phrase_based else [])
             if lines:
                 pointing = f"word alignments of {counted(len(lines), 'line')} point beyond the end of the {side}"
                 warnings.append(f"{path}:{min(lines)}: {pointing}{hint}")
         return warnings
+
+
+class SegmentationFaults:
+    """The lines of a list whose segmentations do not fit the sentence, by fault."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[int]] = {}
+
+    def add(self, hypothesis: Hypothesis, sources: Sequence[str]) -> None:
+        """Check a line; without its source, only the side of the translation is checked for its length."""
+        phrases = segmentation(hypothesis)
+        if phrases is None:
+            return
+        target_length = len(tokens(hypothesis.text))
+        for fault in segmentation_faults(phrases, _source_length(hypothesis, sources), target_length):
+            self._lines.setdefault(fault, []).append(hypothesis.number)
+
+    def warnings(self, path: str) -> list[str]:
+        """Return a line for each fault, with the number of lines and the first line."""
+        return [
+            f"{path}:{lines[0]}: segmentations of {counted(len(lines), 'line')} have {fault}"
+            + (OTHER_SOURCE if fault == BEYOND_SOURCE else "")
+            for fault, lines in self._lines.items()
+        ]
+
+
+def _source_length(hypothesis: Hypothesis, sources: Sequence[str]) -> int | None:
+    """Return the number of source words of a line, or None if its source is not known."""
+    # An id beyond the source is a fault of its own, and has no source line.
+    return len(tokens(sources[hypothesis.sentence])) if hypothesis.sentence < len(sources) else None
 
 
 def _count(findings: Findings, hypothesis: Hypothesis) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from features.translation_table import count
+from features.translation_table import count, read_table
 from moses_io.alignment import read_alignments, turned
+from moses_io.errors import InputError
 from moses_io.text import read_parallel, tokens
 
 
@@ -34,3 +35,40 @@ def test_the_tables_are_those_of_moses(data: Path, name: str) -> None:
     table = count(pairs, links, "NULL")
     found = [f"{word} {condition} {p:.7f}" for condition, row in table.items() for word, p in row.items()]
     assert sorted(found) == sorted(gzip.decompress((folder / name).read_bytes()).decode().split("\n")[:-1])
+
+
+def test_probabilities_from_0_to_a_rounded_1_are_read(tmp_path: Path) -> None:
+    (tmp_path / "lex").write_text("a x 0.0000000\nb x 1.001\n")
+    assert read_table(str(tmp_path / "lex")) == {"x": {"a": 0.0, "b": 1.001}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a x 1\na y -0.5\n", ":2: expected a probability from 0 to 1, found -0.5; is this a table of log-prob"),
+        ("a x 1\na y 1.002\n", ":2: expected a probability from 0 to 1, found 1.002"),
+        ("a x 17\n", ":1: expected a probability from 0 to 1, found 17"),
+        ("", ": the table is empty, expected lines 'word word probability'"),
+    ],
+)
+def test_a_table_that_is_not_one_of_probabilities(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "lex"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_table(str(path))
+    assert str(caught.value).startswith(f"{path}{message}")
+
+
+def test_an_empty_compressed_table(tmp_path: Path) -> None:
+    (tmp_path / "lex.gz").write_bytes(gzip.compress(b""))
+    with pytest.raises(InputError, match=r"lex\.gz: the table is empty"):
+        read_table(str(tmp_path / "lex.gz"))
+
+
+def test_real_tables_are_read(data: Path) -> None:
+    """Each line of a table is a pair of its own."""
+    paths = sorted(data.glob("**/lex.*.gz"))
+    assert len(paths) >= 2
+    for path in paths:
+        lines = gzip.decompress(path.read_bytes()).count(b"\n")
+        assert sum(len(row) for row in read_table(str(path)).values()) == lines, path

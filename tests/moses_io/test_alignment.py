@@ -4,7 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.alignment import LinkNumbering, fitted, format_links, read_alignments, target_ends, turned
+from moses_io.alignment import (
+    BACKWARDS,
+    BEYOND_SOURCE,
+    BEYOND_TRANSLATION,
+    OVERLAPPING,
+    LinkNumbering,
+    fitted,
+    format_links,
+    printed_phrases,
+    read_alignments,
+    segmentation,
+    segmentation_faults,
+    turned,
+)
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import parse_line
 
@@ -116,7 +129,49 @@ def test_a_link_far_beyond_fits_no_decoder(link: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "ends"), [(b" 0-0 2-1 \n", [0, 1]), (b"0=0 1-2=1-3\n", [0, 3]), (b"0-0 2-\n", []), (b" \n", [])]
+    ("field", "phrases"),
+    [(b" 1-2=0 0=1-3\n", [(1, 2, 0, 0), (0, 0, 1, 3)]), (b" 0=0 1-2=1-\n", None), (b" 0-0 \n", None), (b"\n", [])],
 )
-def test_the_last_target_words_of_links_and_phrases(field: bytes, ends: list[int]) -> None:
-    assert target_ends(field) == ends
+def test_phrases_as_printed(field: bytes, phrases: list[tuple[int, int, int, int]] | None) -> None:
+    assert printed_phrases(field) == phrases
+
+
+@pytest.mark.parametrize(
+    ("field", "faults"),
+    [
+        ("0-1=0-1 2=2", []),
+        ("2=2 0-1=0-1", []),  # in source order
+        ("0-1=0-1 3=2", [BEYOND_SOURCE]),
+        ("0-1=0-1 2-3=2", [BEYOND_SOURCE]),
+        ("0-1=0-1 2=3", [BEYOND_TRANSLATION]),
+        ("0-1=0-1 2=2-3", [BEYOND_TRANSLATION]),
+        ("0-1=0-1 3=3", [BEYOND_SOURCE, BEYOND_TRANSLATION]),
+        ("1-0=0-1 2=2", [BACKWARDS]),
+        ("0-1=1-0 2=2", [BACKWARDS]),
+        ("0-1=0-1 1-2=2", [OVERLAPPING]),
+        ("0-2=0-1 1=2", [OVERLAPPING]),
+        ("0=0-1 1-2=1-2", [OVERLAPPING]),
+        ("0=0 1=1 2=1", [OVERLAPPING]),  # without word 2 of the translation
+    ],
+)
+def test_faults_of_a_segmentation(field: str, faults: list[str]) -> None:
+    """Three source words and three target words."""
+    phrases = segmentation(parse_line(f"0 ||| a b c ||| L= 1 ||| 0 ||| {field}".encode(), 1))
+    assert phrases is not None
+    assert segmentation_faults(phrases, 3, 3) == faults
+    assert segmentation_faults(phrases, None, 3) == [each for each in faults if each != BEYOND_SOURCE]
+
+
+def test_no_phrases_have_no_fault() -> None:
+    assert segmentation_faults([], 3, 3) == []
+
+
+@pytest.mark.parametrize("field", ["0=0 1=1 2=1", "0=0 1=1 2=2", "0=0 2=0 1=1"])
+def test_a_phrase_without_target_words_is_no_fault(field: str) -> None:
+    """Moses' `TrellisPath::GetTargetWordsRange` gives it a range that ends before its start; only the start is printed.
+
+    Two target words for three source words.
+    """
+    phrases = segmentation(parse_line(f"0 ||| a b ||| L= 1 ||| 0 ||| {field}".encode(), 1))
+    assert phrases is not None
+    assert segmentation_faults(phrases, 3, 2) == []

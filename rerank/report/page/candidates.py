@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from moses_io.alignment import LinkNumbering, segmentation, word_alignment
+from moses_io.alignment import LinkNumbering, segmentation, segmentation_faults, word_alignment
 from moses_io.errors import Fault, printable
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
@@ -128,8 +128,12 @@ def _aligned(hypothesis: Hypothesis | None, source: int, counts_marks: bool | No
     """Return Moses' links of words and its phrases, where the list has some that fit the sentence."""
     if hypothesis is None:
         return {"links": [], "phrases": []}
+    target = len(tokens(hypothesis.text))
     try:
-        links = word_alignment(hypothesis, source, len(tokens(hypothesis.text)), counts_marks)
+        links = word_alignment(hypothesis, source, target, counts_marks)
     except Fault:
         links = None
-    return {"links": sorted(links or ()), "phrases": segmentation(hypothesis) or []}
+    phrases = segmentation(hypothesis) or []
+    if segmentation_faults(phrases, source, target):
+        phrases = []
+    return {"links": sorted(links or ()), "phrases": phrases}

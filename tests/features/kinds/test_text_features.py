@@ -211,6 +211,22 @@ def test_links_of_chart_decoders_count_the_marks() -> None:
         values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),), (beyond,))])
 
 
+@pytest.mark.parametrize(
+    ("field", "fault"),
+    [
+        ("0-1=0-1 3=2", "phrases beyond the end of the source"),
+        ("0-1=0-1 2=3", "phrases beyond the end of the translation"),
+        ("1-0=0-1 2=2", "ranges that run backwards"),
+        ("0-1=0-1 1=2", "overlapping phrases"),
+    ],
+)
+def test_a_segmentation_that_does_not_fit_the_sentence(field: str, fault: str) -> None:
+    line = parse_line(f"0 ||| a b c ||| L= 1 ||| -1 ||| {field}".encode(), 7)
+    expected = "expected phrases within the 3 source and 3 target words, no word in two of them"
+    with pytest.raises(InputError, match=f"list:7: segmentation with {fault}, {expected}"):
+        values("phrases", "", [Sentence(0, ("x", "y", "z"), (("a", "b", "c"),), (line,), "list")])
+
+
 @pytest.mark.parametrize("blank", ["source", "target"])
 def test_a_corpus_without_words(tmp_path: Path, blank: str) -> None:
     for name in ("source", "target"):

@@ -220,7 +220,36 @@ def test_links_beyond_the_translation_are_seen_without_the_source(command: Comma
     assert warnings_of(command, write("chart", "".join(CHART))) == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "known", "wanted"),
+    [
+        (["0-1=0-1 2=2", "0=0 1-2=1-2"], True, []),
+        (
+            ["0-1=0-1 2=2", "0-1=0-1 3=2", "0-2=0-1 3=2"],
+            True,
+            ["2: segmentations of 2 lines have phrases beyond the end of the source; is it the one of this list?"],
+        ),
+        (["0-1=0-1 3=2"], False, []),
+        (["0-1=0-1 2=3"], False, ["1: segmentations of 1 line have phrases beyond the end of the translation"]),
+        (["1-0=0-1 2=2"], False, ["1: segmentations of 1 line have ranges that run backwards"]),
+        (["0-1=0-1 1-2=2"], False, ["1: segmentations of 1 line have overlapping phrases"]),
+        (["0-1=0-1 2=3 ||| 0-0 "], True, ["1: segmentations of 1 line have phrases beyond the end of the translation"]),
+    ],
+)
+def test_segmentations_that_do_not_fit_the_sentence(
+    command: Command, write: Write, fields: list[str], known: bool, wanted: list[str]
+) -> None:
+    nbest = write("list", "".join(f"0 ||| a b c ||| L= 1 ||| 0 ||| {field}\n" for field in fields))
+    source = ("--source", write("source", "x y z\n")) if known else ()
+    assert warnings_of(command, nbest, *source) == [f"{nbest}:{each}" for each in wanted]
+
+
 WHOLE = "0 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 1-1 \n"
+WITHOUT_SPACE = "0 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 1-1\n"
+SEGMENTED = "0 ||| a b c ||| L= 1 ||| -1.5 ||| 0-1=0-1 2=2\n"
+BOTH = "0 ||| a b c ||| L= 1 ||| -1.5 ||| 0-1=0-1 2=2 ||| 0-0 1-1 \n"
+NO_SPACE = "its field 5 does not end with a space, as that of the line before does"
+NO_LAST_WORD = "its field 5 does not reach the last word, as that of the line before does"
 TOTALS = [f"0 ||| a b ||| L= 1 ||| -{total}\n" for total in (1.25, 1.5, 1.5, 2, 2.125, 2.25)]
 
 
@@ -228,12 +257,30 @@ TOTALS = [f"0 ||| a b ||| L= 1 ||| -{total}\n" for total in (1.25, 1.5, 1.5, 2, 
     ("lines", "lacks"),
     [
         ([WHOLE, WHOLE[:-1]], ""),
-        ([WHOLE, WHOLE.rstrip()], ""),
         ([WHOLE.rstrip()], ""),
+        ([WHOLE, "1 |||  ||| L= 0 ||| 0 ||| "], ""),  # an empty translation
+        ([WHOLE, "1 ||| a b c ||| L= 1 ||| -1.5 ||| 0-0 1-1 "], ""),  # the last word has no link
+        ([WHOLE, "1 ||| a b c ||| L= 1 ||| -1.5 ||| "], ""),  # no word has one
+        (["0 |||  ||| L= 0 ||| 0 ||| \n", "1 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 "], ""),
+        (["0 |||  ||| L= 0 ||| 0 ||| \n", "1 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 1-1"], NO_SPACE),
+        ([WITHOUT_SPACE, WITHOUT_SPACE[:-1]], ""),
+        ([WITHOUT_SPACE, WITHOUT_SPACE[:-2]], "its field 5 ends inside a link"),
+        ([SEGMENTED, SEGMENTED[:-1]], ""),
+        ([SEGMENTED, "1 |||  ||| L= 0 ||| 0 |||"], ""),
+        ([SEGMENTED, SEGMENTED[:-2]], NO_LAST_WORD),
+        ([SEGMENTED, SEGMENTED[:-5]], NO_LAST_WORD),
+        ([SEGMENTED, SEGMENTED.rpartition("|||")[0] + "|||"], NO_LAST_WORD),
+        (["0 |||  ||| L= 0 ||| 0 |||\n", SEGMENTED[:-1]], ""),
+        (["0 |||  ||| L= 0 ||| 0 |||\n", SEGMENTED[:-5]], "its field 5 does not reach the last word"),
+        ([BOTH, BOTH[:-1]], ""),
+        ([BOTH, "1 |||  ||| L= 0 ||| 0 ||| ||| "], ""),
+        ([BOTH, BOTH[:-2]], "its field 6 does not end with a space, as that of the line before does"),
+        ([BOTH, "1 ||| a b c ||| L= 1 ||| -1.5 ||| 0-1=0-1"], "5 fields, the line before has 6"),
         ([WHOLE, "0 ||| a b ||| L= 1"], "3 fields, the line before has 5"),
         ([WHOLE, "1 ||| a b ||| L= 1 ||| -1."], "4 fields, the line before has 5"),
-        ([WHOLE, WHOLE[:-4]], "its field 5 does not reach the last word, as that of the line before does"),
-        ([WHOLE, WHOLE[:-3]], "its field 5 does not reach the last word, as that of the line before does"),
+        ([WHOLE, WHOLE[:-4]], "its field 5 ends inside a link"),
+        ([WHOLE, WHOLE[:-3]], "its field 5 ends inside a link"),
+        ([WHOLE, WHOLE[:-2]], NO_SPACE),
         ([TOTALS[0], "1 ||| a b ||| L= 1 ||| -"], "no total in the fourth field, found '-'"),
         ([TOTALS[0], "1 ||| a b ||| L= 1 ||| "], "no total in the fourth field"),
         ([*TOTALS, "0 ||| a b ||| L= 1 ||| -2"], "its total is higher than that of the line before"),
@@ -243,7 +290,7 @@ TOTALS = [f"0 ||| a b ||| L= 1 ||| -{total}\n" for total in (1.25, 1.5, 1.5, 2, 
     ],
 )
 def test_a_list_whose_last_line_is_cut_off(command: Command, write: Write, lines: list[str], lacks: str) -> None:
-    """A line end alone may be missing; links and phrases end with the last word, totals of a sentence fall."""
+    """Moses prints a space behind each link, phrases up to the last word, and totals of a sentence that fall."""
     nbest = write("list", "".join(lines))
     cut = f"{nbest}:{len(lines)}: the last line was cut off: no line end, and {lacks}"
     found = [line for line in warnings_of(command, nbest) if "cut off" in line]
@@ -267,5 +314,5 @@ def test_no_real_list_is_taken_for_cut_off_without_its_last_line_end(
     """The last sentences of each."""
     for path in sorted(data.glob("**/*.nbest.gz")):
         with gzip.open(path) as stream:
-            last = write("list", b"".join(deque(stream, maxlen=250)).rstrip())
+            last = write("list", b"".join(deque(stream, maxlen=250)).removesuffix(b"\n"))
         assert warnings_of(command, last)[1:] == [], path

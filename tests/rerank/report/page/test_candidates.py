@@ -45,6 +45,14 @@ def test_links_that_fit_no_sentence_are_not_shown(explore: Explore, unpacked: Un
     assert (reranked["place"], reranked["links"], reranked["phrases"]) == (None, [], [])
 
 
+def test_phrases_that_fit_no_sentence_are_not_shown(explore: Explore, unpacked: Unpacked) -> None:
+    """The source has two words."""
+    line = "0 ||| a b x ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| -1 ||| {}\n"
+    for field, wanted in (("0=0-1 1=2", [[0, 0, 0, 1], [1, 1, 2, 2]]), ("0=0-1 2=2", []), ("0=0-1 1=3", [])):
+        (chunk,) = chunks(explore([], line.format(field)), unpacked)
+        assert chunk[0]["systems"]["moses"]["phrases"] == wanted
+
+
 def test_links_are_numbered_as_those_of_the_list(explore: Explore, unpacked: Unpacked) -> None:
     """One line alone might be of a chart decoder: 1-1 2-1 of a source of two words."""
     line = "{} ||| {} ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| {} ||| {}\n"
