@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from features.feature_set import FeatureSet
-from rerank import scoring
+from rerank.lists import scoring
 
 Command = Callable[..., tuple[int, bytes, str]]
 

@@ -16,7 +16,7 @@ from features.table import FEATURES, Kind
 from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.text import read_lines, tokens
-from rerank import scoring
+from rerank.lists import scoring
 from rerank.lists.append import join_features
 
 Command = Callable[..., tuple[int, bytes, str]]
