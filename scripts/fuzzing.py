@@ -27,7 +27,7 @@ from moses_io.text import read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence
 from rerank.experiment.file import read_experiment
-from rerank.experiment.init.kinds import kind_of
+from rerank.experiment.init.sorting import kind_of
 from rerank.experiment.stages import run_stages
 from rerank.experiment.studies.file import read_study
 from rerank.report.attention import open_attention, read_attention

@@ -32,8 +32,7 @@ from features.models.settings import CHOICES, Architecture, Training
 from rerank.cli import COMMANDS, main, make_parser
 from rerank.experiment.file import KEYS, parse_experiment
 from rerank.experiment.studies.file import read_study
-from rerank.experiment.toml import parse_toml
-from rerank.experiment.writing import write_experiment
+from rerank.experiment.toml import parse_toml, write_experiment
 from rerank.sample import FOLDER as SAMPLE
 from rerank.tuners.table import TUNERS, Tuning
 from rerank.tuning.settings import setting_names

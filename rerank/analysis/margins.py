@@ -1,5 +1,6 @@
-"""BLEU of systems by how sure Moses was of its own choice."""
+"""BLEU of systems by how sure Moses was of its choice, and by the depth of the list."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,9 @@ import numpy as np
 from features.arrays import Array, Integers
 from moses_io.nbest import SentenceList
 from rerank.analysis.bleu import corpus_bleu
-from rerank.analysis.origins import having
+from rerank.analysis.listed import Listed, having
+from rerank.metrics.bleu import STATISTICS
+from rerank.metrics.metric import Metric
 
 QUARTERS = ("least sure", "less sure", "surer", "surest")
 """What they are called, in order."""
@@ -83,3 +86,83 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
 def _quarter(ids: Integers, margins: Array, systems: Mapping[str, Array]) -> Quarter:
     scores = {name: corpus_bleu(rows[ids].sum(axis=0)) for name, rows in systems.items()}
     return Quarter(lower=float(margins[0]), upper=float(margins[-1]), sentences=len(ids), scores=scores)
+
+
+STEPS = np.array([*(step * 10**power for power in range(7) for step in (1, 2, 5)), sys.maxsize])
+"""How many of the first candidates are looked at; at last at all."""
+
+
+@dataclass(frozen=True)
+class Depth:
+    """The first candidates of each sentence, in the order of the list.
+
+    Attributes:
+        candidates: how many, at most.
+        choice: BLEU, 0 to 100, of what the weights choose among them; None without references.
+        best: that of those with the highest smoothed sentence BLEU.
+        deeper: share of the sentences, 0 to 1, for which the weights choose another one that lies deeper.
+    """
+
+    candidates: int
+    choice: float | None
+    best: float | None
+    deeper: float
+
+
+class Depths:
+    """Looks at the first 1, 2, 5, 10, 20, 50, … candidates of one sentence after the other, at last at all.
+
+    Args:
+        references: of each set of references a line a sentence; perhaps none.
+    """
+
+    def __init__(self, references: Sequence[Sequence[str]]) -> None:
+        self._references = references
+        self._sentences: set[int] = set()
+        self._longest = 0
+        self._choice, self._best = np.zeros((2, len(STEPS), STATISTICS))  # each (steps, 9)
+        self._deeper = np.zeros(len(STEPS))  # (steps,) sentences
+
+    @property
+    def sentences(self) -> int:
+        """How many were added."""
+        return len(self._sentences)
+
+    def add(self, listed: Listed, scores: Array) -> None:
+        """Add a sentence, whose candidates have these (N,) scores by the linear model."""
+        self._sentences.add(listed.candidates.sentence)
+        self._longest = max(self._longest, len(scores))
+        last = np.minimum(STEPS, len(scores)) - 1  # (steps,)
+        choice = _leading(scores)[last]  # (steps,)
+        self._deeper += choice != choice[-1]
+        if listed.judged:
+            self._choice += listed.judged.statistics[choice]  # (steps, 9)
+            self._best += listed.judged.statistics[_leading(listed.judged.quality)[last]]  # (steps, 9)
+
+    def table(self) -> list[Depth]:
+        """Return a row a step, up to the longest list; a sentence without candidates has an empty line."""
+        missing = self._missing()
+        rows = [place for place, step in enumerate(STEPS[:-1]) if step < self._longest]
+        return [
+            Depth(
+                candidates=min(int(STEPS[place]), self._longest),
+                choice=corpus_bleu(self._choice[place] + missing) if self._references else None,
+                best=corpus_bleu(self._best[place] + missing) if self._references else None,
+                deeper=float(self._deeper[place] / self.sentences),
+            )
+            for place in [*rows, -1]
+        ]
+
+    def _missing(self) -> Array:
+        """(9,) statistics of BLEU of the empty lines."""
+        bleu, size = Metric("bleu"), len(self._references[0]) if self._references else 0
+        answers = [[lines[each] for lines in self._references] for each in range(size) if each not in self._sentences]
+        rows = [bleu.counter(each)("") for each in answers]
+        missing: Array = np.array(rows, dtype=np.float64).reshape(-1, STATISTICS).sum(axis=0)  # (9,)
+        return missing
+
+
+def _leading(values: Array) -> Integers:
+    """(N,) the place of the highest of the first 1, 2, … values; of equal ones the first."""
+    rises = np.append(True, values[1:] > np.maximum.accumulate(values)[:-1])  # (N,)
+    return np.maximum.accumulate(np.where(rises, np.arange(len(values)), 0))  # (N,)

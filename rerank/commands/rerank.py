@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("--confidence and --keep-unless need --estimator, and --estimator one of them")
     judge = None
     if wanted:
-        from rerank.confidence.judging import read_judge
+        from rerank.confidence.file import read_judge
 
         given = bool(arguments.moses_output)
         judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless, given)

@@ -49,8 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Retune and print the reports."""
     from features.models.training.request import ParallelFiles
     from features.progress import show
-    from rerank.moses.decoder import Decoder
-    from rerank.moses.retuning import Retuning, retune
+    from rerank.moses.retuning import Decoder, Retuning, retune
 
     stem = arguments.corpus
     corpus = ParallelFiles(f"{stem}.{arguments.f}", f"{stem}.{arguments.e}", arguments.alignment)

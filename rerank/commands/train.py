@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from features.models.folder import check_free
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
-    from rerank.experiment.groups import members
+    from rerank.experiment.models import members
     from rerank.experiment.workers import do_all, jobs_for
 
     settings = read_settings(arguments.set, "KEY=VALUE")

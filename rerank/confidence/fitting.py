@@ -8,10 +8,8 @@ from features.arrays import Array, Integers
 from features.progress import note, progress_bar
 from moses_io.nbest import pool, read_moses_output
 from moses_io.weights import read_weights
-from rerank.confidence.confidence import Confidence, Kept
+from rerank.confidence.confidence import Confidence, Kept, Outcome, choice_and_before, correlation
 from rerank.confidence.file import write_confidence
-from rerank.confidence.fit import Outcome, correlation
-from rerank.confidence.measured import choice_and_before
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import Regression, fit_logistic, fit_score, probabilities
 from rerank.linear.candidates import Candidates

@@ -11,13 +11,31 @@ from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, labelled_requests, models_and_values
 from moses_io.errors import InputError, at
 from rerank.experiment.corpus import look_at
-from rerank.experiment.groups import Groups, expand_feature, expand_models
-from rerank.experiment.models import ModelEntry, find_start, grouped, known_folder, read_corpus, read_model, translating
+from rerank.experiment.models import (
+    Groups,
+    ModelEntry,
+    expand_feature,
+    expand_models,
+    find_start,
+    grouped,
+    known_folder,
+    read_corpus,
+    read_model,
+    translating,
+)
 from rerank.experiment.recipe import find_recipe
 from rerank.experiment.sets import CHOOSE, SET, UNNAMED, NbestFiles, read_set, read_tests
-from rerank.experiment.toml import as_table, check_keys, parse_toml, path_of, read_toml
-from rerank.experiment.trust import check_code, feature_texts
-from rerank.experiment.writing import moved, write_experiment
+from rerank.experiment.toml import (
+    as_table,
+    check_code,
+    check_keys,
+    feature_texts,
+    moved,
+    parse_toml,
+    path_of,
+    read_toml,
+    write_experiment,
+)
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.systems.request import CandidateRequest, check_names, list_name

@@ -7,7 +7,7 @@ from typing import Any
 
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
-from rerank.experiment.groups import check_name
+from rerank.experiment.models import check_name
 from rerank.experiment.toml import as_table, check_keys, path_of
 
 UNNAMED = "test"

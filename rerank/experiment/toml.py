@@ -1,10 +1,14 @@
-"""TOML that people write by hand, and that may be anything else."""
+"""TOML files: read as people write them, written with comments, and checked for code of somebody else."""
 
+import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from moses_io.errors import InputError, nearest
+from features.request import runs_code
+from moses_io.errors import InputError, nearest, shown
 from moses_io.streams import read_start_of
 
 if sys.version_info >= (3, 11):
@@ -86,3 +90,104 @@ def _check_values(table: dict[str, Any], path: str) -> None:
         level = parts + [part for value in level if isinstance(value, list) for part in value]
     if level:
         raise InputError(f"{path}: more than {MOST_LEVELS} tables or lists inside each other")
+
+
+SECTIONS = ("models", "features", "tuning")
+"""Tables that have a header of their own, with an entry a line; the others stand on one line."""
+
+Remarks = Mapping[str, Sequence[str]]
+"""Comments by the key that they stand above, in `SECTIONS` `TABLE.KEY`; those of the empty key are the first lines."""
+
+
+def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
+    """Return an experiment file; `values` are what `read_toml` reads from it."""
+    blocks = [_remarks(remarks, "")]
+    tables = {key: value for key, value in values.items() if key in SECTIONS or isinstance(value, list)}
+    for key, value in values.items():
+        if key not in tables:
+            if key in remarks:
+                blocks.append(_remarks(remarks, key))
+            blocks[-1] += entry(key, value)
+    for key, value in tables.items():
+        each = [(f"[[{key}]]", table) for table in value] if isinstance(value, list) else [(f"[{key}]", value)]
+        bodies = [f"{header}\n{_lines(key, table, remarks)}" for header, table in each]
+        blocks.append(_remarks(remarks, key) + "\n".join(bodies))
+    return "\n".join(block for block in blocks if block)
+
+
+def moved(values: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
+    """Return the files of an experiment, all but `SECTIONS`, with paths from one folder made paths from another."""
+    return {key: _moved(value, old, new) for key, value in values.items() if key not in SECTIONS}
+
+
+def _moved(value: Any, old: Path, new: Path) -> Any:
+    if isinstance(value, dict):
+        return {key: each if key == "name" else _moved(each, old, new) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_moved(each, old, new) for each in value]
+    return value if os.path.isabs(value) else os.path.relpath(old / value, new)
+
+
+def _lines(key: str, table: Mapping[str, Any], remarks: Remarks) -> str:
+    return "".join(_remarks(remarks, f"{key}.{name}") + entry(name, each) for name, each in table.items())
+
+
+def _remarks(remarks: Remarks, key: str) -> str:
+    return "".join(f"# {line}\n" for line in remarks.get(key, ()))
+
+
+def entry(key: str, value: Any) -> str:
+    """Return the line of a key."""
+    return f"{_key(key)} = {_value(value)}\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _key(key: str) -> str:
+    bare = key.replace("-", "").replace("_", "")
+    return key if bare.isascii() and bare.isalnum() else _text(key)
+
+
+def _text(text: str) -> str:
+    """Return a string of TOML, whose escapes are those of JSON but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def feature_texts(experiment: Mapping[str, Any]) -> dict[str, str]:
+    """Return `KIND[:ARG]` of each feature of an experiment by its label; an `InputError` names one that is no text."""
+    texts = as_table(experiment.get("features", {}), "features")
+    for label, text in texts.items():
+        if not isinstance(text, str):
+            raise InputError(f"features.{label}: expected KIND[:ARG] as text, found {shown(text)}")
+    return texts
+
+
+def is_own(path: str) -> bool:
+    """Tell whether a file, behind all links, is in the working folder or below it, and belongs to the current user."""
+    place = Path(path).resolve()
+    return place.is_relative_to(Path.cwd().resolve()) and place.is_file() and place.stat().st_uid == os.geteuid()
+
+
+def check_code(features: Mapping[str, str], path: str) -> None:
+    """Refuse, before anything of it is loaded, a feature that is code in a file that is not the user's own.
+
+    Args:
+        features: `KIND[:ARG]` by label.
+        path: of the experiment file that names them.
+
+    Raises:
+        InputError: there is one; it is named.
+    """
+    foreign = [label for label, text in features.items() if runs_code(text)]
+    if foreign and not is_own(path):
+        label = foreign[0]
+        where = "in a file that is not the user's own in the working folder"
+        raise InputError(f"feature {shown(label)}, {shown(features[label])}, runs code {where}; --allow-code lets it")

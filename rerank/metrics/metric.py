@@ -46,7 +46,7 @@ def _chrf(references: Sequence[str], word_order: int, beta: int = 2) -> Counter:
 
 
 def _ter(references: Sequence[str]) -> Counter:
-    from rerank.metrics.ter import FastTER
+    from rerank.metrics.edits import FastTER
 
     return _sacrebleu(FastTER(), references)
 

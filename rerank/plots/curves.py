@@ -1,4 +1,4 @@
-"""Learning curves of models (Cohn et al. 2016, fig. 3; Luong et al. 2015, fig. 5)."""
+"""Learning curves of models (Cohn et al. 2016, fig. 3; Luong et al. 2015, fig. 5), and curves over corpus sizes."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator, ScalarFormatter, StrMethodFormatter
 
 from features.models.config import METRICS
 from features.models.training.metrics import read_epochs
@@ -72,3 +72,44 @@ def _ticks(axes: Axes, values: Sequence[float]) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(6))
     axes.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
     axes.yaxis.set_minor_locator(NullLocator())
+
+
+@dataclass(frozen=True)
+class SizeCurve:
+    """A number of each size, over replicates: means, and standard deviations, 0 where there is one replicate."""
+
+    name: str
+    sizes: list[int]
+    means: list[float]
+    deviations: list[float]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A number that does not depend on the size, drawn as a dashed line."""
+
+    name: str
+    value: float
+
+
+def plot_sizes(curves: Sequence[SizeCurve], measure: str, output: str, level: Level | None = None) -> None:
+    """Draw curves over sentence pairs, on a logarithmic axis; `measure` stands beside the other one."""
+    with canvas(output, [measure, *(curve.name for curve in curves)]) as figure:
+        figure.set_size_inches(COLUMN, 0.8 * COLUMN)
+        axes = figure.subplots()
+        for number, curve in enumerate(curves):
+            style = series_style(number)
+            axes.plot(curve.sizes, curve.means, **style)
+            pairs = list(zip(curve.means, curve.deviations, strict=True))
+            low, high = [mean - spread for mean, spread in pairs], [mean + spread for mean, spread in pairs]
+            axes.fill_between(curve.sizes, low, high, color=style["color"], alpha=0.18, linewidth=0)
+        if level:
+            axes.axhline(level.value, color="#666666", linestyle="--", linewidth=0.8)
+            axes.annotate(level.name, (1, level.value), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(sorted({size for curve in curves for size in curve.sizes})))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_locator(MaxNLocator(6))
+        axes.set(xlabel="sentence pairs of training", ylabel=measure)
+        legend(figure, [curve.name for curve in curves])

@@ -7,16 +7,21 @@ from features.progress import with_bar
 from moses_io.errors import counted
 from moses_io.text import input_lines
 from rerank.analysis.bleu import statistics
-from rerank.analysis.depth import Depth, Depths
-from rerank.analysis.frequency import Frequency, by_frequency, count_words, vocabulary
-from rerank.analysis.gains import Gains, find_gains
+from rerank.analysis.gains import (
+    Frequency,
+    Gains,
+    NgramChanges,
+    by_frequency,
+    count_words,
+    find_gains,
+    ngram_changes,
+    vocabulary,
+)
 from rerank.analysis.lengths import Bin, by_length
-from rerank.analysis.margins import QUARTERS, Margins, Quarter
-from rerank.analysis.ngrams import NgramChanges, ngram_changes
+from rerank.analysis.margins import QUARTERS, Depth, Depths, Margins, Quarter
 from rerank.metrics.filters import Filters
 from rerank.report.charts import features, scores
-from rerank.report.charts.gains import histogram
-from rerank.report.charts.ngrams import ngrams
+from rerank.report.charts.gains import histogram, ngrams
 from rerank.tuning.ablation import Worth
 from rerank.tuning.gain import Gain
 

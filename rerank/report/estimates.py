@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rerank.confidence.confidence import Confidence
-from rerank.confidence.fit import Fit, Part
+from rerank.confidence.confidence import Confidence, Fit, Part
 from rerank.metrics.metric import Metric
 
 DEV = "dev, out of fold"

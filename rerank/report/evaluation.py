@@ -210,7 +210,7 @@ def _scorers(tokenize: str) -> dict[str, Any]:
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    from rerank.metrics.ter import FastTER
+    from rerank.metrics.edits import FastTER
 
     if tokenize not in BLEU.TOKENIZERS:
         raise InputError(f"--tokenize {tokenize}: sacreBLEU knows {', '.join(sorted(BLEU.TOKENIZERS))}")

@@ -5,12 +5,9 @@ from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from moses_io.streams import Lines
-from rerank.analysis.depth import Depths
-from rerank.analysis.listed import read_listed
-from rerank.analysis.margins import Margins
-from rerank.analysis.origins import Chosen, merged
-from rerank.confidence.confidence import Confidence
-from rerank.confidence.measured import Measured, Measuring
+from rerank.analysis.listed import Chosen, merged, read_listed
+from rerank.analysis.margins import Depths, Margins
+from rerank.confidence.confidence import Confidence, Measured, Measuring
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.report.attention import Attentions
 from rerank.report.changes import Change, Reranked, find_change, in_order

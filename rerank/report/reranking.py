@@ -21,8 +21,7 @@ from rerank.report.charts.confidence import confidence as draw
 from rerank.report.estimates import as_json
 from rerank.report.estimates import lines as estimate_lines
 from rerank.report.evaluation import evaluate
-from rerank.report.page.document import page
-from rerank.report.page.overview import Overview
+from rerank.report.page.document import Overview, page
 from rerank.report.page.sentences import index
 from rerank.report.reading import read
 from rerank.report.terminal import side_by_side, summary, table

@@ -9,8 +9,7 @@ from features.feature import Resources
 from moses_io.errors import InputError
 from moses_io.nbest import read_moses_output
 from moses_io.streams import is_live
-from rerank.confidence.file import CONFIDENCE
-from rerank.confidence.judging import ConfidentJudge, read_judge
+from rerank.confidence.file import CONFIDENCE, ConfidentJudge, read_judge
 from rerank.linear.selection import Outputs, read_holes, write_choices
 from rerank.reranker.folder import WEIGHTS
 from rerank.reranker.reranker import Reranker

@@ -1,5 +1,6 @@
 """Lists with more candidates: translations of models beside those of the decoder."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, repeat
@@ -10,13 +11,12 @@ from features.progress import note, progress_bar
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.merge import DECODER, LOWEST, merge_sentence
 from moses_io.nbest import SentenceList
-from moses_io.streams import open_output
-from moses_io.text import encode, tokens
+from moses_io.streams import Lines, open_output
+from moses_io.text import empty_file, encode, read_sources, tokens
 from rerank import __version__
 from rerank.lists.scoring import read_sentences
 from rerank.lists.sources import WholeSources
 from rerank.systems.request import CandidateRequest
-from rerank.systems.translation import listable
 
 if TYPE_CHECKING:
     from features.models.decoding.translator import Translation
@@ -84,3 +84,44 @@ def _list(sentence: Sentence, translations: Sequence["Translation"]) -> Sentence
 def _line(sentence: Sentence, translation: "Translation") -> Hypothesis:
     text = f"{sentence.sentence} ||| {' '.join(translation.tokens)} ||| ||| {translation.value:.9g}\n"
     return parse_line(encode(text), sentence.lines[0].number)
+
+
+if TYPE_CHECKING:
+    from features.models.decoding.translator import Translation, Translator
+
+BARS = "|||"
+
+
+def write_translations(translator: "Translator", source: str | Lines, output: str, label: str = "") -> None:
+    """Write the best translation of each line, or with a label all that were found as an n-best list.
+
+    The list has their log-probability as its one feature, of that label, and as their total what they were compared
+    by; the best comes first. The same text is there once, and none that a list cannot hold, with `|||` in it.
+
+    Raises:
+        InputError: the source cannot be read, or is empty.
+    """
+    sources = [tuple(tokens(line)) for line in read_sources(source)]
+    if not sources:
+        raise empty_file(source)
+    note(f"{label or 'translation'} = {translator.signature}|version:{__version__}")
+    started, total = time.monotonic(), 0
+    with open_output(output) as stream, progress_bar("translate", len(sources)) as bar:
+
+        def tell(count: int) -> None:
+            nonlocal total
+            total += count
+            bar.advance(count, f"{total / (time.monotonic() - started):,.0f} sentences/s")
+
+        for number, translations in enumerate(translator.translate(sources, tell)):
+            best = " ".join(translations[0].tokens)
+            lines = [
+                f"{number} {BARS} {' '.join(each.tokens)} {BARS} {label}= {each.log_prob:.9g} {BARS} {each.value:.9g}\n"
+                for each in listable(translations)
+            ]
+            stream.writelines(map(encode, lines if label else [f"{best}\n"]))
+
+
+def listable(translations: "Sequence[Translation]") -> "list[Translation]":
+    """Return those that a list can hold: without the bars that end its fields."""
+    return [each for each in translations if not any(BARS in token for token in each.tokens)]

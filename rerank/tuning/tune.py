@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core import event
 
 from features.arrays import Array
-from features.progress import note, progress_bar, warn
+from features.progress import note, progress_bar, tell, warn
 from moses_io.errors import InputError, shown
 from moses_io.weights import WeightFile, Weights, names_of_values, write_weights
 from rerank import __version__
@@ -18,11 +20,34 @@ from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import divided_start
 from rerank.tuners.table import AUTO, Tuning, run
 from rerank.tuning.auto import Choice
-from rerank.tuning.compiling import compiling_told
 from rerank.tuning.folds import FOLDS, check_folds
 from rerank.tuning.gain import Gain, Share, TriedWay
 from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
+
+
+class _Teller(event.Listener):
+    """Counts what is being compiled: functions have others compiled that they call."""
+
+    _under_way = 0
+
+    def on_start(self, event: Any) -> None:
+        """Tell that something is being compiled."""
+        self._under_way += 1
+        tell("compiling")
+
+    def on_end(self, event: Any) -> None:
+        """Tell when all is."""
+        self._under_way -= 1
+        if not self._under_way:
+            tell("compiled")
+
+
+@contextmanager
+def compiling_told() -> Iterator[None]:
+    """Tell beside the open bar when something is compiled that was not found among what was compiled before."""
+    with event.install_listener("numba:compile", _Teller()):
+        yield
 
 
 @dataclass(frozen=True)

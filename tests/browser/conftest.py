@@ -18,17 +18,15 @@ import pytest
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines, tokens
 from moses_io.weights import read_weights
-from rerank.analysis.listed import read_listed
-from rerank.analysis.origins import merged
-from rerank.confidence.measured import Measured
+from rerank.analysis.listed import merged, read_listed
+from rerank.confidence.confidence import Measured
 from rerank.linear.selection import Estimate, Holes, LinearModel, Ranking, rankings
 from rerank.metrics.filters import Filters
 from rerank.report.attention import Attention
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
 from rerank.report.evaluation import LookUp, evaluate
 from rerank.report.page.candidates import Chunks
-from rerank.report.page.document import page
-from rerank.report.page.overview import Overview
+from rerank.report.page.document import Overview, page
 from rerank.report.page.sentences import index
 from rerank.report.terminal import summary
 

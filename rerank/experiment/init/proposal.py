@@ -13,7 +13,7 @@ from rerank.experiment.corpus import look_at
 from rerank.experiment.init.roles import Roles
 from rerank.experiment.recipe import Recipe, find_recipe
 from rerank.experiment.sets import table_of_tests
-from rerank.experiment.writing import entry, moved, write_experiment
+from rerank.experiment.toml import entry, moved, write_experiment
 from rerank.linear.weights import read_start, tell_unmatched
 
 HEAD = (

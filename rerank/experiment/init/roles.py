@@ -9,7 +9,6 @@ from pathlib import Path
 
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
-from rerank.experiment.groups import LONGEST
 from rerank.experiment.init.contents import ListContent, Text, is_translation, read_unigrams
 from rerank.experiment.init.matching import (
     MARGIN,
@@ -23,6 +22,7 @@ from rerank.experiment.init.matching import (
     without_unlike,
 )
 from rerank.experiment.init.sorting import SortedFiles
+from rerank.experiment.models import LONGEST
 from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import read_start

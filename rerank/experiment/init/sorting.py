@@ -1,15 +1,103 @@
-"""Files by their kinds, each read as far as its kind needs."""
+"""Files by their kinds, which their content tells, each read as far as its kind needs."""
 
+import codecs
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from features.kinds.language_model import BINARY
 from features.progress import with_bar
-from moses_io.errors import InputError
+from moses_io.errors import Fault, InputError
+from moses_io.hypothesis import parse_line
+from moses_io.streams import check_plain, open_input, packing_faults
+from moses_io.text import decode, is_document, number, tokens, without_line_end
 from moses_io.weights import read_weights
 from rerank.experiment.init.contents import ListContent, Text, read_list, read_text
-from rerank.experiment.init.kinds import ARPA, COMPILED, LINKS, NBEST, TEXT, WEIGHT_LINES, WEIGHTS, kind_of
+
+NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
+WEIGHT_LINES = "weights without sections"
+ARPA, COMPILED = "n-gram model", "compiled n-gram model"
+LINKS = "word alignment"
+"""Kinds of files that experiments read."""
+
+HEAD, LINES = 2**16, 20
+"""Bytes, and of them the first lines, that are looked at."""
+
+_EXTRACTOR = (b"FEATURES_TXT_BEGIN", b"SCORES_TXT_BEGIN")
+_LINKS = re.compile(r"[0-9]+-[0-9]+( [0-9]+-[0-9]+)* ?")
+_WEIGHT_SECTION = re.compile(rb"[ \t]*\[weight(-[a-z]+)?\]")
+_DENSE = re.compile(r"[^ ]+( UNTUNEABLE|=( [-+.0-9eE]+| UNTUNEABLECOMPONENT)*)")
+_SPARSE = re.compile(r"[^ ]*_[^ ]* [-+.0-9eE]+")
+
+
+def kind_of(path: str) -> str:
+    """Return what a file is: one of the kinds above, or a few words on another one.
+
+    Raises:
+        InputError: it is no plain file, cannot be read, or what is packed in it is damaged.
+    """
+    check_plain(path)
+    with open_input(path) as stream, packing_faults(path, lambda: 1):
+        content = stream.read(HEAD)
+    if content.startswith(BINARY):
+        return COMPILED
+    if b"\0" in content:
+        return "binary"
+    lines = [without_line_end(line) for line in content.split(b"\n")]
+    whole = lines[:-1] if len(content) == HEAD and len(lines) > 1 else lines
+    filled = [line for line in whole if line.strip(b" \t")]
+    return _kind(filled) if filled else "empty"
+
+
+def _kind(lines: Sequence[bytes]) -> str:
+    """Tell by lines of which none is blank."""
+    if lines[0].strip(b" \t") == b"\\data\\":
+        return ARPA
+    if b"|||" in lines[0]:
+        return _kind_with_bars(lines[0])
+    uncommented = [line for line in (lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]) if not line.startswith(b"#")]
+    if uncommented and uncommented[0].strip(b" \t").startswith(b"[") and any(map(_WEIGHT_SECTION.match, uncommented)):
+        return WEIGHTS
+    if uncommented and _are_weights([decode(line).replace("\t", " ").strip(" ") for line in uncommented[:LINES]]):
+        return WEIGHT_LINES
+    if lines[0].startswith(_EXTRACTOR):
+        return "file of Moses' extractor"
+    texts = [decode(line) for line in lines[:LINES]]
+    if is_document(texts[0].removeprefix("\ufeff")):
+        return "SGML or XML"
+    if all(map(_LINKS.fullmatch, texts)):
+        return LINKS
+    rows = [tokens(text) for text in texts]
+    if all(number(token) is not None for row in rows for token in row):
+        return "numbers"
+    if all(len(row) == 3 and number(row[2]) is not None for row in rows):
+        return "lexical table"
+    return TEXT
+
+
+def _are_weights(lines: Sequence[str]) -> bool:
+    """Return whether lines are those of a weight file without sections, as Moses' tools write them.
+
+    That is a dense weight file or `moses -show-weights`, a sparse weight file, or `init.opt` of mert: initial, smallest
+    and largest weights, a line each.
+    """
+    if all(map(_DENSE.fullmatch, lines)) or all(map(_SPARSE.fullmatch, lines)):
+        return True
+    rows = [tokens(line) for line in lines]
+    alike = len(rows) == 3 and len({len(row) for row in rows}) == 1
+    return alike and all(number(token) is not None for row in rows for token in row)
+
+
+def _kind_with_bars(line: bytes) -> str:
+    try:
+        hypothesis = parse_line(line, 1)
+    except Fault as fault:
+        return f"no n-best list: {fault}"
+    if len(hypothesis.fields) > 3 and hypothesis.total is None:
+        return "no n-best list: the fourth field is no total"
+    return NBEST
 
 
 @dataclass(frozen=True)

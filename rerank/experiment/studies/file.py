@@ -12,9 +12,8 @@ from moses_io.errors import InputError, at, counted, nearest, shown
 from moses_io.text import parallel_lines
 from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
 from rerank.experiment.file import Experiment, experiment_of
-from rerank.experiment.groups import check_name
-from rerank.experiment.toml import as_table, check_keys, read_toml
-from rerank.experiment.trust import check_code, feature_texts
+from rerank.experiment.models import check_name
+from rerank.experiment.toml import as_table, check_code, check_keys, feature_texts, read_toml
 from rerank.report.changes import MOSES
 
 KEYS = ("sizes", "seeds", "systems")

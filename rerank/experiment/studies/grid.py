@@ -12,8 +12,7 @@ from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.models import ModelEntry, translating
 from rerank.experiment.sets import CHOOSE, NbestFiles, table_of_tests
 from rerank.experiment.studies.file import Study
-from rerank.experiment.toml import parse_toml
-from rerank.experiment.writing import write_experiment
+from rerank.experiment.toml import parse_toml, write_experiment
 from rerank.tuners.table import TUNERS
 from rerank.tuning.settings import setting_names
 

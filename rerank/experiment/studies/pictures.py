@@ -8,8 +8,7 @@ from pathlib import Path
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.results import Replicated, Results
 from rerank.experiment.studies.stages import Plan, folders
-from rerank.plots.curves import Curve, plot_curves, read_curves
-from rerank.plots.sizes import Level, SizeCurve, plot_sizes
+from rerank.plots.curves import Curve, Level, SizeCurve, plot_curves, plot_sizes, read_curves
 
 FORMS = ("png", "svg")
 """Each picture is drawn as both."""

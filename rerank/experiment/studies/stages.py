@@ -1,28 +1,73 @@
 """The stages of a study: corpora, trainings and perplexities, the cells, and how systems compare."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from features.arrays import Array
 from features.feature import Resources
+from features.models.training.request import ParallelFiles
 from features.progress import warn
 from moses_io.errors import InputError
 from moses_io.folders import InUse, remove
+from moses_io.json_files import write_json
+from moses_io.streams import numbered_lines, open_output
+from moses_io.text import read_references
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.file import Experiment
 from rerank.experiment.sets import SET
 from rerank.experiment.stages import Stage
-from rerank.experiment.studies.comparison import compare
-from rerank.experiment.studies.corpora import cut
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.grid import Cell, Replicate, corpus_of
 from rerank.experiment.studies.perplexity import measure
+from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
+from rerank.metrics.significance import replicates_p_value
 from rerank.report.changes import MOSES, RERANKED
 from rerank.tuning.gain import GAIN
+
+
+def cut(whole: ParallelFiles, size: int, first: ParallelFiles) -> None:
+    """Write the first pairs of a corpus, byte for byte, and their links if there are any."""
+    for path, output in zip(whole.files, first.files, strict=True):
+        with open_output(output) as stream:
+            stream.writelines(line for _, line in islice(numbered_lines(path), size))
+
+
+Outputs = Mapping[str, Sequence[str]]
+"""Files of translations, one a seed, by the name of the system; those of cells that failed are not there."""
+
+
+def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filters: Filters, output: str) -> None:
+    """Write, as JSON, p of the difference in BLEU between a system and each of the others, where both have outputs.
+
+    Raises:
+        InputError: files of different lengths.
+    """
+    answers = filters.references(references)
+    metric = Metric("bleu")
+    counters = [metric.counter(each) for each in zip(*answers, strict=True)]
+
+    def statistics(paths: Sequence[str]) -> Array:
+        read = read_references([*references[:1], *(path for path in paths if Path(path).exists())])[1:]
+        counted = [[count(filters(line)) for count, line in zip(counters, lines, strict=True)] for lines in read]
+        return np.array(counted, dtype=np.float64)  # (seeds, n, size)
+
+    mine = statistics(own)
+    theirs = {name: statistics(paths) for name, paths in others.items()}
+    p_values = {
+        name: replicates_p_value(metric.formula.score, each, mine)
+        for name, each in theirs.items()
+        if len(each) and len(mine)
+    }
+    write_json(output, p_values)
 
 
 class Comparison(NamedTuple):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from moses_io.errors import counted
-from rerank.confidence.fit import Fit, Outcome, Part
+from rerank.confidence.confidence import Fit, Outcome, Part
 from rerank.report.charts.drawing import KINDS, figure, label, legend, upright
 from rerank.report.estimates import DEV
 

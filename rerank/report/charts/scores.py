@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from moses_io.errors import counted
-from rerank.analysis.depth import Depth
-from rerank.analysis.frequency import Frequency
+from rerank.analysis.gains import Frequency
 from rerank.analysis.lengths import Bin
-from rerank.analysis.margins import QUARTERS, Quarter
+from rerank.analysis.margins import QUARTERS, Depth, Quarter
 from rerank.report.charts.drawing import KINDS, curves
 
 

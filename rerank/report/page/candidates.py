@@ -10,13 +10,11 @@ from moses_io.errors import Fault, printable
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
 from moses_io.text import tokens
-from rerank.analysis.listed import Listed
-from rerank.analysis.origins import having
+from rerank.analysis.listed import Listed, having
 from rerank.linear.selection import Ranking
 from rerank.report.attention import Attention, Attentions
 from rerank.report.changes import MOSES, RERANKED, Reranked, parts, weights_say
-from rerank.report.page.packing import packed
-from rerank.report.page.sentences import digits, readable
+from rerank.report.page.sentences import digits, packed, readable
 
 CHUNK = 20
 """Sentences of a chunk."""

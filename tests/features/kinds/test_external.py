@@ -18,8 +18,8 @@ import pytest
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.foreign import packaged
+from features.kinds.external import ask
 from features.kinds.huggingface import HuggingFace
-from features.kinds.program import ask
 from features.kinds.score_files import read_scores
 from features.request import parse_requests
 from moses_io.errors import InputError
@@ -132,7 +132,7 @@ def test_a_program_that_does_not_answer_line_by_line(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     """It is told in one line of messages, soon, and no process is left."""
-    monkeypatch.setattr("features.kinds.program.PATIENCE", 0.2)
+    monkeypatch.setattr("features.kinds.external.PATIENCE", 0.2)
     monkeypatch.setenv("MARK_OF_THIS_TEST", "1")
     status, _, err = score(command, write, f"Mine=command:{text}")
     assert (status, f"feature 'command:{text}': " in err, message in err) == (2, True, True)
@@ -145,7 +145,7 @@ def test_a_program_that_does_not_answer_line_by_line(
 def test_a_program_need_not_read_nor_hurry(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr("features.kinds.program.PATIENCE", 0.2)
+    monkeypatch.setattr("features.kinds.external.PATIENCE", 0.2)
     status, out, err = score(command, write, f"Mine=command:{text}")
     assert (status, re.findall(r"Mine= (\d)", out.decode())) == (0, ["1", "2", "3"]), err
 

@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from rerank.analysis.depth import Depths
 from rerank.analysis.listed import read_listed
-from rerank.analysis.margins import Margins
+from rerank.analysis.margins import Depths, Margins
 from rerank.linear.selection import LinearModel
 from rerank.metrics.filters import Filters
 

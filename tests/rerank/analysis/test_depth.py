@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rerank.analysis.depth import Depth
+from rerank.analysis.margins import Depth
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.report.evaluation import look_up

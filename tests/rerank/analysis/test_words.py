@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from moses_io.text import tokens
-from rerank.analysis.frequency import by_frequency, count_words, vocabulary
-from rerank.analysis.ngrams import MOST, ngram_changes
+from rerank.analysis.gains import MOST, by_frequency, count_words, ngram_changes, vocabulary
 
 TRAIN = ["the the the the the", "the old house", "old ."]
 

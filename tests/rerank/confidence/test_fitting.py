@@ -11,11 +11,9 @@ import pytest
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
-from rerank.confidence.confidence import Confidence
-from rerank.confidence.file import read_confidence, write_confidence
+from rerank.confidence.confidence import Confidence, Measured, Measuring
+from rerank.confidence.file import ConfidentJudge, read_confidence, read_judge, write_confidence
 from rerank.confidence.fitting import DevFiles, fit_confidence
-from rerank.confidence.judging import ConfidentJudge, read_judge
-from rerank.confidence.measured import Measured, Measuring
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric

@@ -7,8 +7,7 @@ import pytest
 from sacrebleu.metrics.lib_ter import translation_edit_rate
 from sacrebleu.metrics.ter import TER
 
-from rerank.metrics.edits import MOST_SHIFTS, count_edits
-from rerank.metrics.ter import FastTER
+from rerank.metrics.edits import MOST_SHIFTS, FastTER, count_edits
 
 
 def shifted(rng: random.Random, words: list[str], vocabulary: list[str]) -> list[str]:

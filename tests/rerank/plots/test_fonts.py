@@ -5,7 +5,7 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib import font_manager
 
-from rerank.plots.fonts import BASE, choose_fonts
+from rerank.plots.canvas import BASE, choose_fonts
 
 
 def make_font(path: Path, family: str, letters: str) -> str:

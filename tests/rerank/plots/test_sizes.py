@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from rerank.plots.sizes import Level, SizeCurve, plot_sizes
+from rerank.plots.curves import Level, SizeCurve, plot_sizes
 
 
 def test_curves_over_sizes_are_drawn(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:

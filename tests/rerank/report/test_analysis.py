@@ -3,9 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rerank.analysis.depth import Depths
 from rerank.analysis.listed import read_listed
-from rerank.analysis.margins import Margins
+from rerank.analysis.margins import Depths, Margins
 from rerank.metrics.filters import Filters
 from rerank.report.analysis import Analysis, analyse, charts, lines
 from rerank.tuning.gain import Gain

@@ -8,7 +8,7 @@ import pytest
 
 from features.models.decoding.translator import Translation
 from moses_io.nbest import read_nbest
-from rerank.systems.translation import listable
+from rerank.systems.widening import listable
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, str | bytes], Path]

@@ -3,7 +3,7 @@ import pytest
 
 from features import progress
 from features.progress import progress_bar
-from rerank.tuning.compiling import compiling_told
+from rerank.tuning.tune import compiling_told
 
 
 @pytest.mark.usefixtures("progress")

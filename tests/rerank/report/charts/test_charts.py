@@ -6,16 +6,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rerank.analysis.depth import Depth
-from rerank.analysis.frequency import Frequency
-from rerank.analysis.gains import Gains
+from rerank.analysis.gains import Frequency, Gains, Matched, NgramChanges
 from rerank.analysis.lengths import Bin
-from rerank.analysis.margins import Quarter
-from rerank.analysis.ngrams import Matched, NgramChanges
+from rerank.analysis.margins import Depth, Quarter
 from rerank.report.charts import features, scores
 from rerank.report.charts.drawing import scale
-from rerank.report.charts.gains import histogram
-from rerank.report.charts.ngrams import ngrams
+from rerank.report.charts.gains import histogram, ngrams
 from rerank.tuning.ablation import BASE, Reached, Worth
 from rerank.tuning.gain import Share
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from rerank.confidence.fit import Fit, Outcome, Part
+from rerank.confidence.confidence import Fit, Outcome, Part
 from rerank.report.charts.confidence import confidence
 from rerank.report.charts.drawing import STYLE
 

@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 from moses_io.nbest import read_nbest
-from rerank.analysis.listed import read_listed
-from rerank.analysis.origins import merged
-from rerank.confidence.measured import Measured
+from rerank.analysis.listed import merged, read_listed
+from rerank.confidence.confidence import Measured
 from rerank.linear.collecting import collect
 from rerank.linear.selection import Estimate, Ranking
 from rerank.metrics.filters import Filters
 from rerank.report.attention import Attention
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.page.candidates import Chunks
-from rerank.report.page.document import page
-from rerank.report.page.overview import Overview
+from rerank.report.page.document import Overview, page
 from rerank.report.page.sentences import index
 
 LIST = """\

@@ -6,8 +6,7 @@ from typing import Any
 
 from rerank.metrics.filters import Filters
 from rerank.report.evaluation import Evaluation, evaluate, look_up
-from rerank.report.page.document import EXPLORER, SCRIPTS
-from rerank.report.page.overview import Overview
+from rerank.report.page.document import EXPLORER, SCRIPTS, Overview
 
 Explore, Unpacked = Callable[..., Any], Callable[[str], dict[str, Any]]
 REFERENCES = [["a b c", "d", "e"]]
