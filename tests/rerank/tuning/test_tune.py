@@ -218,3 +218,12 @@ def test_sparse_weights_of_features_that_the_list_lacks_are_kept(command: Comman
     scale = sum(abs(weights[name][0]) for name in ("Good", "Bad")) / 0.4
     assert status == 0 and "wt_z" not in weights
     assert weights["wt_c"][0] == pytest.approx(5 * scale) and weights["wt_a"][0] == pytest.approx(scale)
+
+
+def test_the_sparse_weight_file_that_was_read_is_recorded(command: Command, write: Write) -> None:
+    """By its whole path, as the ini may name it relative to a working directory that is soon forgotten."""
+    sparse = write("sparse", "wt_a 1\n")
+    start = write("ini", "[weight-file]\nsparse\n[weight]\nGood= 0.1\nBad= 0.3\n")
+    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", start)
+    status, ini, _ = command("tune", *arguments)
+    assert (status, f"# sparse weights: {sparse}\n" in ini.decode()) == (0, True)
