@@ -15,8 +15,7 @@ from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.folds import FOLDS, fold_weights
 from rerank.tuning.settings import settle
-from rerank.tuning.tune import read_problem
-from rerank.tuning.tuning_set import Lists
+from rerank.tuning.tuning_set import Lists, read_problem
 
 TRIALS = 300
 GRID = np.concatenate([[0], np.geomspace(0.1, 3, 12)])

@@ -12,8 +12,7 @@ from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.settings import settle
-from rerank.tuning.tune import read_problem
-from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
+from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, read_problem
 
 METRIC = Metric("bleu")
 OTHERS = ("choose", "test")

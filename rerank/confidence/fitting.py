@@ -20,8 +20,7 @@ from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.folds import FOLDS, fold_weights, partition
-from rerank.tuning.tune import read_problem
-from rerank.tuning.tuning_set import Lists
+from rerank.tuning.tuning_set import Lists, read_problem
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.report.worth import write_table
 from rerank.systems.attend import attend as read_choices
-from rerank.tuning.ablation import Ablation, write_ablation, write_column
+from rerank.tuning.ablation import write_ablation, write_column
 from rerank.tuning.gain import GAIN
 from rerank.tuning.tuning_set import Lists
 
@@ -94,15 +94,11 @@ def ablate(experiment: Experiment) -> list[Stage]:
 
 def _ablate_dev(experiment: Experiment, output: str) -> Stage:
     entry = experiment.tuning
-    ablation = Ablation(
-        dev=scored_lists(experiment, "dev"),
-        start=experiment.start,
-        features=tuple(experiment.features),
-        folds=entry.caution.folds,
-    )
-    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, ablation.folds, *ablation.features]
-    inputs = (*ablation.dev.nbest, *ablation.dev.references, *weight_files(experiment.start))
-    return Stage("ablate dev", inputs, settings, (output,), partial(write_ablation, ablation, entry.tuning, output))
+    dev, features, folds = scored_lists(experiment, "dev"), tuple(experiment.features), entry.caution.folds
+    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, folds, *features]
+    inputs = (*dev.nbest, *dev.references, *weight_files(experiment.start))
+    action = partial(write_ablation, dev, experiment.start, features, entry.tuning, folds, output)
+    return Stage("ablate dev", inputs, settings, (output,), action)
 
 
 def _ablate_test(experiment: Experiment, name: str, columns: Mapping[str, str]) -> Stage:

@@ -41,30 +41,29 @@ def load_weights(path: str) -> Weights:
     return load_weight_file(path).weights
 
 
-def read_start(path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
+def read_start(path: str, space: FeatureSpace) -> Weights:
     """Read the initial weights; see `fit_start`."""
-    return fit_start(load_weight_file(path), path, space)
+    return fit_start(load_weight_file(path), space)
 
 
-def fit_start(content: WeightFile, path: str, space: FeatureSpace) -> tuple[Weights, list[str]]:
-    """Return the initial weights of the features of a list, and the names that are not to be tuned.
+def fit_start(content: WeightFile, space: FeatureSpace) -> Weights:
+    """Return the initial weights of the features of a list.
 
     The file holds weights by name, or is an `init.opt` of mert: numbers alone, of which the first line is the start.
 
     Raises:
         InputError: it cannot be read, or has not as many numbers as the list, or one of its features, has values.
     """
-    weights = content.weights
+    weights, path = content.weights, content.files[0]
     if list(weights) == [UNLABELLED] and UNLABELLED not in space.columns:
         values = weights[UNLABELLED]
         if len(values) != space.dense_size:
             raise InputError(f"{path}: expected {space.dense_size} start weights, found {len(values)}")
         weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
-    rest = [name for name, _ in space.dense if REST.fullmatch(name)]
     weights = with_rest(weights, space)
     with at(f"{path}: "):
         space.vector(weights)
-    return weights, rest
+    return weights
 
 
 def with_unseen(tuned: Weights, start: Weights, space: FeatureSpace) -> Weights:
@@ -75,23 +74,24 @@ def with_unseen(tuned: Weights, start: Weights, space: FeatureSpace) -> Weights:
     """
     before, after = (np.abs(space.vector(weights)[: space.dense_size]).sum() for weights in (start, tuned))  # ()
     scale = float(after / before) if before and after else 1.0
-    return {**tuned, **{name: (scale * value,) for name, value in unseen(start, space).items() if value}}
-
-
-def unseen(weights: Weights, space: FeatureSpace) -> dict[str, float]:
-    """Return the weights of sparse features that no candidate has."""
-    known = set(space.sparse)
-    return {name: own[0] for name, own in weights.items() if is_sparse(name, len(own)) and name not in known}
+    seen = set(space.sparse)
+    unseen = {name: own[0] for name, own in start.items() if is_sparse(name, len(own)) and name not in seen}
+    return {**tuned, **{name: (scale * value,) for name, value in unseen.items() if value}}
 
 
 def with_rest(weights: Weights, space: FeatureSpace) -> Weights:
     """Return the weights with 1 for a feature `rest` that has none: it is a part of Moses' total and never tuned."""
-    rest = [name for name, _ in space.dense if REST.fullmatch(name)]
-    return dict.fromkeys(rest, (1.0,)) | weights
+    return dict.fromkeys(_rest(space), (1.0,)) | weights
+
+
+def _rest(space: FeatureSpace) -> list[str]:
+    return [name for name, _ in space.dense if REST.fullmatch(name)]
 
 
 def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
-    """(size,) smallest and largest weights, by signs `NAME:+` or `NAME:-`; those to freeze keep their (size,) start.
+    """(size,) smallest and largest weights, by signs `NAME:+` or `NAME:-`.
+
+    Those to freeze keep their (size,) start, and so does a feature `rest`.
 
     Raises:
         InputError: no such feature, or no such sign.
@@ -102,7 +102,7 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
         if side not in ("+", "-"):
             raise InputError(f"sign {shown(text)}: expected NAME:+ or NAME:-")
         (lower if side == "+" else upper)[_places(space, name)] = 0
-    for name in freeze:
+    for name in (*freeze, *_rest(space)):
         if name in space.sparse:
             raise InputError(f"freeze: {shown(name)} is a sparse feature; only dense ones can be frozen")
         places = _places(space, name)

@@ -1,6 +1,6 @@
 """What each new feature is worth: alone beside Moses' own, all of them, and all but it; on folds of dev, on tests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.progress import progress_bar
+from features.progress import note, progress_bar
 from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
 from moses_io.weights import Weights
 from rerank.metrics.metric import Metric
@@ -16,8 +16,7 @@ from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 from rerank.tuning.folds import FOLDS, out_of_fold, without
-from rerank.tuning.tune import read_problem
-from rerank.tuning.tuning_set import Lists, TuningSet
+from rerank.tuning.tuning_set import Lists, TuningSet, read_problem
 
 MOST_BYTES = 2**30
 """Size of the largest file that is read: with many sparse weights it is large."""
@@ -40,22 +39,6 @@ Column = dict[str, Reached]
 """What each set of features, by its name, reaches on dev or on a test set."""
 
 
-class Ablation(NamedTuple):
-    """A scored list of dev, weights to start from, labels of the new features, and parts of dev; 0: as usual."""
-
-    dev: Lists
-    start: str
-    features: tuple[str, ...]
-    folds: int
-
-
-class Ablated(NamedTuple):
-    """What dev says: out of fold, and the weights of each set of features, by its name, tuned on all of dev."""
-
-    column: Column
-    weights: dict[str, Weights]
-
-
 class Worth(NamedTuple):
     """What was found on some sets of sentences, by their names and dev first; `how` says by which metric and folds."""
 
@@ -63,13 +46,22 @@ class Worth(NamedTuple):
     columns: dict[str, Column]
 
 
-def write_ablation(ablation: Ablation, tuning: Tuning, output: str) -> None:
-    """Compare the sets of features on folds of dev, and write what they reach, and their weights, as JSON."""
-    dev = read_problem(ablation.dev, ablation.start, tuning)[0]
+def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tuning, folds: int, output: str) -> None:
+    """Compare the sets of features on folds of dev, `FOLDS` where `folds` is 0; write the column and weights as JSON.
+
+    Args:
+        lists: of dev.
+        start: file of the start weights.
+        features: labels of the new ones.
+        tuning: how.
+        folds: number of parts.
+        output: file.
+    """
+    dev, _ = read_problem(lists, start, tuning)
     columns = dev.candidates.space.columns_by_feature
-    folds = min(ablation.folds or FOLDS, len(dev.candidates.sentences))
-    ablated = ablate(dev, tuning, {label: columns[label] for label in ablation.features}, folds)
-    _write(output, ablated.column, how=f"{dev.formula.name}, {folds} folds, one run each", weights=ablated.weights)
+    folds = min(folds or FOLDS, len(dev.candidates.sentences))
+    column, weights = ablate(dev, tuning, {label: columns[label] for label in features}, folds)
+    _write(output, column, how=f"{dev.formula.name}, {folds} folds, one run each", weights=weights)
 
 
 def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> None:
@@ -107,8 +99,12 @@ def _write(path: str, column: Column, **others: object) -> None:
     write_json(path, {**others, "column": {name: asdict(reached) for name, reached in column.items()}})
 
 
-def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -> Ablated:
-    """Tune, once each, on all choices of features that leave a new one, by its dense columns, out or have it alone."""
+def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -> tuple[Column, dict[str, Weights]]:
+    """Tune, once each, on all choices of features that leave a new one, by its dense columns, out or have it alone.
+
+    Returns:
+        What each set of features reaches out of fold, and its weights tuned on all of dev.
+    """
     once = tuning.once
     every = np.concatenate(list(new.values()))  # (columns,)
     left_out: dict[str, Integers] = {BASE: every}  # each (columns,)
@@ -120,10 +116,26 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
     with progress_bar("ablate", (folds + 1) * len(left_out)) as bar:
         for name, columns in left_out.items():
             rest = without(dev, columns)
-            chosen[name] = out_of_fold(rest, once, folds, bar).statistics  # (n, formula.size)
+            chosen[name] = out_of_fold(rest, once, folds, bar)[0]  # (n, formula.size)
             weights[name] = dev.candidates.space.weights(run(rest, once).weights)
             bar.advance(1, "")
-    return Ablated(_compare(chosen, dev.formula.score), weights)
+    return _compare(chosen, dev.formula.score), weights
+
+
+def tell_losses(problem: Problem, tuning: Tuning, folds: int) -> None:
+    """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
+    columns = problem.candidates.space.columns_by_feature
+    left_out = {EVERY: np.array([], dtype=np.int64)} | {f"all but {name}": own for name, own in columns.items()}
+    with progress_bar("folds", folds * len(left_out)) as bar:
+        chosen = {
+            name: out_of_fold(without(problem, own), tuning, folds, bar)[0]  # (n, formula.size)
+            for name, own in left_out.items()
+        }
+    column = _compare(chosen, problem.formula.score)
+    every = column.pop(EVERY).score
+    note(f"out of fold, {folds} folds: {problem.formula.name} {every:.2f} with all features")
+    for name, rest in sorted(zip(columns, column.values(), strict=True), key=lambda item: item[1].score):
+        note(f"  without {name}: {rest.score:.2f} ({rest.score - every:+.2f}, p {rest.p_value:.4f})")
 
 
 def reach(test: TuningSet, weights: Mapping[str, Weights], metric: Metric) -> Column:
@@ -136,7 +148,8 @@ def _compare(chosen: Mapping[str, Array], score: Callable[[Array], Array]) -> Co
     """Return what is reached by (n, formula.size) statistics of the candidates that sets of features choose."""
     column = {}
     for name, mine in chosen.items():
-        p = p_value(score, mine, chosen[against(name)]) if against(name) else None
+        other = chosen.get(against(name))
+        p = None if other is None else p_value(score, mine, other)
         column[name] = Reached(100 * float(score(mine.sum(axis=0))), p)  # ()
     return column
 

@@ -59,7 +59,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
         warn(message)
     space = tuning_set.candidates.space
     content = load_weight_file(start)
-    weights, _ = fit_start(content, start, space)
+    weights = fit_start(content, space)
     tell_unmatched(space, weights, start)
     for name, _ in space.dense:
         if "_" in name:

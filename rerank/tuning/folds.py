@@ -4,15 +4,15 @@ Moses' own weights were themselves tuned on this set, so that a comparison with 
 folds and the new ones on the whole; the old features are tuned anew on the same folds instead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.progress import Bar, progress_bar
+from features.progress import Bar, note, progress_bar, warn
 from moses_io.errors import InputError
+from rerank.metrics.formula import Formula
 from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
@@ -26,6 +26,8 @@ class Trust:
     """Metrics, 0 … 1, over all sentences, each with weights that were tuned on the other folds.
 
     Attributes:
+        where: on which sentences, as notes and reports say it.
+        folds: number of parts.
         old: without the features in question.
         new: with all features.
         p: how likely so large a difference is, in either direction, if there is none; whether the features help is told
@@ -33,6 +35,8 @@ class Trust:
         weights: (size,) of all features, tuned without each of the folds.
     """
 
+    where: str
+    folds: int
     old: float
     new: float
     p: float
@@ -43,40 +47,51 @@ class Trust:
         """Whether the features in question are worth something."""
         return self.new > self.old
 
+    def tell(self, new: Sequence[str], measured: str, anew: str) -> None:
+        """Note what was `measured`, without and with the `new` features, and warn if these do not help.
 
-def cross_validate(problem: Problem, tuning: Tuning, columns: list[Integers], folds: int) -> list[Trust]:
-    """Compare all features with those that are not among some columns, for each of several choices of columns.
+        `anew` is how the other features were tuned where the new ones are left out.
+        """
+        old, names = f"{100 * self.old:.2f} with the features of the start {anew}", ", ".join(new)
+        chosen = f"with {names}" if new else "with what was chosen"
+        note(f"{measured} {old}, {100 * self.new:.2f} {chosen} (p {self.p:.4f})")
+        if new and not self.helps:
+            warn(f"the new features ({names}) do not help on sentences that were not tuned on")
+
+
+def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: int) -> Trust:
+    """Compare all features with those that are not among some columns.
 
     Raises:
         InputError: as of `check_folds`.
     """
     check_folds(folds, len(problem.candidates.sentences))
-    with progress_bar("folds", folds * (1 + len(columns))) as bar:
+    with progress_bar("folds", 2 * folds) as bar:
         new, weights = out_of_fold(problem, tuning, folds, bar)
-        others = [out_of_fold(without(problem, each), tuning, folds, bar).statistics for each in columns]
-    new_metric, *metrics = (float(problem.formula.score(each.sum(axis=0))) for each in (new, *others))  # ()
-    return [
-        Trust(old=metric, new=new_metric, p=p_value(problem.formula.score, old, new), weights=weights)
-        for metric, old in zip(metrics, others, strict=True)
-    ]
+        old, _ = out_of_fold(without(problem, columns), tuning, folds, bar)
+    return compare(problem.formula, f"out of fold, {folds} folds", folds, old=old, new=new, weights=weights)
 
 
-class OutOfFold(NamedTuple):
-    """(n, formula.size) statistics of what weights tuned on the other folds choose, and these (size,) weights."""
+def compare(formula: Formula, where: str, folds: int, *, old: Array, new: Array, weights: tuple[Array, ...]) -> Trust:
+    """Compare (n, formula.size) statistics of what is chosen without and with the features in question."""
+    old_metric, new_metric = (float(formula.score(each.sum(axis=0))) for each in (old, new))  # ()
+    p = p_value(formula.score, old, new)
+    return Trust(where, folds, old=old_metric, new=new_metric, p=p, weights=weights)
 
-    statistics: Array
-    weights: tuple[Array, ...]
 
+def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> tuple[Array, tuple[Array, ...]]:
+    """Choose for each sentence by weights tuned on the other folds.
 
-def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> OutOfFold:
-    """Choose for each sentence by weights tuned on the other folds."""
+    Returns:
+        (n, formula.size) statistics of what is chosen, and the (size,) weights of each fold.
+    """
     statistics = np.zeros((len(problem.candidates.sentences), problem.formula.size))
     tuned = []
     for held, weights in fold_weights(problem, tuning, folds):
         statistics[held] = problem.of(held).chosen(weights)  # (held, formula.size)
         tuned.append(weights)
         bar.advance(1, "")
-    return OutOfFold(statistics, tuple(tuned))
+    return statistics, tuple(tuned)
 
 
 def fold_weights(problem: Problem, tuning: Tuning, folds: int) -> Iterator[tuple[Integers, Array]]:

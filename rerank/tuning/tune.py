@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba.core import event
@@ -12,18 +12,18 @@ from numba.core import event
 from features.arrays import Array
 from features.progress import note, progress_bar, tell, warn
 from moses_io.errors import InputError, shown
-from moses_io.weights import WeightFile, Weights, names_of_values, write_weights
+from moses_io.weights import names_of_values, write_weights
 from rerank import __version__
-from rerank.linear.weights import START, fit_start, limits, load_weight_file, tell_unmatched, with_unseen
+from rerank.linear.weights import START, load_weight_file, tell_unmatched, with_unseen
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.scaled import divided_start
 from rerank.tuners.table import AUTO, Tuning, run
-from rerank.tuning.auto import Choice
-from rerank.tuning.folds import FOLDS, check_folds
-from rerank.tuning.gain import Gain, Share, TriedWay
-from rerank.tuning.looks import Look, ablate_all, look, look_and_choose
-from rerank.tuning.tuning_set import Extracted, Lists, TuningSet
+from rerank.tuning.ablation import tell_losses
+from rerank.tuning.auto import Choice, choose_and_tell
+from rerank.tuning.folds import FOLDS, Trust, check_folds, cross_validate
+from rerank.tuning.gain import Gain, Share
+from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, make_problem
 
 
 class _Teller(event.Listener):
@@ -77,24 +77,6 @@ class Caution:
             raise InputError("--fallback needs --folds, which tell whether new features help")
 
 
-def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
-    """Read what is to be tuned, and the start weights by name."""
-    return _problem(files.read(Metric(tuning.metric)), load_weight_file(start), start, tuning)
-
-
-def _problem(listed: TuningSet, content: WeightFile, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
-    """Return what is to be tuned on candidates whose statistics are those of the metric, and the initial weights.
-
-    `start` is the path of the weight file with this content, for messages.
-    """
-    metric = Metric(tuning.metric)
-    space = listed.candidates.space
-    weights, frozen = fit_start(content, start, space)
-    vector = space.vector(weights)
-    lower, upper = limits(space, vector, tuning.sign, (*tuning.freeze, *frozen))
-    return Problem(listed.candidates, listed.statistics, metric.formula, vector, lower=lower, upper=upper), weights
-
-
 @compiling_told()
 def tune(
     files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution, other: Lists | None = None
@@ -116,38 +98,37 @@ def tune(
     if other and tuning.tuner != AUTO:
         raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
     content = load_weight_file(start)
-    listed = files.read(Metric(tuning.metric))
-    problem, weights = _problem(listed, content, start, tuning)
-    space = problem.candidates.space
+    tuning_set = files.read(Metric(tuning.metric))
+    problem, weights = make_problem(tuning_set, content, tuning)
+    space, sentences = problem.candidates.space, len(problem.candidates.sentences)
     tell_unmatched(space, weights, start)
-    _warn_of(listed)
-    new, sentences = [name for name, _ in space.dense if name not in weights], len(problem.candidates.sentences)
+    _warn_of(tuning_set)
+    new = [name for name, _ in space.dense if name not in weights]
     folds = min(caution.folds or FOLDS, sentences)
     if (caution.folds and tuning.tuner != AUTO) or caution.ablate:
         check_folds(folds, sentences)
+    choice: Choice | None = None
+    trust: Trust | None = None
+    chosen_on = ""
     if tuning.tuner == AUTO:
-        result = _by_choice(problem, tuning, new, caution.folds or FOLDS, other)
+        choice, trust = choose_and_tell(problem, tuning, new, caution.folds or FOLDS, other)
+        vector, remarks = choice.weights, [choice.remark]
+        chosen_on = f"|folds:{trust.folds}{'|chosen:elsewhere' if other else ''}"
     else:
-        result = _by_tuner(problem, tuning, new, folds if caution.folds else 0, caution.fallback)
-    gain = _gain(problem, result, _signature(files, tuning, result, other))
-    _check_matches(problem, gain, listed.advice)
+        vector, trust, remarks = _by_tuner(problem, tuning, new, folds if caution.folds else 0, caution.fallback)
+    metric = Metric(tuning.metric).signature
+    signature = f"{tuning.signature}{chosen_on}|metric:{metric}|{files.signature}|version:{__version__}"
+    gain = _gain(problem, vector, trust, choice, signature)
+    _check_matches(problem, gain, tuning_set.advice)
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
     note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
-    note(f"signature: {gain.signature}")
+    note(f"signature: {signature}")
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
-    remarks = [gain.signature, gained, *sparse, *result.remarks]
-    tuned = with_unseen(space.weights(result.weights), weights, space)
-    write_weights(output, tuned, remarks, content.untuneable)
+    tuned = with_unseen(space.weights(vector), weights, space)
+    write_weights(output, tuned, [signature, gained, *sparse, *remarks], content.untuneable)
     if caution.ablate:
-        ablate_all(problem, tuning, folds)
+        tell_losses(problem, tuning, folds)
     return gain
-
-
-def _signature(files: Lists | Extracted, tuning: Tuning, result: "_Result", other: Lists | None) -> str:
-    """Return the line that says how the weights were tuned."""
-    chosen = f"|folds:{result.look.folds}{'|chosen:elsewhere' if other else ''}" if result.choice else ""
-    metric = f"metric:{Metric(tuning.metric).signature}"
-    return f"{tuning.signature}{chosen}|{metric}|{files.signature}|version:{__version__}"
 
 
 def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
@@ -157,29 +138,19 @@ def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
         raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
 
 
-class _Result(NamedTuple):
-    """Weights (size,), how far they can be trusted, how they were chosen, and what to say above them."""
-
-    weights: Array
-    look: Look
-    choice: Choice | None
-    remarks: list[str]
-
-
-def _gain(problem: Problem, result: _Result, signature: str) -> Gain:
-    trust, choice = result.look.trust, result.choice
+def _gain(problem: Problem, weights: Array, trust: Trust | None, choice: Choice | None, signature: str) -> Gain:
     return Gain(
         metric=problem.formula.name,
         before=100 * problem.measure(problem.start),
-        after=100 * problem.measure(result.weights),
-        where=result.look.where,
+        after=100 * problem.measure(weights),
+        where=trust.where if trust else "",
         old=100 * trust.old if trust else None,
         new=100 * trust.new if trust else None,
         p=trust.p if trust else None,
         chosen=choice.way.name if choice else "",
-        tried=tuple(TriedWay(each.way.name, 100 * each.score, each.p) for each in choice.tried) if choice else (),
+        tried=choice.tried if choice else (),
         signature=signature,
-        shares=tuple(_shares(problem, result.weights, trust.weights if trust else ())),
+        shares=tuple(_shares(problem, weights, trust.weights if trust else ())),
     )
 
 
@@ -194,37 +165,43 @@ def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterato
         yield Share(names[column], value[column], tuple(fold[column] for fold in others))
 
 
-def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool) -> _Result:
-    """Tune, after a look on folds if there is to be one."""
-    seen = look(problem, tuning, new, folds) if folds else Look("", 0, None)
+def _by_tuner(
+    problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool
+) -> tuple[Array, Trust | None, list[str]]:
+    """Tune, after a look on folds if there are some.
+
+    Returns:
+        (size,) weights, what the new features gain on folds, and a remark if the start weights are kept.
+    """
+    trust = _look(problem, tuning, new, folds) if folds else None
     with progress_bar(f"tune by {tuning.tuner}", None):
         tuned = run(problem, tuning)
     if len(tuned.runs) > 1:
         metrics = 100 * np.array(tuned.runs)
         note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
-    if not (fallback and seen.trust and not seen.trust.helps):
-        return _Result(tuned.weights, seen, None, [])
+    if not (fallback and trust and not trust.helps):
+        return tuned.weights, trust, []
     kept = f"{START} are kept: on folds the new features gain nothing"
     note(kept)
-    untuned = seen._replace(trust=replace(seen.trust, weights=()))
-    return _Result(divided_start(problem), untuned, None, [kept])
+    return divided_start(problem), replace(trust, weights=()), [kept]
 
 
-def _by_choice(problem: Problem, tuning: Tuning, new: list[str], folds: int, other: Lists | None) -> _Result:
-    """Choose how to tune, or keep the start weights, where nothing else is better."""
-    seen, choice = look_and_choose(problem, tuning, new, folds, other)
-    remark = f"chosen: {choice.way.name}"
-    if choice.way.tuner == START:
-        remark = f"{START} are kept: they are better where nothing was tuned"
-        note(remark)
-    return _Result(choice.weights, seen, choice, [remark])
+def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
+    """Tell what new features gain out of fold, if there are some."""
+    if not new:
+        note("all features have a start weight, there is nothing new to look at on folds")
+        return None
+    places = problem.candidates.space.columns_by_feature
+    trust = cross_validate(problem, tuning, np.concatenate([places[name] for name in new]), folds)  # (columns,)
+    trust.tell(new, f"{trust.where}: {problem.formula.name}", "tuned anew")
+    return trust
 
 
-def _warn_of(listed: TuningSet) -> None:
+def _warn_of(tuning_set: TuningSet) -> None:
     """Warn if list and references differ in form, and of features in every line that Moses' tools take for sparse."""
-    for message in listed.advice:
+    for message in tuning_set.advice:
         warn(message)
-    candidates = listed.candidates
+    candidates = tuning_set.candidates
     for name, count in candidates.space.dense:
         if "_" in name:
             warn(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")

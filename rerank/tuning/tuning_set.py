@@ -11,13 +11,16 @@ from features.progress import progress_bar
 from moses_io.errors import InputError
 from moses_io.extractor import read_blocks
 from moses_io.nbest import check_id, pool, without_marks
-from moses_io.weights import Weights
+from moses_io.weights import WeightFile, Weights
 from rerank.linear.candidates import Candidates
 from rerank.linear.collecting import Collector
+from rerank.linear.weights import fit_start, limits, load_weight_file
 from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.filters import Filters
 from rerank.metrics.forms import Forms, advice
 from rerank.metrics.metric import Metric
+from rerank.tuners.problem import Problem
+from rerank.tuners.table import Tuning
 
 
 @dataclass(frozen=True)
@@ -119,3 +122,19 @@ class Extracted:
         if not rows:
             raise InputError(f"{self.features}: the file is empty")
         return TuningSet(collector.candidates(), np.array(rows, dtype=np.float64))
+
+
+def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
+    """Read what is to be tuned, and the start weights by name."""
+    return make_problem(files.read(Metric(tuning.metric)), load_weight_file(start), tuning)
+
+
+def make_problem(tuning_set: TuningSet, start: WeightFile, tuning: Tuning) -> tuple[Problem, Weights]:
+    """Return what is to be tuned on a set whose statistics are those of the metric, and the start weights by name."""
+    space = tuning_set.candidates.space
+    weights = fit_start(start, space)
+    vector = space.vector(weights)
+    lower, upper = limits(space, vector, tuning.sign, tuning.freeze)
+    formula = Metric(tuning.metric).formula
+    problem = Problem(tuning_set.candidates, tuning_set.statistics, formula, vector, lower=lower, upper=upper)
+    return problem, weights

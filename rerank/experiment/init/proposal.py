@@ -58,7 +58,7 @@ def propose(roles: Roles, output: str) -> bytes:
             which TOML cannot carry.
     """
     assert roles.dev is not None and roles.train is not None and roles.space is not None
-    tell_unmatched(roles.space, read_start(roles.start, roles.space)[0], roles.start)
+    tell_unmatched(roles.space, read_start(roles.start, roles.space), roles.start)
     corpus = look_at(roles.train, roles.dev.texts)
     recipe = find_recipe(corpus)
     files = {

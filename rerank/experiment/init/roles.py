@@ -254,7 +254,7 @@ def _find_start(inis: Sequence[str], others: Sequence[str], dev: ListContent | N
 def _has_all(path: str, dev: ListContent) -> bool:
     """Tell whether a file has as many weights for each dense feature as a list has values."""
     try:
-        weights, _ = read_start(path, dev.space)
+        weights = read_start(path, dev.space)
     except InputError:
         return False
     return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)

@@ -15,11 +15,10 @@ from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.mean import MEAN, AutoSettings
 from rerank.tuners.problem import Problem
-from rerank.tuning.auto import LIKELY, Choice, choose
+from rerank.tuning.auto import LIKELY, START, Choice, Tunings, Unseen, Way, choose
 from rerank.tuning.folds import partition
 from rerank.tuning.gain import Gain, Share, TriedWay, read_gain, write_gain
 from rerank.tuning.tuning_set import TuningSet
-from rerank.tuning.ways import START, Tunings, Unseen, Way
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -59,7 +58,7 @@ def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
     choice = chosen(good)
     assert choice.way == Way(MEAN) and choice.weights[1] > 0.5
     assert score(good, choice.nested) > score(good, choice.old) + 0.05
-    assert {each.way.name for each in choice.tried} >= {
+    assert {each.name for each in choice.tried} >= {
         MEAN,
         "mert",
         START,
@@ -103,7 +102,7 @@ def test_the_lead_of_the_start_is_not_believed_where_nothing_is_new() -> None:
         assert Unseen(known, None).better(Way(START), Way(MEAN), None, LIKELY)
         assert Unseen(known, TuningSet(of.candidates, of.statistics)).fair_to_start
         choice = choose(known, None)
-    assert choice.way == Way(MEAN) and START not in [each.way.name for each in choice.tried]
+    assert choice.way == Way(MEAN) and START not in [each.name for each in choice.tried]
 
 
 def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
@@ -191,8 +190,8 @@ def test_another_list_is_what_is_chosen_on() -> None:
     choice = chosen(dev, elsewhere)
     assert chosen(dev).way == Way(MEAN) and choice.way != Way(MEAN)
     assert choice.nested.shape == (40, STATISTICS)
-    by_name = {each.way.name: each.score for each in choice.tried}
-    assert by_name[START] == other.measure(other.start)
+    by_name = {each.name: each.score for each in choice.tried}
+    assert by_name[START] == 100 * other.measure(other.start)
 
 
 def lines(rng: np.random.Generator, sentences: int, sign: int) -> str:

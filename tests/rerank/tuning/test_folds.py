@@ -35,12 +35,12 @@ def problem(noise: float) -> Problem:
 
 def test_a_feature_that_helps_and_one_that_does_not() -> None:
     tuning = settle({"tuner": "kbmira", "iterations": 10})
-    (good,) = cross_validate(problem(1.0), tuning, [np.array([1])], 5)
+    good = cross_validate(problem(1.0), tuning, np.array([1]), 5)
     assert good.new > good.old + 0.05 and good.p < 0.0005
     assert [weights.tolist() for weights in good.weights] == [
         weights.tolist() for _, weights in fold_weights(problem(1.0), tuning, 5)
     ]
-    (bad,) = cross_validate(problem(1e6), tuning, [np.array([1])], 5)
+    bad = cross_validate(problem(1e6), tuning, np.array([1]), 5)
     assert bad.old == pytest.approx(good.old) and bad.p > 0.2
 
 
@@ -49,7 +49,7 @@ def test_without_a_column_nothing_is_known_of_it() -> None:
     assert not given.candidates.dense[:, 1].any() and given.start.tolist() == [1, 0]
     assert given.candidates.dense[:, 0].tolist() == problem(1.0).candidates.dense[:, 0].tolist()
     with pytest.raises(InputError, match="from 2 to the 60 sentences, found 61"):
-        cross_validate(given, settle({}), [np.array([1])], 61)
+        cross_validate(given, settle({}), np.array([1]), 61)
     with pytest.raises(InputError, match="expected a list of 2 sentences or more, found 1"):
         next(fold_weights(given.of(np.array([0])), settle({}), 1))
 

@@ -10,8 +10,8 @@ from moses_io.weights import read_weights
 from rerank.metrics.filters import Filters
 from rerank.tuning.folds import fold_weights
 from rerank.tuning.settings import settle
-from rerank.tuning.tune import Caution, read_problem, tune
-from rerank.tuning.tuning_set import Lists
+from rerank.tuning.tune import Caution, tune
+from rerank.tuning.tuning_set import Lists, read_problem
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
