@@ -16,6 +16,7 @@ MOST_BYTES = 4 * 2**20
 """Size of the largest file that is read; of the shortest values, it takes some 30 times as much memory."""
 
 _Record = TypeVar("_Record")
+_FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RuntimeError)
 
 
 def read_json(path: Path, most: int = MOST_BYTES) -> Any:
@@ -97,7 +98,7 @@ def as_written(name: object) -> Iterator[None]:
     """
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+    except (*_FAULTS, msgspec.ValidationError) as error:  # which is no ValueError before msgspec 0.21
         fault = f"no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
         raise InputError(f"{name}: not as `moses-rerank` wrote it ({fault})") from None
 
