@@ -174,7 +174,7 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     """Make the reranker that can be applied to new lists."""
     ingredients, folder = _ingredients(experiment, link), experiment.result("reranker")
     requests = ingredients.requests
-    parts = [part for request in requests if request.kind != "scores" for part in request.files]
+    parts = [part for request in requests if not request.row.one_list for part in request.files]
     texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
     train, counted = experiment.train, (experiment.train.source, experiment.dev.source)
     inputs = (

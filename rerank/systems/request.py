@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from features.request import row_of
 from moses_io.errors import InputError, shown
 from moses_io.merge import DECODER, INDICATOR, LIST_NAME
 
-OF_THE_DECODER = {"phrases", "links", "rest", "scores"}
-"""Kinds of features that candidates of models cannot have."""
 MOST = 10_000
 """Candidates of a model for a sentence."""
 
@@ -87,6 +86,7 @@ def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
         if label in features:
             raise InputError(f"features.{label}: that is what says who has a candidate; name another label")
     for label, text in features.items():
-        kind = text.partition(":")[0]
-        if names and kind in OF_THE_DECODER:
+        row = row_of(text)
+        if names and row and row.of_decoder:
+            kind = text.partition(":")[0]
             raise InputError(f"features.{label}: {kind} is for the decoder's own candidates; name no `candidates`")
