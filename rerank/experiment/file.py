@@ -10,7 +10,6 @@ from features.models.settings import check_rows, check_values
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, labelled_requests, models_and_values
 from moses_io.errors import InputError, at
-from rerank.experiment.corpus import look_at
 from rerank.experiment.models import (
     Groups,
     ModelEntry,
@@ -23,7 +22,7 @@ from rerank.experiment.models import (
     read_model,
     translating,
 )
-from rerank.experiment.recipe import find_recipe
+from rerank.experiment.recipe import find_recipe, look_at
 from rerank.experiment.sets import CHOOSE, SET, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import (
     as_table,
