@@ -24,7 +24,7 @@ from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
 from rerank.lists.scoring import check_joined, check_labels, check_total, score_list
 from rerank.lists.sources import WholeSources
-from rerank.systems.request import indicators
+from rerank.systems.translations import indicators
 from rerank.tuning.folds import check_folds
 
 RECORD = "stages.json"

@@ -37,7 +37,7 @@ from rerank.experiment.toml import (
 )
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.systems.request import CandidateRequest, check_names, list_name
+from rerank.systems.translations import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import FOLDS
 from rerank.tuning.settings import settle

@@ -11,7 +11,7 @@ from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest
 from moses_io.errors import InputError, at
 from rerank.experiment.toml import check_keys, path_of
-from rerank.systems.request import check_candidates, check_forward
+from rerank.systems.translations import check_candidates, check_forward
 
 Groups = dict[str, tuple[str, ...]]
 """Names of the models behind a name."""

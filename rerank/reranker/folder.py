@@ -20,7 +20,7 @@ from moses_io.text import whole
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
-from rerank.systems.request import CandidateRequest, check_candidates, check_names
+from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
 FORMATS = (1, 2)
 """The second has models that add candidates, which versions that know the first alone must not overlook."""
