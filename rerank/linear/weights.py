@@ -7,11 +7,12 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import note, warn
-from features.request import REST
+from features.table import is_fixed
 from moses_io.errors import InputError, at, nearest, shown
 from moses_io.hypothesis import UNLABELLED, is_sparse
 from moses_io.text import read_lines
-from moses_io.weights import UNKNOWN_WORDS, WeightFile, Weights, read_weight_file
+from moses_io.untuneable import UNKNOWN_WORDS
+from moses_io.weights import WeightFile, Weights, read_weight_file
 from rerank.linear.candidates import FeatureSpace
 
 START = "the start weights"
@@ -85,7 +86,7 @@ def with_rest(weights: Weights, space: FeatureSpace) -> Weights:
 
 
 def _rest(space: FeatureSpace) -> list[str]:
-    return [name for name, _ in space.dense if REST.fullmatch(name)]
+    return [name for name, _ in space.dense if is_fixed(name)]
 
 
 def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:

@@ -25,8 +25,7 @@ from rerank.linear.weights import load_weights
 from rerank.lists.scoring import load_features, score_list, written
 from rerank.lists.sources import open_sources
 from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
-from rerank.systems.request import indicators
-from rerank.systems.widening import Widening
+from rerank.systems.translations import CandidateMerger, indicators
 
 Widen = Callable[[list[Sentence]], list[Sentence]]
 """What adds candidates to sentences."""
@@ -145,7 +144,7 @@ class Reranker:
         reranker._open(requests, place / WEIGHTS, resources)  # not by texts alone: requests have folders of code
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         if candidates:
-            reranker._widening = Widening(candidates, Resources(device, precision)).widen
+            reranker._widening = CandidateMerger(candidates, Resources(device, precision)).merge
             reranker._indicators = indicators([each.name for each in candidates])
         note(f"signature: {manifest.signature}|version:{__version__}")
         return reranker
