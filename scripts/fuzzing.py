@@ -25,7 +25,7 @@ from moses_io.gold import read_gold
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines
 from moses_io.weights import read_weights
-from rerank.confidence.file import read_confidence
+from rerank.confidence.confidence import read_confidence
 from rerank.experiment.file import read_experiment
 from rerank.experiment.init.sorting import kind_of
 from rerank.experiment.stages import run_stages

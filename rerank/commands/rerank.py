@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("--confidence needs --estimator, and --estimator needs --confidence")
     estimator = None
     if arguments.estimator:
-        from rerank.confidence.file import read_estimator
+        from rerank.confidence.confidence import read_estimator
 
         estimator = read_estimator(arguments.estimator, arguments.weights, bool(arguments.moses_output)).estimate
     moses_output = None

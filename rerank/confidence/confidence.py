@@ -1,23 +1,32 @@
-"""Confidence as it was fitted: from the candidates of a sentence and their scores to an estimate."""
+"""Confidence as it was fitted, from a ranking to an estimate, and its file, numbers in JSON."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from features.arrays import Array
-from moses_io.errors import InputError, counted, shown
+from features.progress import warn
+from moses_io.errors import InputError, at, counted, shown
+from moses_io.json_files import read_json, record_of, write_json
 from moses_io.nbest import SentenceList
+from moses_io.weights import read_weights
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
-from rerank.confidence.regression import Regression, probabilities
+from rerank.confidence.regression import SIGNATURE, BoostedSteps, Regression, probabilities
 from rerank.linear.selection import Estimate, Ranking
-from rerank.metrics.filters import Filters
-from rerank.metrics.formula import DECIMALS
+from rerank.linear.weights import fingerprint
 from rerank.metrics.metric import Metric
 
-PARTS = 4
-"""Into which sentences, and changes, are divided by what was estimated of them."""
+FORMAT = 3
+CONFIDENCE = "confidence.json"
+MOST_BYTES = 2**28
+"""Size of the largest file that is read: with many features it is large."""
+
+_Above0 = Annotated[float, Meta(gt=0)]
+_From0 = Annotated[float, Meta(ge=0)]
+_Count = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -44,52 +53,6 @@ class Fit:
     alone: float
     quarters: tuple[Part, ...]
     changes: tuple[Part, ...]
-
-
-class Outcome(NamedTuple):
-    """What was estimated of n sentences, and what came out.
-
-    Attributes:
-        expected: (n,) scores, 0 … 100.
-        helped: (n,) probabilities that the change helped, nan where there was none.
-        alone: (n,) values of the single predictor.
-        reached: (n,) scores, 0 … 100.
-        gains: (n,) the same minus those of Moses' choices.
-    """
-
-    expected: Array
-    helped: Array
-    alone: Array
-    reached: Array
-    gains: Array
-
-    def fit(self) -> Fit:
-        """Hold the one against the other."""
-        decided = ~np.isnan(self.helped) & (self.gains != 0)  # (n,)
-        return Fit(
-            correlation=correlation(self.expected, self.reached),
-            alone=abs(correlation(self.alone, self.reached)),
-            quarters=parts(self.expected, self.reached),
-            changes=parts(self.helped[decided], (self.gains[decided] > 0).astype(float)),
-        )
-
-
-def correlation(one: Array, other: Array) -> float:
-    """Pearson's correlation of (n,) numbers with others; 0 where either does not vary."""
-    if len(one) < 2 or min(np.ptp(one), np.ptp(other)) == 0:
-        return 0.0
-    return float(np.corrcoef(one, other)[0, 1])  # (2, 2)
-
-
-def parts(estimated: Array, reached: Array) -> tuple[Part, ...]:
-    """Divide sentences into `PARTS` of about one size, the lowest estimates first; less where they are few."""
-    order = np.argsort(estimated, kind="stable")  # (n,)
-    divided = np.array_split(order, PARTS)
-    return tuple(
-        Part(len(own), estimated=float(estimated[own].mean()), reached=float(reached[own].mean()))
-        for own in divided
-        if len(own)
-    )
 
 
 @dataclass(frozen=True)
@@ -163,57 +126,142 @@ def _row(regression: Regression, values: dict[str, float]) -> Array:
     return np.array([[values[name] for name in regression.names]])
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What is expected of sentences.
+def write_confidence(path: str, confidence: Confidence) -> None:
+    """Write what was fitted."""
+    values = {
+        "format": FORMAT,
+        "signature": SIGNATURE,
+        "metric": confidence.metric,
+        "weights": confidence.weights,
+        "features": dict(confidence.units.dense),
+        "added": confidence.units.added,
+        "deviations": confidence.units.spread.tolist(),
+        "spread": confidence.spread,
+        "quality": _written(confidence.quality),
+        "helped": _written(confidence.helped),
+        "alone": confidence.alone,
+        "dev": asdict(confidence.dev),
+        "moses_output": confidence.moses_output,
+    }
+    write_json(path, values, indent=1)
 
-    Attributes:
-        metric: name of what is expected.
-        estimates: by the ids of the sentences.
-        outcome: and what came out, None without references.
-    """
+
+def _written(regression: Regression) -> dict[str, Any]:
+    """Name the predictors, those that count most first; each may have steps, `[threshold, rise]`."""
+    steps, weights = regression.steps, np.abs(regression.coefficients)  # (P,)
+    np.add.at(weights, steps.predictors, np.abs(steps.rises))
+    rows = np.column_stack([steps.thresholds, steps.rises])  # (K, 2)
+    predictors: dict[str, dict[str, Any]] = {}
+    for place in np.argsort(-weights, kind="stable").tolist():
+        own = predictors[regression.names[place]] = {
+            "mean": float(regression.means[place]),
+            "deviation": float(regression.deviations[place]),
+            "coefficient": float(regression.coefficients[place]),
+        }
+        if place in steps.predictors:
+            own["steps"] = rows[steps.predictors == place].tolist()
+    return {"intercept": regression.intercept, "predictors": predictors}
+
+
+@dataclass(frozen=True)
+class _Predictor:
+    mean: float
+    deviation: _Above0
+    coefficient: float
+    steps: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Regression:
+    intercept: float
+    predictors: dict[str, _Predictor]
+
+    def regression(self) -> Regression:
+        rows = self.predictors.values()
+        steps = [(place, *step) for place, row in enumerate(rows) for step in row.steps]
+        return Regression(
+            names=tuple(self.predictors),
+            means=np.array([row.mean for row in rows]),
+            deviations=np.array([row.deviation for row in rows]),
+            coefficients=np.array([row.coefficient for row in rows]),
+            intercept=self.intercept,
+            steps=BoostedSteps(
+                predictors=np.array([place for place, _, _ in steps], dtype=np.int64),
+                thresholds=np.array([threshold for _, threshold, _ in steps]),
+                rises=np.array([rise for _, _, rise in steps]),
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class _File:
+    """What the file holds, see `write_confidence`; other keys, such as `kept` of earlier versions, are ignored."""
 
     metric: str
-    estimates: Mapping[int, Estimate]
-    outcome: Outcome | None = None
+    weights: str
+    features: dict[str, _Count]
+    added: tuple[str, ...]
+    deviations: tuple[_From0, ...]
+    spread: _Above0
+    quality: _Regression
+    helped: _Regression
+    alone: str
+    dev: Fit
+    moses_output: bool = False
+
+    def __post_init__(self) -> None:
+        if not set(self.added) <= set(self.features):
+            raise ValueError(f"{shown(list(self.added))} are no list of its features")
+        size = sum(self.features.values())
+        if len(self.deviations) != size:
+            raise ValueError(f"{len(self.deviations)} deviations of {size} values")
+        if self.alone not in self.quality.predictors:
+            raise ValueError(f"{shown(self.alone)} is no predictor of the expected score")
 
 
-class Measuring:
-    """Estimates the choices of one sentence after the other; references have gone through the filters already.
+def read_confidence(path: str) -> Confidence:
+    """Read what `write_confidence` wrote.
 
-    Attributes:
-        metric: name of what is expected.
+    Raises:
+        InputError: it is another file, of another format, or was damaged.
     """
-
-    def __init__(self, confidence: Confidence, references: Sequence[Sequence[str]], filters: Filters) -> None:
-        self._confidence, self._references, self._filters = confidence, references, filters
-        self._metric = Metric(confidence.metric)
-        self.metric = self._metric.formula.name
-        self._estimates: dict[int, Estimate] = {}
-        self._rows: list[tuple[float, ...]] = []
-
-    def add(self, ranking: Ranking) -> Estimate:
-        """Add a sentence, and return the estimate of its choice; errors are those of `Confidence.predictors`."""
-        confidence = self._confidence
-        values = confidence.predictors(ranking)
-        estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate_by(values)
-        if self._references:
-            statistics = choice_and_before(ranking, self._metric, self._references, self._filters)  # (2, size)
-            reached, before = (100 * np.round(self._metric.formula.smoothed(statistics), DECIMALS)).tolist()  # (2,)
-            helped = np.nan if estimate.helped is None else estimate.helped
-            row = (estimate.expected, helped, values.choice[confidence.alone], reached, reached - before)
-            self._rows.append(row)
-        return estimate
-
-    def measured(self) -> Measured:
-        """Return what is expected of the sentences that were added."""
-        outcome = Outcome(*np.array(self._rows).T) if self._rows else None
-        return Measured(self.metric, self._estimates, outcome)
+    values = read_json(Path(path), MOST_BYTES)
+    if not isinstance(values, dict) or "format" not in values:
+        raise InputError(f"{path}: no file of confidence, such as `moses-rerank run` writes")
+    if values["format"] != FORMAT:
+        written = f"format {shown(values['format'])}, this version reads format {FORMAT}"
+        raise InputError(f"{path}: {written}; make it anew by `moses-rerank run`")
+    file = record_of(values, _File, path)
+    with at(f"{path}: "):
+        Metric(file.metric)
+    return Confidence(
+        metric=file.metric,
+        weights=file.weights,
+        units=FeatureUnits(tuple(file.features.items()), np.array(file.deviations), file.added),
+        spread=file.spread,
+        quality=file.quality.regression(),
+        helped=file.helped.regression(),
+        alone=file.alone,
+        dev=file.dev,
+        moses_output=file.moses_output,
+    )
 
 
-def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Sequence[str]], filters: Filters) -> Array:
-    """(2, size) statistics of the choice, and of the decoder's; references have gone through the filters already."""
-    candidates = ranking.candidates
-    count = metric.counter([lines[candidates.sentence] for lines in references])
-    texts = [ranking.best.text, candidates.moses_text]
-    return np.array([count(filters(text)) for text in texts])  # (2, size)
+def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
+    """Read confidence that was fitted for the choices of weights, a file; warn if it needs Moses' output of the list.
+
+    Args:
+        path: of the confidence.
+        weights: file.
+        moses_output: whether Moses' output of the list is given.
+
+    Raises:
+        InputError: it cannot be read, or was fitted for other weights.
+    """
+    confidence = read_confidence(path)
+    if confidence.weights != fingerprint(read_weights(weights)):
+        raise InputError(f"{path}: fitted for other weights than those of {weights}")
+    if confidence.moses_output and not moses_output:
+        taken = "the candidate with the highest total is taken for Moses' choice"
+        warn(f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output); {taken}")
+    return confidence

@@ -1,6 +1,8 @@
-"""Confidence is fitted on dev, on choices by weights that were tuned on other sentences."""
+"""Confidence is fitted on dev, on choices by weights that were tuned on other sentences; its fit is measured."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,19 +10,124 @@ from features.arrays import Array, Integers
 from features.progress import note, progress_bar
 from moses_io.nbest import pool, read_moses_output
 from moses_io.weights import read_weights
-from rerank.confidence.confidence import Confidence, Outcome, choice_and_before, correlation
-from rerank.confidence.file import write_confidence
+from rerank.confidence.confidence import Confidence, Fit, Part, write_confidence
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import Regression, fit_logistic, fit_score, probabilities
 from rerank.linear.candidates import Candidates
-from rerank.linear.selection import Ranking
+from rerank.linear.selection import Estimate, Ranking
 from rerank.linear.weights import fingerprint, kept_start
+from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.folds import FOLDS, fold_weights, partition
 from rerank.tuning.tuning_set import Lists, read_problem
+
+PARTS = 4
+"""Into which sentences, and changes, are divided by what was estimated of them."""
+
+
+class Outcome(NamedTuple):
+    """What was estimated of n sentences, and what came out.
+
+    Attributes:
+        expected: (n,) scores, 0 … 100.
+        helped: (n,) probabilities that the change helped, nan where there was none.
+        alone: (n,) values of the single predictor.
+        reached: (n,) scores, 0 … 100.
+        gains: (n,) the same minus those of Moses' choices.
+    """
+
+    expected: Array
+    helped: Array
+    alone: Array
+    reached: Array
+    gains: Array
+
+    def fit(self) -> Fit:
+        """Hold the one against the other."""
+        decided = ~np.isnan(self.helped) & (self.gains != 0)  # (n,)
+        return Fit(
+            correlation=correlation(self.expected, self.reached),
+            alone=abs(correlation(self.alone, self.reached)),
+            quarters=parts(self.expected, self.reached),
+            changes=parts(self.helped[decided], (self.gains[decided] > 0).astype(float)),
+        )
+
+
+def correlation(one: Array, other: Array) -> float:
+    """Pearson's correlation of (n,) numbers with others; 0 where either does not vary."""
+    if len(one) < 2 or min(np.ptp(one), np.ptp(other)) == 0:
+        return 0.0
+    return float(np.corrcoef(one, other)[0, 1])  # (2, 2)
+
+
+def parts(estimated: Array, reached: Array) -> tuple[Part, ...]:
+    """Divide sentences into `PARTS` of about one size, the lowest estimates first; less where they are few."""
+    order = np.argsort(estimated, kind="stable")  # (n,)
+    divided = np.array_split(order, PARTS)
+    return tuple(
+        Part(len(own), estimated=float(estimated[own].mean()), reached=float(reached[own].mean()))
+        for own in divided
+        if len(own)
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is expected of sentences.
+
+    Attributes:
+        metric: name of what is expected.
+        estimates: by the ids of the sentences.
+        outcome: and what came out, None without references.
+    """
+
+    metric: str
+    estimates: Mapping[int, Estimate]
+    outcome: Outcome | None = None
+
+
+class Measuring:
+    """Estimates the choices of one sentence after the other; references have gone through the filters already.
+
+    Attributes:
+        metric: name of what is expected.
+    """
+
+    def __init__(self, confidence: Confidence, references: Sequence[Sequence[str]], filters: Filters) -> None:
+        self._confidence, self._references, self._filters = confidence, references, filters
+        self._metric = Metric(confidence.metric)
+        self.metric = self._metric.formula.name
+        self._estimates: dict[int, Estimate] = {}
+        self._rows: list[tuple[float, ...]] = []
+
+    def add(self, ranking: Ranking) -> Estimate:
+        """Add a sentence, and return the estimate of its choice; errors are those of `Confidence.predictors`."""
+        confidence = self._confidence
+        values = confidence.predictors(ranking)
+        estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate_by(values)
+        if self._references:
+            statistics = choice_and_before(ranking, self._metric, self._references, self._filters)  # (2, size)
+            reached, before = (100 * np.round(self._metric.formula.smoothed(statistics), DECIMALS)).tolist()  # (2,)
+            helped = np.nan if estimate.helped is None else estimate.helped
+            row = (estimate.expected, helped, values.choice[confidence.alone], reached, reached - before)
+            self._rows.append(row)
+        return estimate
+
+    def measured(self) -> Measured:
+        """Return what is expected of the sentences that were added."""
+        outcome = Outcome(*np.array(self._rows).T) if self._rows else None
+        return Measured(self.metric, self._estimates, outcome)
+
+
+def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Sequence[str]], filters: Filters) -> Array:
+    """(2, size) statistics of the choice, and of the decoder's; references have gone through the filters already."""
+    candidates = ranking.candidates
+    count = metric.counter([lines[candidates.sentence] for lines in references])
+    texts = [ranking.best.text, candidates.moses_text]
+    return np.array([count(filters(text)) for text in texts])  # (2, size)
 
 
 @dataclass(frozen=True)

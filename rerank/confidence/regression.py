@@ -79,6 +79,7 @@ def fit_score(names: Sequence[str], rows: Array, reached: Array) -> Regression:
         return _constant(names, float(reached.mean()))
     means, deviations = _moments(rows)
     standardized = _standardized(rows, means, deviations)  # (n, P)
+    # scikit-learn fits; `Regression` evaluates, so that a file holds numbers alone, and no pickle that could run code.
     ridge = RidgeCV(PENALTIES).fit(standardized, reached)
     steps, lowest = _boosted(standardized, reached)
     return Regression(

@@ -12,7 +12,7 @@ from moses_io.errors import InputError
 from moses_io.folders import locked, make_folder
 from moses_io.text import read_lines, write_text
 from moses_io.weights import weight_files
-from rerank.confidence.file import CONFIDENCE
+from rerank.confidence.confidence import CONFIDENCE
 from rerank.experiment.checks import RECORD, check_inputs, try_features
 from rerank.experiment.file import Experiment, TuningEntry
 from rerank.experiment.models import ModelEntry

@@ -10,7 +10,7 @@ from features.request import FeatureRequest
 from moses_io.nbest import read_moses_output
 from moses_io.text import write_text
 from moses_io.weights import weight_files
-from rerank.confidence.file import CONFIDENCE, FORMAT
+from rerank.confidence.confidence import CONFIDENCE, FORMAT
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.experiment.file import Experiment
 from rerank.experiment.sets import SET, UNNAMED, NbestFiles

@@ -7,7 +7,8 @@ from typing import BinaryIO, NamedTuple
 from moses_io.streams import Lines
 from rerank.analysis.listed import Chosen, merged, read_listed
 from rerank.analysis.margins import Depths, Margins
-from rerank.confidence.confidence import Confidence, Measured, Measuring
+from rerank.confidence.confidence import Confidence
+from rerank.confidence.fitting import Measured, Measuring
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.evaluation import ListFacts, LookUp, Systems

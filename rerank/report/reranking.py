@@ -10,7 +10,7 @@ from moses_io.errors import printable
 from moses_io.streams import open_between, open_output
 from moses_io.text import encode, input_lines, read_lines
 from moses_io.weights import read_weights
-from rerank.confidence.file import read_confidence
+from rerank.confidence.confidence import read_confidence
 from rerank.linear.weights import kept_start
 from rerank.metrics.filters import Filters
 from rerank.report.analysis import analyse, charts

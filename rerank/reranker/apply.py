@@ -9,7 +9,7 @@ from features.feature import Resources
 from moses_io.errors import InputError
 from moses_io.nbest import read_moses_output
 from moses_io.streams import is_live
-from rerank.confidence.file import CONFIDENCE, read_estimator
+from rerank.confidence.confidence import CONFIDENCE, read_estimator
 from rerank.linear.selection import Estimator, Outputs, read_holes, write_choices
 from rerank.reranker.folder import WEIGHTS
 from rerank.reranker.reranker import Reranker

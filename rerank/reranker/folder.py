@@ -19,7 +19,7 @@ from moses_io.streams import LONGEST_NAME, digest
 from moses_io.text import whole
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
-from rerank.confidence.file import CONFIDENCE
+from rerank.confidence.confidence import CONFIDENCE
 from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
 FORMATS = (1, 2)

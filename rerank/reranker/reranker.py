@@ -18,7 +18,7 @@ from moses_io.streams import Lines, is_live, name_of
 from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
 from rerank import __version__
-from rerank.confidence.file import CONFIDENCE, read_estimator
+from rerank.confidence.confidence import CONFIDENCE, read_estimator
 from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.linear.selection import Estimate, Estimator, Holes, LinearModel, Ranking, rankings, read_holes
 from rerank.linear.weights import load_weights

@@ -1,15 +1,14 @@
 """What each new feature is worth: alone beside Moses' own, all of them, and all but it; on folds of dev, on tests."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import note, progress_bar
-from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
+from moses_io.json_files import read_record, write_json
 from moses_io.weights import Weights
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
@@ -46,6 +45,15 @@ class Worth(NamedTuple):
     columns: dict[str, Column]
 
 
+@dataclass(frozen=True)
+class _File:
+    """What a file holds of a set of sentences; that of dev also has `how`, and the weights of each set of features."""
+
+    column: Column
+    how: str = ""
+    weights: dict[str, Weights] = field(default_factory=dict)
+
+
 def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tuning, folds: int, output: str) -> None:
     """Compare the sets of features on folds of dev, `FOLDS` where `folds` is 0; write the column and weights as JSON.
 
@@ -66,33 +74,14 @@ def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tu
 
 def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> None:
     """Write, as JSON, what the sets of features of `write_ablation` reach on a test set."""
-    content = _read(ablation)
-    with as_written(ablation):
-        sets: dict[str, Weights] = {
-            name: {feature: tuple(map(number_of, values)) for feature, values in own.items()}
-            for name, own in content["weights"].items()
-        }
-    _write(output, reach(test.read(metric), sets, metric))
+    weights = read_record(ablation, _File, MOST_BYTES).weights
+    _write(output, reach(test.read(metric), weights, metric))
 
 
 def read_worth(paths: Mapping[str, str]) -> Worth:
     """Read what was written of some sets of sentences, by their names and dev first."""
-    how, columns = "", {}
-    for of, path in paths.items():
-        content = _read(path)
-        with as_written(path):
-            columns[of] = {name: _reached(**reached) for name, reached in content["column"].items()}
-            how = text_of(content["how"]) if of == "dev" else how
-    return Worth(how, columns)
-
-
-def _read(path: str) -> Any:
-    """Read what `_write` wrote."""
-    return read_json(Path(path), MOST_BYTES)
-
-
-def _reached(score: Any, p_value: Any) -> Reached:
-    return Reached(number_of(score), None if p_value is None else number_of(p_value))
+    files = {of: read_record(path, _File, MOST_BYTES) for of, path in paths.items()}
+    return Worth(files["dev"].how, {of: file.column for of, file in files.items()})
 
 
 def _write(path: str, column: Column, **others: object) -> None:

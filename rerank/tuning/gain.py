@@ -1,10 +1,9 @@
 """What a tuning gained, and how it was chosen: as Python gets it, and as JSON for the report."""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
+from moses_io.json_files import read_record, write_json
 
 GAIN = "tuning.json"
 """Name of the file among the results of an experiment."""
@@ -76,26 +75,4 @@ def write_gain(path: str, gain: Gain) -> None:
 
 def read_gain(path: str) -> Gain:
     """Read what `write_gain` wrote; an `InputError` if it is something else."""
-    values = read_json(Path(path))
-    with as_written(path):
-        return Gain(
-            metric=text_of(values["metric"]),
-            before=number_of(values["before"]),
-            after=number_of(values["after"]),
-            where=text_of(values["where"]),
-            old=_maybe(values["old"]),
-            new=_maybe(values["new"]),
-            p=_maybe(values["p"]),
-            chosen=text_of(values["chosen"]),
-            signature=text_of(values["signature"]),
-            tried=tuple(TriedWay(text_of(name), number_of(score), number_of(p)) for name, score, p in values["tried"]),
-            shares=tuple(_share(*each) for each in values["shares"]),
-        )
-
-
-def _maybe(value: Any) -> float | None:
-    return None if value is None else number_of(value)
-
-
-def _share(name: Any, value: Any, folds: Any) -> Share:
-    return Share(text_of(name), number_of(value), tuple(map(number_of, folds)))
+    return read_record(path, Gain)

@@ -19,7 +19,7 @@ from moses_io.nbest import read_nbest
 from moses_io.text import read_lines, tokens
 from moses_io.weights import read_weights
 from rerank.analysis.listed import merged, read_listed
-from rerank.confidence.confidence import Measured
+from rerank.confidence.fitting import Measured
 from rerank.linear.selection import Estimate, Holes, LinearModel, Ranking, rankings
 from rerank.metrics.filters import Filters
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order

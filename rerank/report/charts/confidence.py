@@ -3,7 +3,8 @@
 import numpy as np
 
 from moses_io.errors import counted
-from rerank.confidence.confidence import Fit, Outcome, Part
+from rerank.confidence.confidence import Fit, Part
+from rerank.confidence.fitting import Outcome
 from rerank.report.charts.drawing import KINDS, figure, label, legend, upright
 from rerank.report.estimates import DEV
 

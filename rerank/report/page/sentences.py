@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moses_io.errors import printable
-from rerank.confidence.confidence import Measured
+from rerank.confidence.fitting import Measured
 from rerank.report.changes import Change, Reranked
 
 

@@ -11,9 +11,8 @@ import pytest
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
-from rerank.confidence.confidence import Confidence, Measured, Measuring
-from rerank.confidence.file import read_confidence, read_estimator, write_confidence
-from rerank.confidence.fitting import DevFiles, fit_confidence
+from rerank.confidence.confidence import Confidence, read_confidence, read_estimator, write_confidence
+from rerank.confidence.fitting import DevFiles, Measured, Measuring, fit_confidence
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
@@ -249,21 +248,24 @@ def steps(values: list[Any]) -> dict[str, Any]:
     [
         ({"format": 2}, "format 2, this version reads format 3; make it anew by `moses-rerank run`"),
         ({"format": 4}, "format 4, this version reads format 3; make it anew by `moses-rerank run`"),
-        ({"spread": 0}, "expected a number above 0, found 0"),
+        ({"spread": 0}, "Expected `float` > 0.0 - at `$.spread`"),
         ({"spread": 1e999}, "expected a number up to 3.4e+38, found inf"),
         ({"deviations": [1, 1]}, "2 deviations of 3 values"),
-        ({"features": []}, "no attribute"),
-        ({"added": [1]}, "expected text, found 1"),
-        ({"added": "Known"}, "'Known' are no list of its features"),
+        ({"features": []}, "Expected `object`, got `array` - at `$.features`"),
+        ({"added": [1]}, "Expected `str`, got `int` - at `$.added[0]`"),
+        ({"added": "Known"}, "Expected `array`, got `str` - at `$.added`"),
         ({"added": ["Unknown"]}, "['Unknown'] are no list of its features"),
-        ({"deviations": [-1, 1, 1]}, "a deviation below 0"),
+        ({"deviations": [-1, 1, 1]}, "Expected `float` >= 0.0 - at `$.deviations[0]`"),
         ({"metric": "foo"}, "unknown metric 'foo'"),
-        ({"helped": {"intercept": 1, "predictors": {"x": {"mean": 1}}}}, "no 'deviation'"),
-        ({"helped": steps([[0.5, "high"]])}, "expected a number, found 'high'"),
-        ({"helped": steps([[0.5]])}, "not enough values to unpack"),
-        ({"helped": steps([0.5])}, "not iterable"),
-        ({"helped": {"intercept": True, "predictors": {}}}, "expected a number, found True"),
-        ({"moses_output": 1}, "expected true or false, found 1"),
+        (
+            {"helped": {"intercept": 1, "predictors": {"x": {"mean": 1}}}},
+            "missing required field `deviation` - at `$.helped.predictors[...]`",
+        ),
+        ({"helped": steps([[0.5, "high"]])}, "Expected `float`, got `str` - at `$.helped.predictors[...].steps[0][1]`"),
+        ({"helped": steps([[0.5]])}, "Expected `array` of length 2, got 1"),
+        ({"helped": steps([0.5])}, "Expected `array`, got `float`"),
+        ({"helped": {"intercept": True, "predictors": {}}}, "Expected `float`, got `bool` - at `$.helped.intercept`"),
+        ({"moses_output": 1}, "Expected `bool`, got `int` - at `$.moses_output`"),
         ({"alone": "luck"}, "'luck' is no predictor of the expected score"),
     ],
 )

@@ -6,7 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from features.arrays import Array
-from rerank.confidence.confidence import Outcome, correlation, parts
+from rerank.confidence.fitting import Outcome, correlation, parts
 from rerank.confidence.regression import (
     FEWEST,
     LEAF,

@@ -10,7 +10,7 @@ from moses_io.nbest import read_nbest
 from moses_io.streams import Lines
 from moses_io.text import read_lines
 from moses_io.weights import read_weights
-from rerank.confidence.file import read_confidence
+from rerank.confidence.confidence import read_confidence
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Reranked

@@ -4,7 +4,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from rerank.confidence.confidence import Fit, Outcome, Part
+from rerank.confidence.confidence import Fit, Part
+from rerank.confidence.fitting import Outcome
 from rerank.report.charts.confidence import confidence
 from rerank.report.charts.drawing import STYLE
 

@@ -12,7 +12,7 @@ import pytest
 
 from moses_io.nbest import read_nbest
 from rerank.analysis.listed import merged, read_listed
-from rerank.confidence.confidence import Measured
+from rerank.confidence.fitting import Measured
 from rerank.linear.collecting import collect
 from rerank.linear.selection import Estimate, Ranking
 from rerank.metrics.filters import Filters
