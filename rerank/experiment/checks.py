@@ -22,8 +22,7 @@ from rerank.experiment.sets import NbestFiles
 from rerank.experiment.stages import digests_read
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
-from rerank.lists.scoring import check_joined, check_labels, check_total, score_list
-from rerank.lists.sources import WholeSources
+from rerank.lists.scoring import WholeSources, check_joined, check_labels, check_total, score_list
 from rerank.systems.translations import indicators
 from rerank.tuning.folds import check_folds
 

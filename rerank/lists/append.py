@@ -2,24 +2,26 @@
 
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
+import numpy as np
+
+from features.arrays import Array
 from features.feature import Resources, Sentence
-from features.feature_set import Column, Scorer
-from features.progress import note
+from features.feature_set import Scorer
+from features.progress import note, progress_bar
 from features.request import FeatureRequest
 from moses_io.errors import InputError
 from moses_io.hypothesis import with_features
 from moses_io.nbest import read_hypotheses
 from moses_io.streams import STANDARD, hidden, numbered_lines, open_output
 from moses_io.text import without_line_end
-from rerank.lists.scoring import load_features, score_list, tell_signatures, written
-from rerank.lists.sources import WholeSources
-from rerank.lists.verification import Sample
+from rerank.lists.scoring import WholeSources, load_features, score_list, tell_signatures, written
 
 
 def add_features(
@@ -45,13 +47,45 @@ def add_features(
     sample = Sample(verify, random.Random(1))
     with _journal(output) as journal, _loaded(requests, resources, journal, address) as features:
         with open_output(output) as stream:
-            for sentences, columns in _scored(nbest, source, features):
+            for sentences, columns in score_list(nbest, WholeSources(source), features):
                 lines = [line for each in sentences for line in each.lines]
                 pairs = zip(lines, written(columns), strict=True)
                 stream.writelines(with_features(line, values) for line, values in pairs)
                 sample.add(sentences, [column.values for column in columns])
         if verify:
             _verify(sample, features)
+
+
+class Sample:
+    """Up to `size` candidates of a list, each as likely as any other, with the values that they were given.
+
+    Reservoir sampling (Vitter 1985, algorithm R): the list is seen once and its length need not be known.
+    """
+
+    def __init__(self, size: int, rng: random.Random) -> None:
+        self._size, self._rng, self._seen = size, rng, 0
+        self._kept: list[tuple[Sentence, list[Array]]] = []
+
+    def add(self, sentences: Sequence[Sentence], columns: Sequence[Array]) -> None:
+        """Look at some sentences and, for each feature, the (N, values) of their candidates."""
+        row = 0
+        for sentence in sentences:
+            for number, hypothesis in enumerate(sentence.hypotheses):
+                self._seen += 1
+                place = len(self._kept) if len(self._kept) < self._size else self._rng.randrange(self._seen)
+                if place < self._size:
+                    one = replace(sentence, hypotheses=(hypothesis,), lines=sentence.lines[number : number + 1])
+                    self._kept[place : place + 1] = [(one, [values[row].copy() for values in columns])]
+                row += 1
+
+    def largest_difference(self, number: int, score: Callable[[Sentence], Array]) -> tuple[int, float]:
+        """Score the sample in another way; return its size and the largest difference from feature `number`."""
+        differences = []
+        with progress_bar("verify", len(self._kept)) as bar:
+            for one, values in self._kept:
+                differences.append(float(np.abs(score(one) - values[number]).max()))
+                bar.advance(1, "")
+        return len(differences), max(differences, default=0.0)
 
 
 def _verify(sample: Sample, features: Scorer) -> None:
@@ -69,7 +103,8 @@ def write_features(
 ) -> None:
     """Write the features of a list alone, a line a candidate, for `join_features`; see `add_features`."""
     with _journal(output) as journal, open_output(output) as stream:
-        for _, columns in _scored(nbest, source, load_features(requests, resources, journal)):
+        features = load_features(requests, resources, journal)
+        for _, columns in score_list(nbest, WholeSources(source), features):
             stream.writelines(b" ".join(values) + b"\n" for values in written(columns))
 
 
@@ -99,10 +134,6 @@ def _loaded(requests: Sequence[FeatureRequest], resources: Resources, journal: s
     with RemoteFeatures(requests, resources, journal, address) as features:
         tell_signatures(features)
         yield features
-
-
-def _scored(nbest: str, source: str, features: Scorer) -> Iterator[tuple[list[Sentence], list[Column]]]:
-    return score_list(nbest, WholeSources(source), features)
 
 
 @contextmanager

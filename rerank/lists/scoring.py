@@ -1,7 +1,10 @@
-"""Features say what they make of a list, a few sentences at a time."""
+"""The walk through a list: its sentences with their sources, and what features make of them, a few at a time."""
 
+import contextlib
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import BinaryIO
 
 import numpy as np
 
@@ -14,14 +17,105 @@ from moses_io.alignment import LinkNumbering
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import no_total
 from moses_io.merge import first_indicator
-from moses_io.nbest import EmptyLines, ListEnd, SentenceList, read_nbest, without_marks
-from moses_io.streams import Lines, name_of
-from moses_io.text import LARGEST, tokens
+from moses_io.nbest import EmptyLines, ListEnd, SentenceList, check_id, read_nbest, without_marks
+from moses_io.streams import LONGEST, Lines, is_live, name_of, open_input, packing_faults, too_long
+from moses_io.text import (
+    LARGEST,
+    check_markup,
+    decode,
+    first_line,
+    read_sources,
+    tokens,
+    without_line_end,
+    without_tabs,
+)
 from rerank import __version__
-from rerank.lists.sources import Sources
 
 BATCH = 10_000
 """Candidates that are scored together, rounded up to whole sentences."""
+PATIENCE = 10.0
+"""Seconds that a growing source has to bring the line of a sentence whose candidates are there."""
+
+
+class WholeSources:
+    """All lines of a file, read at the start."""
+
+    def __init__(self, path: str | Lines) -> None:
+        self._lines = read_sources(path)
+
+    def line(self, sentence_list: SentenceList) -> str:
+        """Return the source of a list's sentence; an `InputError` if there is none."""
+        check_id(sentence_list, len(self._lines), "source")
+        return self._lines[sentence_list.sentence]
+
+    @property
+    def total(self) -> int:
+        """How many lines the file has."""
+        return len(self._lines)
+
+    def count(self) -> int:
+        """Return how many lines the file has."""
+        return len(self._lines)
+
+
+class GrowingSources:
+    """Lines of a file or a pipe, read when the list, whose ids go up, comes to their sentence.
+
+    A file that `grows` beside a live list may bring a line some seconds late.
+    """
+
+    total: int | None = None
+
+    def __init__(self, stream: BinaryIO, path: str, grows: bool) -> None:
+        self._stream, self._path, self._grows = stream, path, grows
+        self._read, self._last = 0, ""
+
+    def line(self, sentence_list: SentenceList) -> str:
+        """Return the source of a list's sentence; an `InputError` if there is none."""
+        while self._read <= sentence_list.sentence and self._next(PATIENCE if self._grows else 0):
+            pass
+        check_id(sentence_list, self._read, "source")
+        return self._last
+
+    def count(self) -> int:
+        """Read to the end and return how many lines there are."""
+        while self._next(0):
+            pass
+        return self._read
+
+    def _next(self, patience: float) -> bool:
+        """Read one more line, waited for so many seconds, and return whether there is one."""
+        line, end = b"", time.monotonic() + patience
+        while not line.endswith(b"\n"):
+            with packing_faults(self._path, lambda: self._read + 1):
+                part = self._stream.readline(LONGEST + 1)
+            line += part
+            if len(line) > LONGEST:
+                raise too_long(self._path, self._read + 1)
+            if not part and time.monotonic() >= end:
+                break
+            if not part:
+                time.sleep(0.02)
+        if not line:
+            return False
+        text = decode(without_line_end(line)) if self._read else first_line(line, self._path)
+        self._read, self._last = self._read + 1, without_tabs(text)
+        check_markup(self._path, [self._last], self._read)
+        return True
+
+
+Sources = WholeSources | GrowingSources
+"""Source sentences by their ids."""
+
+
+@contextlib.contextmanager
+def open_sources(path: str | Lines, nbest: str | Lines) -> Iterator[Sources]:
+    """Open the source of a list whose ids go up; it may grow where the list comes from a pipe."""
+    if isinstance(path, Lines):
+        yield WholeSources(path)
+        return
+    with open_input(path) as stream:
+        yield GrowingSources(stream, path, grows=is_live(nbest) and os.path.isfile(path))
 
 
 def load_features(requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> FeatureSet:
@@ -52,15 +146,10 @@ def score_list(
     Raises:
         InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
     """
-    steps, scored, started, empty, end = Steps(), 0, time.monotonic(), EmptyLines(), ListEnd()
-    numbering = LinkNumbering()
+    steps, scored, started = Steps(), 0, time.monotonic()
+    sentences_read = read_sentences(nbest, sources, "the scored list", list(features.signatures), at_once, check)
     with progress_bar("score", sources.total) as bar:
-        lists = without_marks(end.follow(read_nbest(nbest, empty)))
-        batches = (
-            prepare([_sentence(each, sources, numbering) for each in batch])
-            for batch in _batches(lists, list(features.signatures), at_once, check)
-        )
-        for sentences, result in features.score_all(batches):
+        for sentences, result in features.score_all(map(prepare, sentences_read)):
             for column in result.columns:
                 _check(column, sentences)
             yield sentences, result.columns
@@ -70,22 +159,45 @@ def score_list(
             saved = f", {1 - steps.taken / steps.alone:.0%} of the steps saved" if steps.alone else ""
             bar.advance(len(sentences), rate + saved)
     features.end()
-    if empty.count:
-        warn(f"{name_of(nbest)}: {empty}, which the scored list does not have")
-    _warn_of_cut(end, nbest)
 
 
-def read_sentences(nbest: str, sources: Sources) -> Iterator[list[Sentence]]:
-    """Yield the sentences of a list with their sources, some after the other."""
+def read_sentences(
+    nbest: str | Lines,
+    sources: Sources,
+    becomes: str,
+    labels: Sequence[str] = (),
+    at_once: int = 0,
+    check: Callable[[SentenceList], None] = lambda _: None,
+) -> Iterator[list[Sentence]]:
+    """Yield the sentences of a list with their sources, in groups of some `BATCH` candidates.
+
+    Args:
+        nbest: the list.
+        sources: of its sentences.
+        becomes: what the list becomes, for a warning that empty lines are no part of that.
+        labels: of features that the list must not have yet.
+        at_once: sentences of a group, at most; 0 for any.
+        check: sees the first sentence.
+
+    Raises:
+        InputError: one of the labels, or an id beyond the source.
+    """
     empty, end, numbering = EmptyLines(), ListEnd(), LinkNumbering()
-    for batch in _batches(without_marks(end.follow(read_nbest(nbest, empty))), [], 0, lambda _: None):
-        yield [_sentence(sentence_list, sources, numbering) for sentence_list in batch]
+    batch: list[Sentence] = []
+    size = 0
+    for number, sentence_list in enumerate(without_marks(end.follow(read_nbest(nbest, empty)))):
+        if not number:
+            check(sentence_list)
+        check_labels(sentence_list, labels)
+        batch.append(_sentence(sentence_list, sources, numbering))
+        size += len(sentence_list.hypotheses)
+        if size >= BATCH or len(batch) == at_once:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
     if empty.count:
-        warn(f"{name_of(nbest)}: {empty}, which the list with more candidates does not have")
-    _warn_of_cut(end, nbest)
-
-
-def _warn_of_cut(end: ListEnd, nbest: str | Lines) -> None:
+        warn(f"{name_of(nbest)}: {empty}, which {becomes} does not have")
     if cut := end.cut():
         warn(f"{name_of(nbest)}:{cut}")
 
@@ -130,25 +242,6 @@ def _check(column: Column, sentences: Sequence[Sentence]) -> None:
         places = [each.place(line) for each in sentences for line in each.lines]
         fault = f"not finite, or larger than {LARGEST:.2g}, the largest number of Moses"
         raise InputError(f"{places[int(np.argmin(good))]}: feature '{label}': {fault}")
-
-
-def _batches(
-    lists: Iterable[SentenceList], labels: Sequence[str], at_once: int, check: Callable[[SentenceList], None]
-) -> Iterator[list[SentenceList]]:
-    """Cut a list that has none of the labels yet into groups of whole sentences; `check` sees the first."""
-    batch: list[SentenceList] = []
-    size = 0
-    for number, sentence_list in enumerate(lists):
-        if not number:
-            check(sentence_list)
-        check_labels(sentence_list, labels)
-        batch.append(sentence_list)
-        size += len(sentence_list.hypotheses)
-        if size >= BATCH or len(batch) == at_once:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _sentence(sentence_list: SentenceList, sources: Sources, numbering: LinkNumbering) -> Sentence:

@@ -22,8 +22,7 @@ from rerank.confidence.confidence import CONFIDENCE, read_estimator
 from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.linear.selection import Estimate, Estimator, Holes, LinearModel, Ranking, rankings, read_holes
 from rerank.linear.weights import load_weights
-from rerank.lists.scoring import load_features, score_list, written
-from rerank.lists.sources import open_sources
+from rerank.lists.scoring import load_features, open_sources, score_list, written
 from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
 from rerank.systems.translations import CandidateMerger, indicators
 

@@ -17,8 +17,7 @@ from moses_io.nbest import SentenceList
 from moses_io.streams import Lines, open_output
 from moses_io.text import empty_file, encode, read_sources, tokens
 from rerank import __version__
-from rerank.lists.scoring import read_sentences
-from rerank.lists.sources import WholeSources
+from rerank.lists.scoring import WholeSources, read_sentences
 
 if TYPE_CHECKING:
     from features.models.decoding.translator import Translation, Translator
@@ -163,7 +162,7 @@ def merge_translations(
     merger = CandidateMerger(requests, resources)
     sources = WholeSources(source)
     with open_output(output) as stream, progress_bar("translate", sources.total) as bar:
-        for sentences in read_sentences(nbest, sources):
+        for sentences in read_sentences(nbest, sources, "the list with more candidates"):
             stream.writelines(line.line for each in merger.merge(sentences) for line in each.lines)
             bar.advance(len(sentences), "")
 

@@ -5,7 +5,7 @@ import pytest
 from moses_io.errors import InputError
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import SentenceList
-from rerank.lists.sources import GrowingSources
+from rerank.lists.scoring import GrowingSources
 
 
 def growing(content: str) -> GrowingSources:
