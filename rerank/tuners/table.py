@@ -10,8 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from moses_io.errors import InputError
 from rerank.tuners import expected, kbmira, mean, mert, moses, pro
-from rerank.tuners.problem import Problem, Tuned
-from rerank.tuners.scaled import ScaledProblem
+from rerank.tuners.problem import Problem, ScaledProblem, Tuned
 
 
 @dataclass(frozen=True)

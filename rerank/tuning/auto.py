@@ -25,8 +25,7 @@ from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
 from rerank.tuners import expected, mean
 from rerank.tuners.mean import MEAN
-from rerank.tuners.problem import Problem
-from rerank.tuners.scaled import ScaledProblem, divided_start
+from rerank.tuners.problem import Problem, ScaledProblem, divided_start
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import Trust, compare, partition, without
 from rerank.tuning.gain import TriedWay

@@ -16,8 +16,7 @@ from moses_io.weights import names_of_values, write_weights
 from rerank import __version__
 from rerank.linear.weights import START, load_weight_file, tell_unmatched, with_unseen
 from rerank.metrics.metric import Metric
-from rerank.tuners.problem import Problem
-from rerank.tuners.scaled import divided_start
+from rerank.tuners.problem import Problem, divided_start
 from rerank.tuners.table import AUTO, Tuning, run
 from rerank.tuning.ablation import tell_losses
 from rerank.tuning.auto import Choice, choose_and_tell
@@ -103,32 +102,61 @@ def tune(
     space, sentences = problem.candidates.space, len(problem.candidates.sentences)
     tell_unmatched(space, weights, start)
     _warn_of(tuning_set)
-    new = [name for name, _ in space.dense if name not in weights]
     folds = min(caution.folds or FOLDS, sentences)
     if (caution.folds and tuning.tuner != AUTO) or caution.ablate:
         check_folds(folds, sentences)
-    choice: Choice | None = None
-    trust: Trust | None = None
-    chosen_on = ""
-    if tuning.tuner == AUTO:
-        choice, trust = choose_and_tell(problem, tuning, new, caution.folds or FOLDS, other)
-        vector, remarks = choice.weights, [choice.remark]
-        chosen_on = f"|folds:{trust.folds}{'|chosen:elsewhere' if other else ''}"
-    else:
-        vector, trust, remarks = _by_tuner(problem, tuning, new, folds if caution.folds else 0, caution.fallback)
-    metric = Metric(tuning.metric).signature
-    signature = f"{tuning.signature}{chosen_on}|metric:{metric}|{files.signature}|version:{__version__}"
-    gain = _gain(problem, vector, trust, choice, signature)
+    new = [name for name, _ in space.dense if name not in weights]
+    vector, trust, choice, remarks = _find(problem, tuning, new, caution, other)
+    chosen_on = f"|folds:{trust.folds}{'|chosen:elsewhere' if other else ''}" if choice and trust else ""
+    measured = f"metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
+    gain = _gain(problem, vector, trust, choice, f"{tuning.signature}{chosen_on}|{measured}")
     _check_matches(problem, gain, tuning_set.advice)
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
     note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
-    note(f"signature: {signature}")
+    note(f"signature: {gain.signature}")
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
     tuned = with_unseen(space.weights(vector), weights, space)
-    write_weights(output, tuned, [signature, gained, *sparse, *remarks], content.untuneable)
+    write_weights(output, tuned, [gain.signature, gained, *sparse, *remarks], content.untuneable)
     if caution.ablate:
         tell_losses(problem, tuning, folds)
     return gain
+
+
+def _find(
+    problem: Problem, tuning: Tuning, new: list[str], caution: Caution, other: Lists | None
+) -> tuple[Array, Trust | None, Choice | None, list[str]]:
+    """Tune, after a look on folds if there is to be one.
+
+    Returns:
+        (size,) weights, what the `new` features gain where nothing was tuned, what `auto` chose, and what to say above
+        the weights.
+    """
+    if tuning.tuner == AUTO:
+        choice, measured = choose_and_tell(problem, tuning, new, caution.folds or FOLDS, other)
+        return choice.weights, measured, choice, [choice.remark]
+    trust = _look(problem, tuning, new, caution.folds) if caution.folds else None
+    with progress_bar(f"tune by {tuning.tuner}", None):
+        tuned = run(problem, tuning)
+    if len(tuned.runs) > 1:
+        metrics = 100 * np.array(tuned.runs)
+        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
+    if not (caution.fallback and trust and not trust.helps):
+        return tuned.weights, trust, None, []
+    kept = f"{START} are kept: on folds the new features gain nothing"
+    note(kept)
+    return divided_start(problem), replace(trust, weights=()), None, [kept]
+
+
+def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
+    """Tell what new features gain out of fold, if there are some."""
+    if not new:
+        note("all features have a start weight, there is nothing new to look at on folds")
+        return None
+    folds = min(folds, len(problem.candidates.sentences))
+    places = problem.candidates.space.columns_by_feature
+    trust = cross_validate(problem, tuning, np.concatenate([places[name] for name in new]), folds)  # (columns,)
+    trust.tell(new, f"{trust.where}: {problem.formula.name}", "tuned anew")
+    return trust
 
 
 def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
@@ -163,38 +191,6 @@ def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterato
     value, *others = (products / np.where(sums > 0, sums, 1)).tolist()  # (dense,) each
     for column in np.flatnonzero(spread):
         yield Share(names[column], value[column], tuple(fold[column] for fold in others))
-
-
-def _by_tuner(
-    problem: Problem, tuning: Tuning, new: list[str], folds: int, fallback: bool
-) -> tuple[Array, Trust | None, list[str]]:
-    """Tune, after a look on folds if there are some.
-
-    Returns:
-        (size,) weights, what the new features gain on folds, and a remark if the start weights are kept.
-    """
-    trust = _look(problem, tuning, new, folds) if folds else None
-    with progress_bar(f"tune by {tuning.tuner}", None):
-        tuned = run(problem, tuning)
-    if len(tuned.runs) > 1:
-        metrics = 100 * np.array(tuned.runs)
-        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
-    if not (fallback and trust and not trust.helps):
-        return tuned.weights, trust, []
-    kept = f"{START} are kept: on folds the new features gain nothing"
-    note(kept)
-    return divided_start(problem), replace(trust, weights=()), [kept]
-
-
-def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
-    """Tell what new features gain out of fold, if there are some."""
-    if not new:
-        note("all features have a start weight, there is nothing new to look at on folds")
-        return None
-    places = problem.candidates.space.columns_by_feature
-    trust = cross_validate(problem, tuning, np.concatenate([places[name] for name in new]), folds)  # (columns,)
-    trust.tell(new, f"{trust.where}: {problem.formula.name}", "tuned anew")
-    return trust
 
 
 def _warn_of(tuning_set: TuningSet) -> None:
