@@ -199,7 +199,6 @@ def tune(
     """
     from rerank.metrics.filters import Filters
     from rerank.tuning import tune as tuning
-    from rerank.tuning.settings import settle
     from rerank.tuning.tuning_set import Lists
 
     begin, written = path_of(start, "start"), path_of(output, "output")

@@ -35,8 +35,7 @@ from rerank.experiment.studies.file import read_study
 from rerank.experiment.toml import parse_toml, write_experiment
 from rerank.sample import FOLDER as SAMPLE
 from rerank.tuners.table import TUNERS, Tuning
-from rerank.tuning.settings import setting_names
-from rerank.tuning.tune import Caution
+from rerank.tuning.tune import Caution, setting_names
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

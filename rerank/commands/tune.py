@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Tune."""
     from rerank.metrics.filters import Filters
-    from rerank.tuning.settings import settle
-    from rerank.tuning.tune import Caution, tune
+    from rerank.tuning.tune import Caution, settle, tune
     from rerank.tuning.tuning_set import Extracted, Lists
 
     values = {name: vars(arguments)[name] for name in SETTINGS if vars(arguments)[name] is not None}

@@ -40,8 +40,7 @@ from rerank.metrics.metric import Metric
 from rerank.systems.translations import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import FOLDS
-from rerank.tuning.settings import settle
-from rerank.tuning.tune import Caution
+from rerank.tuning.tune import Caution, settle
 
 KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning", "trained", "code")
 """Keys of an experiment file."""

@@ -1,9 +1,9 @@
-"""Tuning: lists and references become arrays, a tuner finds weights, the weights become an ini."""
+"""Tuning, by settings that users name: lists and references become arrays, a tuner finds weights for an ini."""
 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ from numba.core import event
 
 from features.arrays import Array
 from features.progress import note, progress_bar, tell, warn
-from moses_io.errors import InputError, shown
+from moses_io.errors import InputError, nearest, shown
 from moses_io.weights import names_of_values, write_weights
 from rerank import __version__
 from rerank.linear.weights import START, load_weight_file, tell_unmatched, with_unseen
 from rerank.metrics.metric import Metric
-from rerank.tuners.problem import Problem, divided_start
-from rerank.tuners.table import AUTO, Tuning, run
+from rerank.tuners import moses
+from rerank.tuners.problem import MOST_TIMES, Problem, check_numbers, divided_start
+from rerank.tuners.table import AUTO, TUNERS, TunerKind, Tuning, run
 from rerank.tuning.ablation import tell_losses
 from rerank.tuning.auto import Choice, choose_and_tell
 from rerank.tuning.folds import FOLDS, Trust, check_folds, cross_validate
@@ -47,6 +48,53 @@ def compiling_told() -> Iterator[None]:
     """Tell beside the open bar when something is compiled that was not found among what was compiled before."""
     with event.install_listener("numba:compile", _Teller()):
         yield
+
+
+def settle(values: dict[str, Any]) -> Tuning:
+    """Make a tuning of named values: those of `Tuning`, and those of the settings of its tuner.
+
+    Raises:
+        InputError: an unknown name, or a value that makes no sense.
+    """
+    shared = [each.name for each in fields(Tuning) if each.name != "settings"]
+    own = {name: value for name, value in values.items() if name in shared}
+    others = {name: value for name, value in values.items() if name not in shared}
+    parity = own.get("parity", "")
+    tuner = own.get("tuner", "kbmira" if parity else "mean")
+    for name in ("sign", "freeze"):
+        names = own.setdefault(name, ())
+        if not (isinstance(names, (list, tuple)) and all(isinstance(each, str) for each in names)):
+            raise InputError(f"{name}: expected a list of names, found {shown(names)}")
+        own[name] = tuple(names)
+    if not isinstance(tuner, str) or tuner not in TUNERS:
+        raise InputError(f"tuner: unknown tuner {shown(tuner)}{nearest(str(tuner), list(TUNERS))}")
+    kind = TUNERS[tuner]
+    if parity and tuner == "kbmira":
+        others = {"step": moses.STEP} | others
+    known = setting_names(kind)
+    for name in others:
+        owners = [other for other, row in TUNERS.items() if name in setting_names(row)]
+        if name not in known and owners:
+            raise InputError(f"unknown key {shown(name)} for the tuner {tuner}; known to {', '.join(owners)}")
+        if name not in known:
+            raise InputError(f"unknown key {shown(name)}{nearest(name, [*known, *shared])}")
+    defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
+    tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
+    Metric(tuning.metric)
+    check_numbers(1, whole=True, most=MOST_TIMES, runs=tuning.runs)
+    if tuning.tuner == AUTO and tuning.runs > 1:
+        raise InputError(f"runs: {AUTO} tunes once; set climbs=40 for more of mert and kbmira")
+    if tuning.parity not in ("", "moses"):
+        raise InputError(f"parity: expected 'moses', found {shown(tuning.parity)}")
+    plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze
+    if tuning.parity and not plain:
+        raise InputError("parity: Moses is followed by one run of kbmira on BLEU, with no sign and nothing frozen")
+    return tuning
+
+
+def setting_names(kind: TunerKind) -> list[str]:
+    """Return the names of what can be set of a tuner."""
+    return [each.name for each in fields(kind.settings)]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rerank.metrics.filters import Filters
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.folds import FOLDS, fold_weights
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 from rerank.tuning.tuning_set import Lists, read_problem
 
 TRIALS = 300

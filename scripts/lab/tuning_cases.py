@@ -11,7 +11,7 @@ from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, read_problem
 
 METRIC = Metric("bleu")

@@ -9,8 +9,7 @@ import pytest
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.tuning.settings import settle
-from rerank.tuning.tune import Caution, tune
+from rerank.tuning.tune import Caution, settle, tune
 from rerank.tuning.tuning_set import Lists
 
 SENTENCES, CANDIDATES = 80, 5

@@ -14,7 +14,7 @@ from rerank.experiment.sets import CHOOSE, NbestFiles, table_of_tests
 from rerank.experiment.studies.file import Study
 from rerank.experiment.toml import parse_toml, write_experiment
 from rerank.tuners.table import TUNERS
-from rerank.tuning.settings import setting_names
+from rerank.tuning.tune import setting_names
 
 FILE = "experiment.toml"
 """Name of the file in the folder of a cell."""

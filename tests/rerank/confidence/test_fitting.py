@@ -16,7 +16,7 @@ from rerank.confidence.fitting import DevFiles, Measured, Measuring, fit_confide
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 from rerank.tuning.tuning_set import Lists
 
 Command = Callable[..., tuple[int, bytes, str]]

@@ -11,8 +11,7 @@ from moses_io.errors import InputError
 from rerank.experiment import chain
 from rerank.experiment.file import ModelEntry, read_experiment
 from rerank.experiment.sets import TAKEN, NbestFiles
-from rerank.tuning.settings import settle
-from rerank.tuning.tune import Caution
+from rerank.tuning.tune import Caution, settle
 
 Write = Callable[[str, "str | bytes"], Path]
 

@@ -12,7 +12,7 @@ from rerank.tuners import expected, kbmira, mert
 from rerank.tuners.mean import ALL_KNOWN, MEAN, SOME_NEW, MeanSettings, drawn_to_start, names, part_of_start, several
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 
 MakeProblem = Callable[..., Problem]
 

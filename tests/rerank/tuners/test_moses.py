@@ -12,7 +12,7 @@ from rerank.metrics.metric import Metric
 from rerank.tuners.moses import BUCKETS, seen_by_kbmira
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 from rerank.tuning.tuning_set import Extracted
 
 Command = Callable[..., tuple[int, bytes, str]]

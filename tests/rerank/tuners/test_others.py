@@ -15,7 +15,7 @@ from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro
 from rerank.tuners.problem import MOST, Problem, Tuned
 from rerank.tuners.table import TUNERS, run
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 
 Make = Callable[..., Problem]
 QUICK: dict[str, dict[str, int]] = {

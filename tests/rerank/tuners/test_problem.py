@@ -9,7 +9,7 @@ import pytest
 from rerank.linear.candidates import FeatureSpace, Sparse
 from rerank.tuners.problem import Problem, ScaledProblem
 from rerank.tuners.table import TUNERS, run
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 
 Make = Callable[..., Problem]
 START = np.array([0.3, -0.5, 0.2])

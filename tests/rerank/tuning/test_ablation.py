@@ -10,7 +10,7 @@ from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run
 from rerank.tuning.ablation import BASE, EVERY, ablate, against, reach
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 from rerank.tuning.tuning_set import TuningSet
 
 

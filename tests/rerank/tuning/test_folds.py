@@ -13,7 +13,7 @@ from rerank.metrics.bleu import STATISTICS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuning.folds import cross_validate, fold_weights, without
-from rerank.tuning.settings import settle
+from rerank.tuning.tune import settle
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]

@@ -9,8 +9,7 @@ import pytest
 from moses_io.weights import read_weights
 from rerank.metrics.filters import Filters
 from rerank.tuning.folds import fold_weights
-from rerank.tuning.settings import settle
-from rerank.tuning.tune import Caution, tune
+from rerank.tuning.tune import Caution, settle, tune
 from rerank.tuning.tuning_set import Lists, read_problem
 
 Command = Callable[..., tuple[int, bytes, str]]
