@@ -207,7 +207,7 @@ def tune(
     others = _choose_lists(choose, choose_references, lists.filters)
     read = [path for each in (lists, *others) for path in (*each.nbest, *each.references)]
     check_output(written, [*read, *weight_files(begin)])
-    gain = tuning.tune(lists, begin, settle(settings), written, caution, *others)
+    gain = tuning.tune(lists, begin, tuning.settle(settings), written, caution, *others)
     return TunedWeights(read_weights(written), gain)
 
 
