@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Rerank."""
     from moses_io.nbest import read_moses_output
-    from rerank.linear.selection import read_holes, rerank
+    from rerank.linear.selection import choose_by_weights, read_holes
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
     outputs = read_outputs(arguments)
@@ -47,4 +47,4 @@ def run(arguments: argparse.Namespace) -> None:
         moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
             moses_output.check(arguments.sentences, "the source")
-    rerank(arguments.nbest, arguments.weights, holes, outputs, estimator, moses_output)
+    choose_by_weights(arguments.nbest, arguments.weights, holes, outputs, estimator, moses_output)

@@ -15,13 +15,12 @@ from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.experiment.file import Experiment
 from rerank.experiment.sets import SET, UNNAMED, NbestFiles
 from rerank.experiment.stages import Stage
-from rerank.linear.selection import Holes, Outputs, choose_by_total, read_holes, rerank
+from rerank.linear.selection import Holes, Outputs, choose_by_total, choose_by_weights, read_holes
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
-from rerank.report.worth import write_table
 from rerank.systems.attention import attend as read_choices
-from rerank.tuning.ablation import write_ablation, write_column
+from rerank.tuning.ablation import write_ablation, write_column, write_table
 from rerank.tuning.gain import GAIN
 from rerank.tuning.tuning_set import Lists
 
@@ -73,7 +72,7 @@ def choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
         lines = read_moses_output(output, source, experiment.tuning.filters.marks).lines
         holes = Holes(len(lines), lines=lines)
         decode, read = partial(write_text, moses, "".join(f"{line}\n" for line in lines)), (output, source)
-    choice = partial(rerank, scored, weights, holes, Outputs(ours))
+    choice = partial(choose_by_weights, scored, weights, holes, Outputs(ours))
     inputs = (scored, source, weights, *([output] if output else []))
     return [
         Stage(_of("choose as Moses did", name), read, None, (moses,), decode),

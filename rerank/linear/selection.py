@@ -177,7 +177,7 @@ class Outputs:
     confidence: str | None = None
 
 
-def rerank(
+def choose_by_weights(
     nbest: str,
     weights: str,
     holes: Holes,
@@ -185,7 +185,7 @@ def rerank(
     estimator: Estimator | None = None,
     moses_output: MosesOutput | None = None,
 ) -> None:
-    """Write what given weights choose; see `write_choices`. Estimates compare with the decoder's output, if given."""
+    """Write the candidates that given weights choose; estimates compare with the decoder's output, if given."""
     by_name = load_weights(weights)
     model = LinearModel(by_name, weights)
     note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")

@@ -25,9 +25,8 @@ from rerank.report.page.sentences import index
 from rerank.report.reading import read
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.tuned import lines as tuned_lines
-from rerank.report.worth import lines as worth_lines
 from rerank.systems.attention import Attentions, read_attention
-from rerank.tuning.ablation import read_worth
+from rerank.tuning.ablation import read_worth, table_lines
 from rerank.tuning.gain import read_gain
 
 
@@ -88,7 +87,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         )
         drawn = charts(analysis, worth, gain, reading.lists)
         drawn += [draw(outcome, confidence.dev, reading.measured.metric, files.name)] if outcome else []
-        parts = [[*tuned_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
+        parts = [[*tuned_lines(gain), *kept_start(files.weights)], table_lines(worth) if worth else []]
         parts += [analysis_lines(analysis), estimate_lines(confidence, fits)]
         beside = [line for part in parts if part for line in ("", *part)]
         changed = summary(changes, len(reranked.source))

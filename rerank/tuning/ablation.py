@@ -9,6 +9,7 @@ import numpy as np
 from features.arrays import Array, Integers
 from features.progress import note, progress_bar
 from moses_io.json_files import read_record, write_json
+from moses_io.text import write_text
 from moses_io.weights import Weights
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
@@ -146,3 +147,37 @@ def _compare(chosen: Mapping[str, Array], score: Callable[[Array], Array]) -> Co
 def against(name: str) -> str:
     """Return the name of the set of features that another one is compared with, empty for the first."""
     return "" if name == BASE else EVERY if name.startswith("all but ") else BASE
+
+
+def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
+    """Write the table of what `read_worth` reads, as text and as JSON."""
+    worth = read_worth(paths)
+    rows = [
+        {"name": name, "against": against(name), "sets": {of: asdict(each[name]) for of, each in worth.columns.items()}}
+        for name in worth.columns["dev"]
+    ]
+    as_text, as_json = outputs
+    write_text(as_text, "".join(f"{line}\n" for line in table_lines(worth)))
+    write_json(as_json, rows, indent=2)
+
+
+def table_lines(worth: Worth) -> list[str]:
+    """Return the lines of the table."""
+    on_dev = worth.columns["dev"]
+    heads = {of: f"{of:>8}" for of in worth.columns} | {"dev": f"{'dev, out of fold':>18}"}
+    width = max(map(len, on_dev))
+    table = [
+        f"What each feature is worth ({worth.how}; p against {BASE}, below against all)",
+        "  ".join([f"{'features':<{width}}", *(f"{head}  {'p':>6}" for head in heads.values())]),
+    ]
+    for name in on_dev:
+        cells = [_cell(column[name], len(heads[of])) for of, column in worth.columns.items()]
+        table.append("  ".join([f"{name:<{width}}", *cells]).rstrip())
+    if on_dev[EVERY].score <= on_dev[BASE].score:
+        table.append("warning: the new features do not help on sentences that were not tuned on")
+    return table
+
+
+def _cell(reached: Reached, width: int) -> str:
+    p = "" if reached.p_value is None else f"{reached.p_value:.4f}"
+    return f"{reached.score:>{width}.2f}  {p:>6}"
