@@ -1,8 +1,7 @@
 """Validation: what is in an n-best list, and every fault in it with its line."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from moses_io.alignment import (
     BEYOND_SOURCE,
@@ -38,103 +37,86 @@ OTHER_SOURCE = "; is it the one of this list?"
 TAB = "a tab inside a word: lists and references are split at spaces only, as Moses' extractor does"
 
 
-@dataclass
 class Findings:
-    """What was found: `faults` make the list unreadable, `warnings` are for whom they concern."""
+    """What is found in a list, one line after the other.
 
-    path: str
-    layout: Layout = field(default_factory=Layout)
-    candidates: Counter[int] = field(default_factory=Counter)
-    sparse: set[str] = field(default_factory=set)
-    fields: Counter[str] = field(default_factory=Counter)
-    empty: int = 0
-    duplicates: int = 0
-    escaped: bool = False
-    upper: bool = False
-    forms: Forms = field(default_factory=Forms)
-    faults: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    Attributes:
+        path: of the list, as messages name it.
+        faults: what makes the list unreadable.
+        warnings: what is odd about it.
+    """
 
-    def summary(self) -> list[str]:
-        """Return lines that say what is in the list."""
-        counts = sorted(self.candidates.values())
-        if not counts:
-            return [f"{self.path}: no candidates"]
-        last = max(self.candidates)
-        dense = ", ".join(f"{name}({count})" for name, count in self.layout.features or ())
-        ids = f"ids {min(self.candidates)} to {last}, {last + 1 - len(counts)} missing"
-        lines = [
-            f"{self.path}: {len(counts)} sentences, {ids}",
-            f"candidates: {sum(counts)}; a sentence {counts[0]} to {counts[-1]}, median {counts[len(counts) // 2]}; "
-            f"{self.duplicates} texts repeated, {self.empty} empty",
-            f"dense features (values): {dense or 'none'}",
-            f"sparse features: {len(self.sparse)}",
-        ]
-        return lines + [f"{name}: in {count} lines" for name, count in self.fields.items()]
-
-
-def validate(nbest: str, source: str | None, references: Sequence[str], weights: str | None) -> Findings:
-    """Read a list to its end and collect all that is wrong or odd about it."""
-    findings = Findings(name_of(nbest))
-    lines_of = _read_texts(findings, source, references)
-    survey = _Survey(findings, lines_of, lines_of[source] if source else [])
-    for number, line in numbered_lines(nbest, CANDIDATE):
-        survey.add(number, line)
-    survey.end()
-    _check_coverage(findings, lines_of)
-    _check_references(findings, {path: lines_of[path] for path in references})
-    _compare_weights(findings, weights)
-    return findings
-
-
-class _Survey:
-    """What is found in one line of a list after the other."""
-
-    def __init__(self, findings: Findings, lines_of: Mapping[str, Sequence[str]], sources: Sequence[str]) -> None:
-        self._findings, self._lines_of, self._sources = findings, lines_of, sources
-        self._order, self._texts, self._current = Order(), set[bytes](), -1
-        self._empty, self._beyond, self._end = EmptyLines(), LinksBeyond(), ListEnd()
+    def __init__(self, path: str, source: str | None, references: Sequence[str]) -> None:
+        self.path = path
+        self.faults: list[str] = []
+        self.warnings: list[str] = []
+        self._references = {reference: read_lines(reference) for reference in references}
+        for reference, lines in self._references.items():
+            tab = next((number for number, line in enumerate(lines, start=1) if "\t" in line.strip(" \t")), 0)
+            if tab:
+                self.warnings.append(f"{reference}:{tab}: {TAB}")
+        self._sources = self._read_source(source) if source else []
+        self._texts = ({source: self._sources} if source else {}) | self._references
+        self._layout = Layout()
+        self._order = Order()
+        self._empty_lines = EmptyLines()
+        self._end = ListEnd()
+        self._links = LinksBeyond()
         self._segmentations = SegmentationFaults()
+        self._forms = Forms()
+        self._candidates = Counter[int]()
+        self._fields = Counter[str]()
+        self._sparse: set[str] = set()
+        self._empty = self._duplicates = 0
+        self._escaped = self._upper = False
+        self._current = -1
+        self._seen: set[bytes] = set()  # the texts of the current sentence
         self._without_total = ""
         self._first: dict[str, int] = {}  # by warning, the first line that it is about
+
+    def _read_source(self, path: str) -> list[str]:
+        lines = list(input_lines(path))
+        try:
+            check_markup(path, lines)
+        except InputError as error:
+            self.faults.append(str(error))
+        return lines
 
     def add(self, number: int, line: bytes) -> None:
         """Look at a line."""
         if not without_line_end(line):
-            self._empty.add(number)
+            self._empty_lines.add(number)
             return
-        path = self._findings.path
         try:
             hypothesis = parse_line(line, number)
-            self._findings.layout.check(hypothesis)
+            self._layout.check(hypothesis)
             self._check_id(hypothesis)
         except Fault as fault:
-            self._findings.faults.append(f"{path}:{number}: {fault}{without_end(line)}")
+            self.faults.append(f"{self.path}:{number}: {fault}{without_end(line)}")
             return
-        self._findings.duplicates += hypothesis.fields[1] in self._texts
-        self._texts.add(hypothesis.fields[1])
-        self._beyond.add(hypothesis, self._sources)
+        self._duplicates += hypothesis.fields[1] in self._seen
+        self._seen.add(hypothesis.fields[1])
+        self._links.add(hypothesis, self._sources)
         self._segmentations.add(hypothesis, self._sources)
         self._end.add(hypothesis)
         if len(hypothesis.fields) > 3 and hypothesis.total is None:
-            self._without_total = self._without_total or f"{path}:{number}: {no_total(hypothesis)}"
+            self._without_total = self._without_total or f"{self.path}:{number}: {no_total(hypothesis)}"
         for warning, found in ((MARKS, has_marks(hypothesis.text)), (TAB, "\t" in hypothesis.text)):
             if found:
                 self._first.setdefault(warning, number)
-        _count(self._findings, hypothesis)
+        self._count(hypothesis)
 
     def end(self) -> None:
         """Add what is known at the end of the list to the warnings."""
-        warnings, path = self._findings.warnings, self._findings.path
-        if self._empty.count:
-            warnings.append(f"{path}: {self._empty}, which all commands skip")
+        if self._empty_lines.count:
+            self.warnings.append(f"{self.path}: {self._empty_lines}, which all commands skip")
         if self._without_total:
-            warnings.append(f"{self._without_total}; features such as `consensus` need one")
-        warnings += [f"{path}:{number}: {warning}" for warning, number in self._first.items()]
-        warnings += self._beyond.warnings(path)
-        warnings += self._segmentations.warnings(path)
+            self.warnings.append(f"{self._without_total}; features such as `consensus` need one")
+        self.warnings += [f"{self.path}:{number}: {warning}" for warning, number in self._first.items()]
+        self.warnings += self._links.warnings(self.path)
+        self.warnings += self._segmentations.warnings(self.path)
         if cut := self._end.cut():
-            warnings.append(f"{path}:{cut}")
+            self.warnings.append(f"{self.path}:{cut}")
 
     def _check_id(self, hypothesis: Hypothesis) -> None:
         """Raise `Fault` if a sentence comes again, or is beyond a text."""
@@ -142,56 +124,113 @@ class _Survey:
             return
         if hypothesis.sentence < self._current:
             self._first.setdefault(FALLING, hypothesis.number)
-        self._current, self._texts = hypothesis.sentence, set()
+        self._current = hypothesis.sentence
+        self._seen.clear()
         self._order.check(self._current)
-        for path, lines in self._lines_of.items():
+        for path, lines in self._texts.items():
             if self._current >= len(lines):
                 raise Fault(f"sentence {self._current} is beyond {path}, which has {len(lines)} lines")
 
+    def _count(self, hypothesis: Hypothesis) -> None:
+        text = hypothesis.text
+        self._forms.add(text)
+        self._candidates[hypothesis.sentence] += 1
+        self._sparse.update(hypothesis.sparse)
+        self._empty += not text
+        self._escaped = self._escaped or any(escape in text for escape in ESCAPES)
+        self._upper = self._upper or text != text.lower()
+        further = enumerate(hypothesis.fields[4:], start=5)
+        self._fields.update(f"field {place}, {describe_field(content)}" for place, content in further)
 
-def _read_texts(findings: Findings, source: str | None, references: Sequence[str]) -> dict[str, list[str]]:
-    """Return the lines of source and references by their paths, and add what is wrong with them to the findings."""
-    lines_of = {path: read_lines(path) for path in references}
-    for path, lines in lines_of.items():
-        tab = next((number for number, line in enumerate(lines, start=1) if "\t" in line.strip(" \t")), 0)
-        if tab:
-            findings.warnings.append(f"{path}:{tab}: {TAB}")
-    if source is None:
-        return lines_of
-    lines = list(input_lines(source))
-    try:
-        check_markup(source, lines)
-    except InputError as error:
-        findings.faults.append(str(error))
-    return {source: lines, **lines_of}
+    def check_coverage(self) -> None:
+        """Compare the number of sentences with that of the source and the references."""
+        if not self._candidates:
+            self.faults.append(f"{self.path}: no line of the list can be read")
+            return
+        lengths = {path: len(lines) for path, lines in self._texts.items()}
+        if len(set(lengths.values())) > 1:
+            each = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
+            self.faults.append(f"source and references differ in length: {each}")
+        expected = max([max(self._candidates) + 1, *lengths.values()])
+        missing = expected - len(self._candidates)
+        if missing > 0:
+            first = next(sentence for sentence in range(expected) if sentence not in self._candidates)
+            lacking = f"{missing} of {expected} sentences have no candidates, the first is {first}"
+            self.warnings.append(f"{lacking}; `rerank` needs --on-missing")
+
+    def check_references(self) -> None:
+        """Warn of blank lines in one of several references, and of text that is unlike that of the list."""
+        known = [missing_as_none(lines) for lines in zip(*self._references.values(), strict=False)]
+        for path, lines in zip(self._references, zip(*known, strict=True), strict=False):
+            if count := lines.count(None):
+                first = f"{name_of(path)}:{lines.index(None) + 1}"
+                blank = f"blank line in one of several references, {count} in all"
+                self.warnings.append(f"{first}: {blank}; a missing reference does not count")
+        self._compare_texts([line for lines in self._references.values() for line in lines])
+
+    def _compare_texts(self, references: list[str]) -> None:
+        """Warn of escaping, upper case, subwords or factors on one side only, and of subwords on both."""
+        if not references:
+            return
+        escaped = any(escape in line for line in references for escape in ESCAPES)
+        upper = any(line != line.lower() for line in references)
+        for here, there, what in (
+            (self._escaped, escaped, "escaped characters such as &apos;"),
+            (self._upper, upper, "upper case letters"),
+        ):
+            if here != there:
+                side = "the list" if here else "the reference"
+                self.warnings.append(f"only {side} has {what}; they will not match")
+        self.warnings += advice({"the list": self._forms}, Forms(references))
+
+    def compare_weights(self, path: str) -> None:
+        """Compare the features of the list with the weights in a file."""
+        if self._layout.features is None:
+            return
+        content = read_weight_file(path)
+        weights = content.weights
+        self.warnings += content.warnings
+        space = FeatureSpace(self._layout.features)
+        weights = with_rest(weights, space)
+        for name, _ in space.dense:
+            if name not in weights:
+                self.warnings.append(f"feature {shown(name)} has no weight in {path}{hint_for([name])}")
+        try:
+            space.vector(weights)
+        except Fault as fault:
+            self.faults.append(f"{path}: {fault}")
+        if unused := unused_weights(space, weights):
+            self.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")
+
+    def summary(self) -> list[str]:
+        """Return lines that say what is in the list."""
+        counts = sorted(self._candidates.values())
+        if not counts:
+            return [f"{self.path}: no candidates"]
+        last = max(self._candidates)
+        dense = ", ".join(f"{name}({count})" for name, count in self._layout.features or ())
+        ids = f"ids {min(self._candidates)} to {last}, {last + 1 - len(counts)} missing"
+        lines = [
+            f"{self.path}: {len(counts)} sentences, {ids}",
+            f"candidates: {sum(counts)}; a sentence {counts[0]} to {counts[-1]}, median {counts[len(counts) // 2]}; "
+            f"{self._duplicates} texts repeated, {self._empty} empty",
+            f"dense features (values): {dense or 'none'}",
+            f"sparse features: {len(self._sparse)}",
+        ]
+        return lines + [f"{name}: in {count} lines" for name, count in self._fields.items()]
 
 
-def _check_coverage(findings: Findings, lines_of: dict[str, list[str]]) -> None:
-    """Compare the number of sentences with that of the source and the references."""
-    if not findings.candidates:
-        findings.faults.append(f"{findings.path}: no line of the list can be read")
-        return
-    lengths = {path: len(lines) for path, lines in lines_of.items()}
-    if len(set(lengths.values())) > 1:
-        each = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
-        findings.faults.append(f"source and references differ in length: {each}")
-    expected = max([max(findings.candidates) + 1, *lengths.values()])
-    missing = expected - len(findings.candidates)
-    if missing > 0:
-        first = next(sentence for sentence in range(expected) if sentence not in findings.candidates)
-        lacking = f"{missing} of {expected} sentences have no candidates, the first is {first}"
-        findings.warnings.append(f"{lacking}; `rerank` needs --on-missing")
-
-
-def _check_references(findings: Findings, lines_of: dict[str, list[str]]) -> None:
-    """Warn of blank lines in one of several references, and of text that is unlike that of the list."""
-    known = [missing_as_none(lines) for lines in zip(*lines_of.values(), strict=False)]
-    for path, lines in zip(lines_of, zip(*known, strict=True), strict=False):
-        if count := lines.count(None):
-            first = f"{name_of(path)}:{lines.index(None) + 1}"
-            blank = f"blank line in one of several references, {count} in all"
-            findings.warnings.append(f"{first}: {blank}; a missing reference does not count")
-    _compare_texts(findings, [line for lines in lines_of.values() for line in lines])
+def validate(nbest: str, source: str | None, references: Sequence[str], weights: str | None) -> Findings:
+    """Read a list to its end and collect all that is wrong or odd about it."""
+    findings = Findings(name_of(nbest), source, references)
+    for number, line in numbered_lines(nbest, CANDIDATE):
+        findings.add(number, line)
+    findings.end()
+    findings.check_coverage()
+    findings.check_references()
+    if weights:
+        findings.compare_weights(weights)
+    return findings
 
 
 class LinksBeyond:
@@ -265,50 +304,3 @@ def _source_length(hypothesis: Hypothesis, sources: Sequence[str]) -> int | None
     """Return the number of source words of a line, or None if its source is not known."""
     # An id beyond the source is a fault of its own, and has no source line.
     return len(tokens(sources[hypothesis.sentence])) if hypothesis.sentence < len(sources) else None
-
-
-def _count(findings: Findings, hypothesis: Hypothesis) -> None:
-    text = hypothesis.text
-    findings.forms.add(text)
-    findings.candidates[hypothesis.sentence] += 1
-    findings.sparse.update(hypothesis.sparse)
-    findings.empty += not text
-    findings.escaped = findings.escaped or any(escape in text for escape in ESCAPES)
-    findings.upper = findings.upper or text != text.lower()
-    further = enumerate(hypothesis.fields[4:], start=5)
-    findings.fields.update(f"field {place}, {describe_field(content)}" for place, content in further)
-
-
-def _compare_texts(findings: Findings, references: list[str]) -> None:
-    """Warn of escaping, upper case, subwords or factors on one side only, and of subwords on both."""
-    if not references:
-        return
-    escaped = any(escape in line for line in references for escape in ESCAPES)
-    upper = any(line != line.lower() for line in references)
-    for here, there, what in (
-        (findings.escaped, escaped, "escaped characters such as &apos;"),
-        (findings.upper, upper, "upper case letters"),
-    ):
-        if here != there:
-            side = "the list" if here else "the reference"
-            findings.warnings.append(f"only {side} has {what}; they will not match")
-    findings.warnings += advice({"the list": findings.forms}, Forms(references))
-
-
-def _compare_weights(findings: Findings, path: str | None) -> None:
-    if path is None or findings.layout.features is None:
-        return
-    content = read_weight_file(path)
-    weights = content.weights
-    findings.warnings += content.warnings
-    space = FeatureSpace(findings.layout.features)
-    weights = with_rest(weights, space)
-    for name, _ in space.dense:
-        if name not in weights:
-            findings.warnings.append(f"feature {shown(name)} has no weight in {path}{hint_for([name])}")
-    try:
-        space.vector(weights)
-    except Fault as fault:
-        findings.faults.append(f"{path}: {fault}")
-    if unused := unused_weights(space, weights):
-        findings.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")
