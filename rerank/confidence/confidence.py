@@ -82,20 +82,20 @@ class Confidence:
     dev: Fit
     moses_output: bool = False
 
-    def check(self, candidates: SentenceList) -> None:
+    def check(self, sentence_list: SentenceList) -> None:
         """Refuse a list with other features.
 
         Raises:
             InputError: it has one more or less, or another number of values.
         """
         expected = dict(self.units.dense)
-        listed = {name: len(values) for name, values in candidates.hypotheses[0].dense}
+        listed = {name: len(values) for name, values in sentence_list.hypotheses[0].dense}
         for name in [*listed, *expected]:
             if listed.get(name) != expected.get(name):
                 has = counted(listed[name], "value") if name in listed else "none"
                 wanted = counted(expected[name], "value") if name in expected else "none"
                 fitted = f"confidence was fitted with {wanted}"
-                raise InputError(f"{candidates.place}: feature {shown(name)} has {has}, {fitted}")
+                raise InputError(f"{sentence_list.place}: feature {shown(name)} has {has}, {fitted}")
 
     def predictors(self, ranking: Ranking) -> Predictors:
         """Return what the estimate is made of; errors are those of `check`."""

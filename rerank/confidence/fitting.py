@@ -124,9 +124,8 @@ class Measuring:
 
 def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Sequence[str]], filters: Filters) -> Array:
     """(2, size) statistics of the choice, and of the decoder's; references have gone through the filters already."""
-    candidates = ranking.candidates
-    count = metric.counter([lines[candidates.sentence] for lines in references])
-    texts = [ranking.best.text, candidates.moses_text]
+    count = metric.counter([lines[ranking.candidates.sentence] for lines in references])
+    texts = (ranking.best.text, ranking.candidates.moses_text)
     return np.array([count(filters(text)) for text in texts])  # (2, size)
 
 

@@ -55,9 +55,9 @@ class Texts:
         words: of each.
     """
 
-    def __init__(self, candidates: SentenceList) -> None:
+    def __init__(self, sentence_list: SentenceList) -> None:
         places: dict[tuple[str, ...], int] = {}
-        own = [places.setdefault(tuple(tokens(each.text)), len(places)) for each in candidates.hypotheses]
+        own = [places.setdefault(tuple(tokens(each.text)), len(places)) for each in sentence_list.hypotheses]
         self.of, self.words = np.array(own), list(places)  # (N,)
         self._ngrams = [count_ngrams(words) for words in places]
 
@@ -121,9 +121,9 @@ class FeatureUnits:
         owners = [name for name, count in self.dense for _ in range(count)]
         return [place for place, name in enumerate(owners) if name in self.added]
 
-    def values(self, candidates: SentenceList) -> Array:
+    def values(self, sentence_list: SentenceList) -> Array:
         """(N, D) dense features in this order."""
-        rows = [dict(hypothesis.dense) for hypothesis in candidates.hypotheses]
+        rows = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
         return np.array([[value for name, _ in self.dense for value in row[name]] for row in rows])  # (N, D)
 
 
@@ -137,18 +137,18 @@ class Predictors(NamedTuple):
     change: dict[str, float]
 
 
-def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> Predictors:
+def predictors(sentence_list: SentenceList, totals: Array, units: FeatureUnits) -> Predictors:
     """Return the predictors of a sentence.
 
     The order of the candidates makes no difference, but for ties.
 
     Args:
-        candidates: N of them, with the features of `units`.
+        sentence_list: N candidates, with the features of `units`.
         totals: (N,) scores by the linear model, in units of their spread within sentences.
         units: of the features.
     """
-    choice, decoded = int(np.argmax(totals)), candidates.moses_choice
-    texts, values = Texts(candidates), units.values(candidates)  # (N, D)
+    choice, decoded = int(np.argmax(totals)), sentence_list.moses_choice
+    texts, values = Texts(sentence_list), units.values(sentence_list)  # (N, D)
     text = int(texts.of[choice])
     words, wording = texts.words[text], texts.wording(text)
     scaled = values / np.where(units.spread > 0, units.spread, 1)  # (N, D)
@@ -156,8 +156,8 @@ def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> 
         np.array([*(scale * totals for scale in SCALES), *(SCALES[-1] * scaled.T)])
     )  # (scales + D, T)
     likeness = wording.likeness(shares)  # (scales + D,)
-    of_choice = _of_totals(candidates, totals, choice, texts.of)
-    of_choice |= _of_words(words, float(totals[choice]), candidates.hypotheses[choice].total or 0.0)
+    of_choice = _of_totals(sentence_list, totals, choice, texts.of)
+    of_choice |= _of_words(words, float(totals[choice]), sentence_list.hypotheses[choice].total or 0.0)
     for scale, opinion in zip(SCALES, shares, strict=False):
         of_choice |= _of_opinion(wording, opinion, float(opinion[text]), f"scale {scale}")
     by = [*(f"scale {scale}" for scale in SCALES), *units.names]
@@ -176,10 +176,10 @@ def predictors(candidates: SentenceList, totals: Array, units: FeatureUnits) -> 
     return Predictors(of_choice, of_change)
 
 
-def _of_totals(candidates: SentenceList, totals: Array, choice: int, texts: Integers) -> dict[str, float]:
+def _of_totals(sentence_list: SentenceList, totals: Array, choice: int, texts: Integers) -> dict[str, float]:
     """How far the choice stands out among candidates that have these texts, (N,)."""
     others = totals[texts != texts[choice]]  # (others,)
-    moses = np.array([-np.inf if each.total is None else each.total for each in candidates.hypotheses])  # (N,)
+    moses = np.array([-np.inf if each.total is None else each.total for each in sentence_list.hypotheses])  # (N,)
     return {
         "lead": float(np.log1p(totals[choice] - others.max())) if len(others) else 0.0,
         "above the mean": float(totals[choice] - totals.mean()),

@@ -88,14 +88,6 @@ class MiraState(NamedTuple):
     background: Array
 
 
-class HopeAndFear(NamedTuple):
-    """Two candidates of a sentence, and how far B(hope) is above B(fear)."""
-
-    hope: int
-    fear: int
-    lead: float
-
-
 class Mira:
     """Weights under way, in the precision `real`."""
 
@@ -160,18 +152,18 @@ def _epoch(arrays: Arrays, order: Integers, state: MiraState) -> None:
     real = background.dtype.type
     difference = np.zeros_like(state.weights)
     for sentence in order:
-        choice = _hope_and_fear(arrays, sentence, state)
-        if choice.hope == choice.fear or choice.lead <= 0:
+        hope, fear, lead = _hope_and_fear(arrays, sentence, state)
+        if hope == fear or lead <= 0:
             continue
-        columns = _difference(arrays.dense, arrays.sparse, choice, difference)
-        _update(arrays, choice.lead, columns, difference, state)
+        columns = _difference(arrays.dense, arrays.sparse, hope, fear, difference)
+        _update(arrays, lead, columns, difference, state)
         for place in range(len(background)):
-            background[place] = real(real(decay * background[place]) + arrays.statistics[choice.hope, place])
+            background[place] = real(real(decay * background[place]) + arrays.statistics[hope, place])
 
 
 @compiled()
-def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> HopeAndFear:
-    """Choose; of several candidates that are as good the first."""
+def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> tuple[int, int, float]:
+    """Return hope, fear and how far B(hope) is above B(fear); of several candidates that are as good the first."""
     weights, background = state.weights, state.background
     dense, sparse, statistics, parts = arrays.dense, arrays.sparse, arrays.statistics, arrays.parts
     real = weights.dtype.type
@@ -188,7 +180,7 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> HopeAndFe
             hope, highest, hoped = candidate, real(score + lead), lead
         if candidate == start or real(score - lead) > lowest:
             fear, lowest, feared = candidate, real(score - lead), lead
-    return HopeAndFear(hope=hope, fear=fear, lead=real(hoped - feared))
+    return hope, fear, real(hoped - feared)
 
 
 @compiled(inline="always")
@@ -205,10 +197,9 @@ def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> floa
 
 
 @compiled()
-def _difference(dense: Array, sparse: Sparse, choice: HopeAndFear, difference: Array) -> Integers:
+def _difference(dense: Array, sparse: Sparse, hope: int, fear: int, difference: Array) -> Integers:
     """Put f_hope - f_fear into (size,) `difference`, in the columns that it returns; the others stay as they are."""
     offsets, size, real = sparse.offsets, dense.shape[1], difference.dtype.type
-    hope, fear = choice.hope, choice.fear
     both = (sparse.columns[offsets[hope] : offsets[hope + 1]], sparse.columns[offsets[fear] : offsets[fear + 1]])
     columns = np.concatenate(both)  # (sparse values of both,)
     if len(columns):

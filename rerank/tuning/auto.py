@@ -34,7 +34,6 @@ from rerank.tuning.tuning_set import Lists, TuningSet
 HELD = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
 """Tunings that are held nearer to the start than `expected` is by default."""
 
-
 SURE, LIKELY = 0.05, 0.3
 """Largest p, in either direction, of a lead over the mean that is believed; that of the start weights.
 
@@ -96,11 +95,6 @@ class Tunings:
         if not way.anew:
             weights[self._places(way.dropped)] = 0
         return weights
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the tuners and means of them."""
-        return mean.names(self.problem)
 
     def parts(self) -> list[Integers]:
         """Return the sentences of each fold."""
@@ -234,11 +228,11 @@ def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
 
     A feature seems to harm where more is reached with its weight set to 0, the others as they are.
     """
-    new, mean = tuple(tunings.columns), unseen.reached(Way(MEAN), aside)
-    harmful = tuple(label for label in new if unseen.reached(Way(MEAN, (label,), anew=False), aside) > mean)
+    new, usual = tuple(tunings.columns), unseen.reached(Way(MEAN), aside)
+    harmful = tuple(label for label in new if unseen.reached(Way(MEAN, (label,), anew=False), aside) > usual)
     fewer = [Way(MEAN, new, called="the new features")] if new else []
     fewer += [Way(MEAN, harmful)] if harmful not in ((), new) else []
-    return [Way(MEAN), *(Way(name) for name in (*tunings.names, *HELD) if name != MEAN), *fewer]
+    return [Way(MEAN), *(Way(name) for name in (*mean.names(tunings.problem), *HELD) if name != MEAN), *fewer]
 
 
 def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
@@ -275,11 +269,11 @@ def choose_and_tell(
 
 def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
     """Read lists to choose on, which must have the dense features of those to tune on."""
-    listed = other.read(metric)
-    own, others = dict(space.dense), dict(listed.candidates.space.dense)
+    tuning_set = other.read(metric)
+    own, others = dict(space.dense), dict(tuning_set.candidates.space.dense)
     for name in (*own, *others):
         if own.get(name, 0) != others.get(name, 0):
             here, there = (counted(values.get(name, 0), "value") for values in (others, own))
             where = ", ".join(other.nbest)
             raise InputError(f"{where}: feature {shown(name)} has {here} here and {there} in the list to tune on")
-    return listed
+    return tuning_set
