@@ -1,6 +1,7 @@
 """The rules that hold the house up, read from the code itself."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -12,6 +13,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = ["moses_io", "features", "rerank"]
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+PYTHON = b"#!/usr/bin/env python3\n"
+SCRIPTS = sorted(
+    path
+    for path in (ROOT / "scripts").rglob("*")
+    if path.suffix == ".py" or (not path.suffix and path.is_file() and path.read_bytes().startswith(PYTHON))
+)
 
 
 def imported(path: Path, for_types: bool = True) -> set[str]:
@@ -80,6 +87,15 @@ def test_imports_make_no_circle() -> None:
     """Those inside functions count."""
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in FILES}
     TopologicalSorter({name: imported(path) & set(modules) for name, path in modules.items()}).prepare()
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_scripts_import_names_that_exist(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
+            module = importlib.import_module(node.module)
+            for name in [alias.name for alias in node.names if not hasattr(module, alias.name)]:
+                importlib.import_module(f"{node.module}.{name}")
 
 
 def test_functions_are_short() -> None:
