@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from features.models.folds import DEV_FOLDS
+from features.models.config import DEV_FOLDS
 from features.models.settings import Training
 from rerank.experiment.corpus import Corpus
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from features.models.alignment.aligner import Aligner
+from features.models.alignment import Aligner
 from features.models.scoring.alone import SentencePair
 from features.progress import note, progress_bar, show
 from moses_io.alignment import format_links

@@ -21,7 +21,7 @@ def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], d
     Raises:
         InputError: see `Aligner` and `Aligner.align`.
     """
-    from features.models.alignment.aligner import Aligner  # torch comes in here
+    from features.models.alignment import Aligner  # torch comes in here
     from rerank.systems.align import stretches
 
     aligners = [Aligner([folder], device) for folder in models.values()]

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.models.alignment.aligner import Aligner
+from features.models.alignment import Aligner
 from rerank.report.attention import read_attention
 from rerank.systems import align as align_module
 from rerank.systems.attend import attend
