@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from features.models.config import BASE, CHECKPOINT
-from features.models.folds import FOLD_WEIGHTS
+from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, row_of, runs_code
 from moses_io.errors import InputError, at, shown
 from moses_io.json_files import read_json, write_json

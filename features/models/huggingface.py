@@ -1,17 +1,28 @@
-"""Log-probabilities of given translations by models of the package transformers."""
+"""Log-probabilities of given translations by local sequence-to-sequence models of Hugging Face's transformers.
+
+Such as opus-mt or NLLB.
+"""
 
 import difflib
+import hashlib
+import importlib
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 
-from features.feature import Resources
+from features.arrays import Array
+from features.feature import Resources, Sentence
 from features.models.device import check_process, find_device, within_memory
+from features.request import split_values
 from moses_io.errors import InputError, counted, nearest, shown
+from moses_io.streams import digest
 
+BATCH = 64
 IGNORED = -100
 """Label of padding, as transformers has it."""
 
@@ -47,11 +58,33 @@ class WithTargetTokens(Protocol):
     supported_language_codes: Sequence[str]
 
 
-class TransformerScorer:
-    """A model and its tokenizer on a device."""
+class HuggingFace:
+    """One value: log p(candidate|source), summed over the pieces of its tokenizer, end of sentence included.
 
-    def __init__(self, transformers: Any, folder: str, languages: Sequence[str], resources: Resources) -> None:
+    The folder holds a model with its tokenizer; nothing is fetched. Texts are joined with spaces, as Moses has them. A
+    model of many languages, such as NLLB, needs those of source and target: `hf:DIR[deu_Latn,eng_Latn]`.
+
+    Raises:
+        InputError: transformers is not installed, or the folder holds no such model.
+    """
+
+    def __init__(self, argument: str, resources: Resources) -> None:
+        folder, languages = split_values(argument)
+        try:
+            transformers = importlib.import_module("transformers")
+        except ImportError:
+            raise InputError("feature 'hf' needs transformers: pip install moses-rerank[hf]") from None
         self._device, self._process = find_device(resources.device), os.getpid()
+        try:
+            self._load(transformers, folder, languages)
+        except InputError:
+            raise
+        except Exception as error:  # transformers, torch and safetensors have many kinds for what is damaged
+            raise InputError(f"{folder}: no model that transformers reads ({shown(str(error))})") from None
+        content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]
+        self.signature = f"hf|{','.join(languages)}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"
+
+    def _load(self, transformers: Any, folder: str, languages: Sequence[str]) -> None:
         config, _ = transformers.PretrainedConfig.get_config_dict(folder, local_files_only=True)
         if "model_type" not in config:  # older versions of transformers infer it from the name of the folder
             raise ValueError("config.json without model_type")
@@ -75,19 +108,27 @@ class TransformerScorer:
             if max(encoded["input_ids"], default=0) >= self._model.get_input_embeddings().num_embeddings:
                 raise InputError(f"{folder}: the tokenizer knows language {shown(language)}, the model does not")
 
-    @torch.inference_mode()
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> Any:
-        """(B,) float64 log p of the second text of each pair, given the first.
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
+        """(N, 1).
 
         Raises:
             InputError: a text has more pieces than the model reads, or the memory does not suffice; or the model is on
                 a GPU, and this process was forked after it was opened.
         """
         check_process(self._device, self._process)
+        pairs = [(_clean(each.source), _clean(text)) for each in sentences for text in each.hypotheses]
+        distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
+        order = sorted(distinct, key=lambda pair: (len(pair[1]), len(pair[0])))
+        values = np.empty(len(distinct))
         with within_memory("a sentence pair is too long for this model"):
-            return self._log_probs(pairs)
+            for start in range(0, len(order), BATCH):
+                part = order[start : start + BATCH]
+                values[[distinct[pair] for pair in part]] = self._log_probs(part)
+        return values[[distinct[pair] for pair in pairs], None]
 
-    def _log_probs(self, pairs: Sequence[tuple[str, str]]) -> Any:
+    @torch.inference_mode()
+    def _log_probs(self, pairs: Sequence[tuple[str, str]]) -> Array:
+        """(B,) log p of the second text of each pair, given the first."""
         sources, targets = [self._start + source for source, _ in pairs], [target for _, target in pairs]
         with _TOKENIZING:
             source = self._tokenizer(sources, padding=True, return_tensors="pt").to(self._device)
@@ -161,3 +202,8 @@ def _nearest_language(code: str, known: Iterable[str]) -> str:
     alike = [each for each in known if each[:2].lower() == start]
     close = difflib.get_close_matches(code, alike, n=1, cutoff=0)
     return f"; did you mean {shown(close[0])}?" if close else nearest(code, list(known))
+
+
+def _clean(tokens: Sequence[str]) -> str:
+    """Join tokens; bytes that are no UTF-8 become question marks."""
+    return " ".join(tokens).encode(errors="surrogateescape").decode(errors="replace")

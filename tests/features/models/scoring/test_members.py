@@ -7,7 +7,7 @@ import torch
 
 from features.models.batches import pad
 from features.models.network.model import EncoderDecoder, TokenScores
-from features.models.scoring.inference import Folded, fold, lower
+from features.models.scoring.members import Folded, fold, lower
 from features.models.settings import Architecture
 
 CPU = torch.device("cpu")

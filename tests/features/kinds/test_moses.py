@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from features.feature import Resources
-from features.kinds.rest import Rest
+from features.kinds.moses import Rest
 from moses_io.weights import read_weights
 
 Command = Callable[..., tuple[int, bytes, str]]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from features.feature import Resources, Sentence
-from features.kinds.huggingface import HuggingFace
+from features.models.huggingface import HuggingFace
 from moses_io.errors import InputError
 
 transformers = pytest.importorskip("transformers")

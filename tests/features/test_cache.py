@@ -3,11 +3,15 @@
 import os
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from features.kept.cache import AT_ONCE, FILE, Cache
+from features.cache import AT_ONCE, FILE, Cache, Journal
+from features.feature import Sentence
+from features.groups import Group
 from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.streams import open_output
@@ -83,3 +87,12 @@ def test_the_command_keeps_scores(command: Command, sample: Path, models: dict[s
         keys = [key for (key,) in database.execute("SELECT key FROM scores")]
     Cache(str(tmp_path / "cache")).keep(dict.fromkeys(keys, b"no number"))
     assert command(*arguments, *resources)[1] == first
+
+
+def test_values_depend_on_the_numbering_of_links(tmp_path: Path) -> None:
+    sentence = Sentence(0, ("x",), (("a",),), counts_marks=True)
+    journal, values = Journal(str(tmp_path), {"L": "links"}), {"L": np.array([[0.5]])}
+    journal.keep(Group([sentence], np.array([0])), values)
+    assert journal.values(Group([sentence], np.array([0]))) == values
+    for other in (False, None):
+        assert journal.values(Group([replace(sentence, counts_marks=other)], np.array([0]))) is None

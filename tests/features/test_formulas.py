@@ -1,4 +1,4 @@
-from features.ngrams import by_length, count_ngrams
+from features.formulas import by_length, count_ngrams
 
 
 def test_ngrams_are_counted_up_to_the_order() -> None:
