@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from moses_io.compression import CANDIDATE
 from moses_io.errors import Fault, InputError, at, counted, shown
 from moses_io.hypothesis import Hypothesis, parse_line
-from moses_io.packing import CANDIDATE
 from moses_io.streams import Lines, name_of, numbered_lines, open_output
 from moses_io.text import has_marks, read_lines, without_line_end
 
