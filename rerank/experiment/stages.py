@@ -14,7 +14,7 @@ from features.progress import note, progress_bar
 from moses_io.errors import InputError
 from moses_io.folders import locked_with_contents, remove
 from moses_io.json_files import read_json
-from moses_io.streams import check_plain, digest, hidden, open_output, remove_halves
+from moses_io.streams import check_plain, digest, hidden, open_output, remove_temporaries
 from rerank import __version__
 from rerank.experiment.workers import workers
 
@@ -74,7 +74,7 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
     record = _Record(path)
     _check_files(stages, record)
     for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
-        remove_halves(written)
+        remove_temporaries(written)
     waiting = list(stages)
     running: dict[str, Stage] = {}
     with workers(min(jobs, sum(stage.apart for stage in stages) or 1), address) as pool:
