@@ -20,8 +20,8 @@ from rerank.confidence.file import CONFIDENCE
 from rerank.confidence.file import FORMAT as CONFIDENCE_FORMAT
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.experiment.checks import check_inputs, try_features
+from rerank.experiment.entries import CHOOSE, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
-from rerank.experiment.sets import CHOOSE, UNNAMED, NbestFiles
 from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
 from rerank.linear.selection import Holes, Outputs, choose_by_total, read_holes, rerank
 from rerank.lists.append import join_features, write_features

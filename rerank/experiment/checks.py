@@ -16,8 +16,8 @@ from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
 from moses_io.streams import check_plain, digest
 from moses_io.text import read_texts
 from moses_io.weights import read_weights
+from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment
-from rerank.experiment.sets import NbestFiles
 from rerank.experiment.stages import RECORD, digests_read
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits

@@ -9,9 +9,13 @@ from features.models.settings import check_rows, check_values
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, labelled_requests, models_and_values
 from moses_io.errors import InputError, at
-from rerank.experiment.models import (
+from rerank.experiment.entries import (
+    CHOOSE,
+    SET,
+    UNNAMED,
     Groups,
     ModelEntry,
+    NbestFiles,
     expand_feature,
     expand_models,
     find_start,
@@ -19,10 +23,11 @@ from rerank.experiment.models import (
     known_folder,
     read_corpus,
     read_model,
+    read_set,
+    read_tests,
     translating,
 )
 from rerank.experiment.recipe import find_recipe, look_at
-from rerank.experiment.sets import CHOOSE, SET, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import (
     as_table,
     check_code,

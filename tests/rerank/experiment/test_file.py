@@ -9,8 +9,8 @@ from features.models.training.request import TrainingRequest
 from features.request import parse_requests
 from moses_io.errors import InputError
 from rerank.experiment import chain
+from rerank.experiment.entries import TAKEN, NbestFiles
 from rerank.experiment.file import ModelEntry, read_experiment
-from rerank.experiment.sets import TAKEN, NbestFiles
 from rerank.tuning.settings import settle
 from rerank.tuning.tune import Caution
 
