@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -170,6 +170,18 @@ def show(lines: Iterable[str]) -> None:
     """Print results for a person on stdout; nothing of what was read steers the terminal."""
     with open_output(STANDARD) as stream:
         stream.writelines(encode(f"{printable(line)}\n") for line in lines)
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> list[str]:
+    """Return the lines of a table, two spaces between its columns: those numbered `left` start at one place."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if number in left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def speak_as(name: str) -> None:

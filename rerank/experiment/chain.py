@@ -30,8 +30,8 @@ from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.report.worth import write_table
 from rerank.reranker.make import Ingredients, gains, make_reranker
-from rerank.systems.attend import attend as read_choices
-from rerank.systems.widening import widen_list
+from rerank.systems.attention import attend as read_choices
+from rerank.systems.translations import merge_translations
 from rerank.tuning.ablation import Ablation, write_ablation, write_column
 from rerank.tuning.gain import FORMAT as GAIN_FORMAT
 from rerank.tuning.gain import GAIN, write_gain
@@ -123,7 +123,7 @@ def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
     requests, output = experiment.candidates, experiment.nbest(name)
     settings = [[each.identity for each in requests], resources.precision]
     inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
-    action = partial(widen_list, files.nbest, files.source, requests, output, resources)
+    action = partial(merge_translations, files.nbest, files.source, requests, output, resources)
     return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True)
 
 
@@ -300,7 +300,7 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     counted = (train.source, ingredients.dev)
     inputs = (
         ingredients.weights, ingredients.confidence, *(path for _, path in ingredients.reports), ingredients.ablation,
-        *(part for request in requests if request.kind != "scores" for part in request.files), *counted,
+        *(part for request in requests if not request.row.one_list for part in request.files), *counted,
         *(folder for each in candidates for folder in each.folders),
     )  # fmt: skip
     settings = [

@@ -41,7 +41,7 @@ from rerank.experiment.toml import (
 )
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.systems.request import CandidateRequest, check_names, list_name
+from rerank.systems.translations import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import FOLDS
 from rerank.tuning.settings import settle
@@ -295,7 +295,7 @@ def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
 
 def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> None:
     """Refuse a feature that a model, once it is trained, could not give."""
-    names = models_and_values(request.kind, request.argument)[1] if request.kind in ("neural", "ensemble") else ()
+    names = models_and_values(request.kind, request.argument)[1] if request.row.reads == "values" else ()
     for part, direction in zip(request.parts, ("forward", "backward"), strict=False):
         entry = models.get(part.partition("/")[0])
         if entry is None:
@@ -304,7 +304,7 @@ def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> Non
         if part == request.parts[0]:
             with at(f"{part!r}: "):
                 check_values(names, architecture)
-        if request.kind in ("agreement", "links"):
+        if request.row.reads == "attention":
             if (direction == "backward") != (entry.request.backward or part.endswith("/backward")):
                 raise InputError(f"expected a {direction} model, {part!r} is not one")
             with at(f"{part!r}: "):

@@ -17,11 +17,11 @@ import pytest
 
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.foreign import packaged
 from features.kinds.external import ask
 from features.kinds.huggingface import HuggingFace
 from features.kinds.score_files import read_scores
 from features.request import parse_requests
+from features.table import packaged
 from moses_io.errors import InputError
 
 Command = Callable[..., tuple[int, bytes, str]]
