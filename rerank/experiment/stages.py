@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,6 +19,9 @@ from moses_io.streams import check_plain, digest, hidden, open_output, remove_te
 from rerank import __version__
 from rerank.experiment.workers import workers
 
+RECORD = "stages.json"
+"""What was made, in the folder of results."""
+
 WORK = {
     "train": 50.0, "translate": 15.0, "score": 4.0, "tune": 16.0, "estimate": 18.0, "ablate dev": 66.0, "evaluate": 9.0,
     "attend": 3.0, "run": 120.0,
@@ -29,16 +33,19 @@ WORK = {
 class Stage:
     """A step from files and folders to files, or to a folder.
 
-    `settings` is what else decides its result, as JSON values. A stage that can be done `apart`, in a process of its
-    own, has an action that can be pickled.
+    Empty `inputs` are left out; `settings` is what else decides its result, as JSON values. A stage that can be done
+    `apart`, in a process of its own, has an action that can be pickled.
     """
 
     name: str
-    inputs: tuple[str, ...]
+    inputs: Sequence[str]
     settings: Any
-    outputs: tuple[str, ...]
+    outputs: Sequence[str]
     action: Callable[[], object]
     apart: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", tuple(filter(None, self.inputs)))
 
     @property
     def work(self) -> float:
@@ -232,6 +239,14 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
         for path in map(Path, stage.outputs):
             if stage.name not in record.stages and os.path.lexists(path):
                 raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
+
+
+def folder_stage(
+    name: str, inputs: Sequence[str], settings: Any, folder: str, make: Callable[[str], object], apart: bool = False
+) -> Stage:
+    """Return a stage that makes a folder, as `make_or_go_on` does."""
+    action = partial(make_or_go_on, folder, list(filter(None, inputs)), settings, make)
+    return Stage(name, inputs, settings, (folder,), action, apart)
 
 
 def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
+from rerank.experiment.entries import LONGEST, TAKEN, UNNAMED, NbestFiles
 from rerank.experiment.init.matching import (
     MARGIN,
     Languages,
@@ -25,8 +26,6 @@ from rerank.experiment.init.matching import (
     without_unlike,
 )
 from rerank.experiment.init.sorting import SortedFiles
-from rerank.experiment.models import LONGEST
-from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import read_start
 

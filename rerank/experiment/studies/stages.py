@@ -21,8 +21,8 @@ from moses_io.streams import numbered_lines, open_output
 from moses_io.text import read_parallel, read_references, tokens
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment, stages_of, trainings
+from rerank.experiment.entries import SET
 from rerank.experiment.file import Experiment
-from rerank.experiment.sets import SET
 from rerank.experiment.stages import Stage
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.grid import Cell, Replicate, corpus_of

@@ -20,9 +20,8 @@ from moses_io.errors import InputError
 from moses_io.merge import merge_lists
 from moses_io.streams import digest
 from rerank import Reranker
-from rerank.experiment.chain import run_experiment
+from rerank.experiment.chain import attend, attentive, evaluate, run_experiment
 from rerank.experiment.file import read_experiment
-from rerank.experiment.outcome import attend, attentive, evaluate
 
 Command = Callable[..., tuple[int, bytes, str]]
 
@@ -377,11 +376,11 @@ def test_confidence_in_another_metric_costs_only_itself(command: Command, folder
     assert "expected chrf</text>" in page
 
 
-@pytest.mark.parametrize(("place", "stage"), [("outcome", "estimate confidence"), ("chain", "tune")])
+@pytest.mark.parametrize(("name", "stage"), [("CONFIDENCE_FORMAT", "estimate confidence"), ("GAIN_FORMAT", "tune")])
 def test_a_file_of_another_format_is_made_anew(
-    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, stage: str
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, stage: str
 ) -> None:
-    monkeypatch.setattr(f"rerank.experiment.{place}.FORMAT", -1)
+    monkeypatch.setattr(f"rerank.experiment.chain.{name}", -1)
     assert run(command, folder, "")[1] == [stage]
 
 

@@ -1,16 +1,17 @@
-"""The models of an experiment file, and the corpus that they are trained on."""
+"""Entries of an experiment file: the corpus, the sets with their lists, and the models."""
 
+import itertools
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest
 from moses_io.errors import InputError, at
-from rerank.experiment.toml import check_keys, path_of
+from rerank.experiment.toml import as_table, check_keys, path_of
 from rerank.systems.translations import check_candidates, check_forward
 
 Groups = dict[str, tuple[str, ...]]
@@ -22,26 +23,129 @@ MOST = 1000
 LONGEST = 100
 """Bytes of a name; folders and files are named after it, and file systems take 255."""
 
+UNNAMED = "test"
+"""Name of the test set that has none; its report has none either."""
+
+CHOOSE = "choose"
+"""Name of the set on which a way to tune is chosen, if there is one."""
+
+SET = "{set}"
+"""What stands, in the argument of a feature, for the name of the set that is scored."""
+
+TAKEN = ("dev", CHOOSE, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence")
+"""Names that files of the results have."""
+
+_KEYS = ("source", "reference", "nbest")
+
+MOSES_OUTPUT = "moses_output"
+"""Key of the decoder's own output, with which choices on dev and on test sets are compared."""
+
 _NAME = re.compile(r"\w[\w.-]*")
 
 
-class Member(NamedTuple):
-    """A model of a group."""
+def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
+    """Read the table of a corpus, whose paths are relative to a folder; an `InputError` if a key is wrong."""
+    check_keys(table, ("source", "target", "alignment"), "train.")
+    keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
+    return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))
 
-    name: str
-    preset: str
-    seed: int
+
+@dataclass(frozen=True)
+class NbestFiles:
+    """A source text, its references, of which a test set may have none, and the list of its candidates.
+
+    `moses_output` is the decoder's own output, empty if that is the candidates with the highest totals.
+    """
+
+    source: str
+    reference: tuple[str, ...]
+    nbest: str
+    moses_output: str = ""
+
+    @property
+    def texts(self) -> ParallelFiles:
+        """What a training takes, with the first of the references."""
+        return ParallelFiles(source=self.source, target=self.reference[0])
+
+    @property
+    def files(self) -> list[str]:
+        """All of them."""
+        return [path for path in (self.source, *self.reference, self.nbest, self.moses_output) if path]
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The set as `read_set` reads it."""
+        reference = self.reference[0] if len(self.reference) == 1 else list(self.reference)
+        table = {"source": self.source, "reference": reference, "nbest": self.nbest, MOSES_OUTPUT: self.moses_output}
+        return {key: value for key, value in table.items() if value}
 
 
-def members(presets: str, seeds: int) -> list[Member]:
-    """Return the models of `--preset A,B --seeds N`; seeds count from 1."""
+def table_of_tests(tests: Mapping[str, NbestFiles]) -> Any:
+    """Return test sets as `read_tests` reads them: a table of the only one without a name, or a list of tables."""
+    if list(tests) == [UNNAMED]:
+        return tests[UNNAMED].table
+    return [{"name": name, **files.table} for name, files in tests.items()]
+
+
+def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
+    """Read the table of dev, or of the set to choose on, whose paths are relative to a folder.
+
+    Raises:
+        InputError: a key is unknown, missing or of the wrong kind.
+    """
+    table = {"reference": None, **as_table(value, name)}
+    check_keys(table, _KEYS if name == CHOOSE else (*_KEYS, MOSES_OUTPUT), f"{name}.")
+    return _set(table, f"{name}.", folder)
+
+
+def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
+    """Read a table of a test set, or a list of them, each with its own name; `reference` may be left out.
+
+    Raises:
+        InputError: as of dev, and a name that is missing, none of a file, taken or there twice.
+    """
+    if not isinstance(value, list):
+        value = [{"name": UNNAMED} | as_table(value, "test")]
+    tests: dict[str, NbestFiles] = {}
+    for number, each in enumerate(value, start=1):
+        table = as_table(each, "test")
+        name = table.get("name")
+        if not isinstance(name, str):
+            other = "nothing" if name is None else repr(name)
+            raise InputError(f"test.name: expected a name in each [[test]], found {other} in number {number}")
+        check_name(name, "test")
+        if name in TAKEN or name in tests:
+            fault = "another test set has this name" if name in tests else "files of the results have this name"
+            raise InputError(f"test.{name}: {fault}; choose another one")
+        prefix = "test." if name == UNNAMED else f"test.{name}."
+        check_keys(table, ("name", *_KEYS, MOSES_OUTPUT), prefix)
+        tests[name] = _set(table, prefix, folder)
+    return tests
+
+
+def _set(table: dict[str, Any], prefix: str, folder: Path) -> NbestFiles:
+    """Read the paths of a set; its key `reference`, if it is there, is one path or a list of them."""
+    references = table.get("reference", [])
+    if not isinstance(references, list) or ("reference" in table and not references):
+        references = [path_of(table, "reference", prefix)]
+    return NbestFiles(
+        source=str(folder / path_of(table, "source", prefix)),
+        reference=tuple(str(folder / str(path)) for path in references),
+        nbest=str(folder / path_of(table, "nbest", prefix)),
+        moses_output=str(folder / path_of(table, MOSES_OUTPUT, prefix)) if MOSES_OUTPUT in table else "",
+    )
+
+
+def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
+    """Return the preset and seed of the models of `--preset A,B --seeds N`, by name; seeds count from 1."""
     names = presets.split(",")
     if len(set(names)) < len(names):
         raise InputError(f"preset: one of {presets} stands there twice; seeds = N makes several models of one preset")
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MOST:
         expected = f"expected a whole number from 1, and at most {MOST} models of one name"
         raise InputError(f"seeds: {expected}, found {seeds!r}")
-    return [Member(f"{preset}-{seed}", preset, seed) for preset in names for seed in range(1, seeds + 1)]
+    pairs = itertools.product(names, range(1, seeds + 1))
+    return {f"{preset}-{seed}": {"preset": preset, "seed": seed} for preset, seed in pairs}
 
 
 def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
@@ -78,7 +182,7 @@ def _models(name: str, entry: Any) -> dict[str, Any] | None:
     others = {key: value for key, value in entry.items() if key != "seeds"}
     with at(f"models.{name}."):
         several = members(presets, entry.get("seeds", 1))
-    return {f"{name}-{member.name}": {**others, "preset": member.preset, "seed": member.seed} for member in several}
+    return {f"{name}-{member}": others | settings for member, settings in several.items()}
 
 
 def check_name(name: str, key: str) -> None:
@@ -197,13 +301,6 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
                 fault = f"{names[0]} and {name} predict other words, or in another order"
                 raise InputError(f"models.{group}: candidates: {fault}, and cannot translate together; let each alone")
     return together
-
-
-def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
-    """Read the table of a corpus, whose paths are relative to a folder; an `InputError` if a key is wrong."""
-    check_keys(table, ("source", "target", "alignment"), "train.")
-    keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
-    return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))
 
 
 def find_start(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
