@@ -9,7 +9,7 @@ import numpy as np
 from features.arrays import Array
 from features.progress import with_bar
 from moses_io.hypothesis import Hypothesis
-from moses_io.merge import INDICATOR, LIST_NAME, Origins
+from moses_io.merge import INDICATOR, LIST_NAME, describe_origins
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
 from moses_io.streams import Lines
 from rerank.metrics.filters import Filters
@@ -87,7 +87,7 @@ class Chosen:
 
     def lines(self) -> list[str]:
         """Return how many come from which lists, in a line; nothing for a list not merged."""
-        return [f"chosen: {Origins(tuple(self._names), self._counts)}"] if self._names else []
+        return [f"chosen: {describe_origins(self._names, self._counts)}"] if self._names else []
 
 
 def having(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:
