@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from features.arrays import Array
-from features.ngrams import Ngram, Ngrams, count_ngrams
+from features.formulas import Ngram, Ngrams, count_ngrams
 from moses_io.text import tokens, without_missing
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from features.models.folds import DEV_FOLDS
+from features.models.config import DEV_FOLDS
 from features.models.settings import Training
 from features.models.training.request import ParallelFiles
 from moses_io.streams import check_plain
@@ -119,7 +119,7 @@ class Recipe:
 
 
 def find_recipe(corpus: Corpus) -> Recipe:
-    """Return models that train within the budget; docs/choices.md has figures and what else was tried."""
+    """Return models that train within the budget; docs/lab/choices.md has figures and what else was tried."""
     words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)

@@ -7,7 +7,7 @@ Statistics of a candidate are `match1 total1 … match4 total4 reflength`, as in
 
 from collections.abc import Sequence
 
-from features.ngrams import ORDER, Ngrams, by_length, count_ngrams
+from features.formulas import ORDER, Ngrams, by_length, count_ngrams
 
 STATISTICS = 2 * ORDER + 1
 SIGNATURE = "BLEU|tok:space|smooth:none|reflen:{}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from features.progress import aligned
-from moses_io.json_files import as_written, number_of, read_json, text_of
+from moses_io.json_files import as_written, number_of, read_record
 from rerank import __version__
 from rerank.experiment.entries import CHOOSE
 from rerank.experiment.studies.file import Study
@@ -46,6 +46,14 @@ class Replicated:
         """Return it as plain values."""
         seeds = {str(seed): value for seed, value in self.values.items()}
         return {"mean": self.mean, "standard_deviation": self.deviation, "seeds": seeds}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What `measure` writes of a model: the number of its weights, and its perplexities by text."""
+
+    parameters: int
+    perplexity: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -143,15 +151,15 @@ def gather(study: Study) -> Results:
 def _models(study: Study, size: int, model: str) -> list[ModelResult]:
     """Return the result of a model, or of both of a pair."""
     paths = {seed: Path(study.perplexities(size, seed, model)) for seed in study.seeds}
-    measured = {seed: read_json(path) for seed, path in paths.items() if path.exists()}
+    measured = {seed: read_record(path, list[Measured]) for seed, path in paths.items() if path.exists()}
     results = []
     with as_written(f"{study.output}/{size}"):
         for place, name in enumerate(study.folders(size, study.seeds[0], model)):
+            own = {seed: models[place] for seed, models in measured.items()}
             by_text = {
-                text: Replicated({seed: number_of(each[place]["perplexity"][text]) for seed, each in measured.items()})
-                for text in study.texts
+                text: Replicated({seed: each.perplexity[text] for seed, each in own.items()}) for text in study.texts
             }
-            parameters = next((int(number_of(each[place]["parameters"])) for each in measured.values()), None)
+            parameters = next((each.parameters for each in own.values()), None)
             results.append(ModelResult(size, name, parameters, by_text))
     return results
 
@@ -182,17 +190,13 @@ def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -
             }
             for row in (0, 1)
         )
-        p_values = read_json(compared) if compared.exists() else {}
-        p = {text_of(name): number_of(value) for name, value in p_values.items()}
-    return TestResult(scores=own, moses=moses, p=p)
+    return TestResult(own, moses, p=read_record(compared, dict[str, float]) if compared.exists() else {})
 
 
 def _report(study: Study, place: Path, test: str) -> dict[str, Any]:
     """Return the report on a test set in the folder of a cell; nothing where it failed."""
     path = Path(replace(study.experiment, output=place).report(test, "json"))
-    report = read_json(path) if path.exists() else {}
-    with as_written(path):
-        return dict(report)
+    return read_record(path, dict[str, Any]) if path.exists() else {}
 
 
 @dataclass(frozen=True)

@@ -139,8 +139,7 @@ def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: 
         InputError: a folder that is no model, or texts that do not fit each other.
     """
     from features.models.device import find_device
-    from features.models.scoring.members import Members
-    from features.models.scoring.perplexity import parameters_of, perplexity_of
+    from features.models.scoring.members import Members, parameters_of, perplexity_of
 
     pairs = {
         name: [(tuple(tokens(one)), tuple(tokens(other))) for one, other in read_parallel(files.source, files.target)]
