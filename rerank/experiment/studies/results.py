@@ -201,22 +201,21 @@ def _report(study: Study, place: Path, test: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: what it shows, the names of its columns, and its cells; the first `texts` columns are not numbers."""
+    """A table: what it shows, the names of its columns, and its cells; the second column is text, others numbers."""
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    texts: int = 2
 
     def plain(self) -> list[str]:
         """Return the lines of it as plain text."""
-        return [self.title, *aligned([self.header, *self.rows], left=range(1, self.texts))]
+        return [self.title, *aligned([self.header, *self.rows], left=(1,))]
 
     def markdown(self) -> list[str]:
         """Return the lines of it in Markdown."""
         escaped = [[cell.replace("|", "\\|") for cell in row] for row in (self.header, *self.rows)]
-        rule = ["---" if 0 < place < self.texts else "---:" for place in range(len(self.header))]
-        return [f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in (escaped[0], rule, *escaped[1:]))]
+        escaped.insert(1, ["---:", "---", *["---:"] * (len(self.header) - 2)])
+        return [f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in escaped)]
 
 
 def tables(study: Study, results: Results) -> list[Table]:
@@ -300,21 +299,18 @@ def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
 
 
 def _systems(study: Study, results: Results, test: str) -> Table:
-    systems, first = results.systems, next(iter(study.systems))
-    metrics = list(next((each.tests[test].scores for each in systems if each.tests[test].scores["BLEU"].values), {}))
-    others = [metric for metric in metrics if metric != "BLEU"]
-    against = [f"p to {first}"] if len(study.systems) > 1 else []
-    header = ("pairs", "system", results.unseen, "BLEU", "gain", "p", *against, *others)
-    moses = next((each.tests[test].moses for each in systems if each.tests[test].moses["BLEU"].values), {})
-    rows = [
-        ("", MOSES, NOTHING, _only(moses, "BLEU"), *[NOTHING] * (2 + len(against)), *(_only(moses, m) for m in others))
-    ]
-    for each in systems:
-        result = each.tests[test]
-        p_values = [_p(result.p, MOSES), *(_p(result.p, first) for _ in against)]
-        others_of = [in_short(result.scores[metric]) if metric in result.scores else NOTHING for metric in others]
-        bleu, gain = in_short(result.scores["BLEU"]), in_short(result.gain, sign="+")
-        rows.append((f"{each.size:,}", each.system, in_short(each.folds), bleu, gain, *p_values, *others_of))
+    tests, first = [each.tests[test] for each in results.systems], next(iter(study.systems))
+    done = next((each for each in tests if each.scores["BLEU"].values), TestResult({}, {}, {}))
+    others = [metric for metric in done.scores if metric != "BLEU"]
+    against = [first] if len(study.systems) > 1 else []
+    header = ("pairs", "system", results.unseen, "BLEU", "gain", "p", *(f"p to {name}" for name in against), *others)
+    bleu, *of_others = (f"{done.moses[each].mean:.2f}" if done.moses else NOTHING for each in ("BLEU", *others))
+    rows = [("", MOSES, NOTHING, bleu, *[NOTHING] * (2 + len(against)), *of_others)]
+    for system, result in zip(results.systems, tests, strict=True):
+        p_values = [f"{result.p[name]:.4f}" if name in result.p else NOTHING for name in (MOSES, *against)]
+        bleu, *of_others = (in_short(result.scores.get(each, Replicated({}))) for each in ("BLEU", *others))
+        gain = in_short(result.gain, sign="+")
+        rows.append((f"{system.size:,}", system.system, in_short(system.folds), bleu, gain, *p_values, *of_others))
     return Table(f"{test}: reranking of Moses' lists", header, rows)
 
 
@@ -332,12 +328,3 @@ def in_short(replicated: Replicated, sign: str = "") -> str:
         return NOTHING
     spread = "" if replicated.deviation is None else f" ± {replicated.deviation:.2f}"
     return f"{replicated.mean:{sign}.2f}{spread}"
-
-
-def _only(scores: dict[str, Replicated], metric: str) -> str:
-    """Return a score that is the same for all seeds."""
-    return f"{scores[metric].mean:.2f}" if metric in scores else NOTHING
-
-
-def _p(p_values: dict[str, float], name: str) -> str:
-    return f"{p_values[name]:.4f}" if name in p_values else NOTHING
