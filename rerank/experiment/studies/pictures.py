@@ -8,7 +8,7 @@ from pathlib import Path
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.results import Replicated, Results
 from rerank.experiment.studies.stages import Plan, folders
-from rerank.plots.curves import Curve, Level, SizeCurve, plot_curves, plot_sizes, read_curves
+from rerank.plots.measurements import Curve, SizeCurve, plot_curves, plot_sizes, read_curves
 
 FORMS = ("png", "svg")
 """Each picture is drawn as both."""
@@ -29,7 +29,7 @@ def _bleu(study: Study, results: Results) -> list[str]:
             continue
         points = [(each.system, each.size, each.tests[test].scores["BLEU"]) for each in results.systems]
         moses = next((m for each in results.systems if (m := each.tests[test].moses["BLEU"].mean) is not None), None)
-        level = None if moses is None else Level("Moses", moses)
+        level = None if moses is None else ("Moses", moses)
         paths += _sizes(study, points, f"BLEU, {test}", f"{test}.bleu", level)
     return paths
 
@@ -40,7 +40,11 @@ def _perplexity(study: Study, results: Results) -> list[str]:
 
 
 def _sizes(
-    study: Study, points: Iterable[tuple[str, int, Replicated]], measure: str, name: str, level: Level | None
+    study: Study,
+    points: Iterable[tuple[str, int, Replicated]],
+    measure: str,
+    name: str,
+    level: tuple[str, float] | None,
 ) -> list[str]:
     """Draw what was measured, by name and size."""
     curves: dict[str, SizeCurve] = {}

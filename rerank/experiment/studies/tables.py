@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from features.progress import aligned
 from rerank import __version__
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.results import ModelResult, Replicated, Results, SystemResult
@@ -31,15 +32,7 @@ class Table:
 
     def plain(self) -> list[str]:
         """Return the lines of it as plain text."""
-        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
-        aligned = [
-            "  ".join(
-                cell.ljust(width) if 0 < place < self.texts else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in (self.header, *self.rows)
-        ]
-        return [self.title, *(line.rstrip() for line in aligned)]
+        return [self.title, *aligned([self.header, *self.rows], left=range(1, self.texts))]
 
     def markdown(self) -> list[str]:
         """Return the lines of it in Markdown."""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from moses_io.errors import printable
@@ -30,36 +29,37 @@ KINDS = ("one", "two", "three")
 """Classes of what is compared, in order."""
 
 
-@dataclass(frozen=True)
 class Scale:
-    """From values `low` … `high` to places `start` … `end`, with a line every `step`."""
+    """From values to places `start` … `end`, with a line every `step`, at round numbers.
 
-    low: float
-    high: float
-    step: float
-    start: float
-    end: float
+    Attributes:
+        low: the value at `start`.
+        high: the value at `end`.
+        step: from a line to the next.
+
+    Args:
+        values: all of which are on the scale.
+        start: a place.
+        end: another one.
+        most: about so many lines, as far apart as in a range of 1 or more.
+    """
+
+    def __init__(self, values: Iterable[float], start: float, end: float, most: int = 6) -> None:
+        known = list(values)
+        low, high = min(known), max(known)
+        least = max(high - low, 1.0) / most
+        power = 10.0 ** math.floor(math.log10(least))
+        self.step = next(power * each for each in (1, 2, 5, 10) if power * each >= least * (1 - 1e-9))
+        first = math.floor(low / self.step + 1e-9)
+        last = max(math.ceil(high / self.step - 1e-9), first + 1)
+        self.low = first * self.step
+        self.high = last * self.step
+        self.ticks = [number * self.step for number in range(first, last + 1)]
+        self._start, self._end = start, end
 
     def __call__(self, value: float) -> float:
         """Return the place of a value."""
-        return self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
-
-    @property
-    def ticks(self) -> list[float]:
-        """Return the values that have a line."""
-        return [number * self.step for number in range(round(self.low / self.step), round(self.high / self.step) + 1)]
-
-
-def scale(values: Iterable[float], start: float, end: float, most: int = 6) -> Scale:
-    """Return a scale of all values, with about `most` round numbers on it, as far apart as in a range of 1 or more."""
-    known = list(values)
-    low, high = min(known), max(known)
-    least = max(high - low, 1.0) / most
-    power = 10.0 ** math.floor(math.log10(least))
-    step = next(power * each for each in (1, 2, 5, 10) if power * each >= least * (1 - 1e-9))
-    first = math.floor(low / step + 1e-9)
-    last = max(math.ceil(high / step - 1e-9), first + 1)
-    return Scale(low=first * step, high=last * step, step=step, start=start, end=end)
+        return self._start + (self._end - self._start) * (value - self.low) / (self.high - self.low)
 
 
 def safe(content: object) -> str:
@@ -147,7 +147,7 @@ def curves(
     The axes are named, that at the left first; series have colours by their kinds.
     """
     left, right, top, bottom = 44, WIDTH - 12, 12, 226
-    axis = scale([value for values in series.values() for value in values], bottom, top)
+    axis = Scale([value for values in series.values() for value in values], bottom, top)
     step = (right - left) / len(columns)
     middles = [left + step * (place + 0.5) for place in range(len(columns))]
     parts = [*across_lines(axis, left, right), upright(12, (top + bottom) / 2, axis_names[0])]

@@ -1,29 +1,60 @@
-"""BLEU of systems by how sure Moses was of its choice, and by the depth of the list."""
+"""BLEU of parts of a set: by the length of the source, by how sure Moses was, and by the depth of the list.
 
+BLEU is that of tables of systems, smoothing included, from statistics of single lines.
+"""
+
+import math
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from sacrebleu.metrics.bleu import BLEU
 
 from features.arrays import Array, Integers
 from moses_io.nbest import SentenceList
-from rerank.analysis.bleu import corpus_bleu
-from rerank.analysis.listed import Listed, having
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.metric import Metric
+from moses_io.text import tokens
+from rerank.metrics.metric import STATISTICS, Metric
+from rerank.report.listed import Listed, having
 
-QUARTERS = ("least sure", "less sure", "surer", "surest")
-"""What they are called, in order."""
+FEWEST = 20
+"""Sentences of a bin, at least, where there are as many."""
+MOST = 8
+"""Bins, at most."""
+
+
+def statistics(references: Sequence[Sequence[str]], systems: Mapping[str, Sequence[str]]) -> dict[str, Array]:
+    """Return the (n, 9) statistics of BLEU of n lines of each system, by its name; all text has been filtered.
+
+    Raises:
+        ValueError: references or systems do not have n lines.
+    """
+    bleu = Metric("bleu")
+    rows: dict[str, list[list[float]]] = {name: [] for name in systems}
+    for *answers, own in zip(*references, zip(*systems.values(), strict=True), strict=True):
+        count = bleu.counter(answers)
+        for name, line in zip(systems, own, strict=True):
+            rows[name].append(count(line))
+    return {name: np.array(lines, dtype=np.float64) for name, lines in rows.items()}  # each (n, 9)
+
+
+def corpus_bleu(total: Array) -> float:
+    """Return BLEU, 0 to 100, of summed statistics (9,); an order without matches is smoothed as sacreBLEU does."""
+    *counts, reference_length = (int(value) for value in total)
+    correct, candidates = counts[::2], counts[1::2]
+    score: float = BLEU.compute_bleu(correct, candidates, candidates[0], reference_length, smooth_method="exp").score
+    return score
 
 
 @dataclass(frozen=True)
-class Quarter:
-    """Sentences by the margin of Moses' choice.
+class Bin:
+    """Sentences whose sources are about as long, or of whose choices Moses was about as sure.
 
     Attributes:
-        lower: the least margin.
-        upper: the largest.
+        lower: tokens of the shortest source, or the least margin.
+        upper: and the most.
         sentences: how many.
         scores: by system, BLEU of these sentences as a corpus, 0 to 100.
     """
@@ -32,6 +63,47 @@ class Quarter:
     upper: float
     sentences: int
     scores: dict[str, float]
+
+    @property
+    def span(self) -> str:
+        """The lengths in words, such as `5-7`."""
+        return f"{self.lower}" if self.lower == self.upper else f"{self.lower}-{self.upper}"
+
+
+def by_length(source: Sequence[str], systems: Mapping[str, Array]) -> list[Bin]:
+    """Return, from short to long, bins of about equally many sentences, each `FEWEST` at least.
+
+    Sentences of one length are in one bin; a set of fewer than twice `FEWEST` sentences has a single one.
+
+    Args:
+        source: n sentences, as tokens with spaces between.
+        systems: of each system the (n, 9) statistics of BLEU of its lines, by its name.
+    """
+    lengths = np.array([len(tokens(line)) for line in source])  # (n,)
+    bins = []
+    for lower, upper in _bounds(Counter(lengths.tolist())):
+        inside = (lengths >= lower) & (lengths <= upper)  # (n,)
+        scores = {name: corpus_bleu(rows[inside].sum(axis=0)) for name, rows in systems.items()}
+        bins.append(Bin(lower=lower, upper=upper, sentences=int(inside.sum()), scores=scores))
+    return bins
+
+
+def _bounds(counts: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return the shortest and the longest length of each bin, where `counts` says how many sentences a length has."""
+    enough = max(FEWEST, math.ceil(sum(counts.values()) / MOST))
+    ordered, starts, filled = sorted(counts), list[int](), enough
+    for place, length in enumerate(ordered):
+        if filled >= enough:
+            starts.append(place)
+            filled = 0
+        filled += counts[length]
+    if len(starts) > 1 and filled < FEWEST:
+        starts.pop()
+    return [(ordered[start], ordered[end - 1]) for start, end in pairwise([*starts, len(ordered)])]
+
+
+QUARTERS = ("least sure", "less sure", "surer", "surest")
+"""What they are called, in order."""
 
 
 class Margins:
@@ -53,7 +125,7 @@ class Margins:
             self._sentences.append(candidates.sentence)
             self._margins.append(own)
 
-    def quarters(self, systems: Mapping[str, Array]) -> list[Quarter]:
+    def quarters(self, systems: Mapping[str, Array]) -> list[Bin]:
         """Return quarters of the sentences that have a margin, least sure first.
 
         There are none where all margins are equal, or sentences are fewer than quarters. Of each system there are the
@@ -83,9 +155,9 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
     return None if first.total is None or not known else first.total - max(known)
 
 
-def _quarter(ids: Integers, margins: Array, systems: Mapping[str, Array]) -> Quarter:
+def _quarter(ids: Integers, margins: Array, systems: Mapping[str, Array]) -> Bin:
     scores = {name: corpus_bleu(rows[ids].sum(axis=0)) for name, rows in systems.items()}
-    return Quarter(lower=float(margins[0]), upper=float(margins[-1]), sentences=len(ids), scores=scores)
+    return Bin(lower=float(margins[0]), upper=float(margins[-1]), sentences=len(ids), scores=scores)
 
 
 STEPS = np.array([*(step * 10**power for power in range(7) for step in (1, 2, 5)), sys.maxsize])

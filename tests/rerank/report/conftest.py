@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from rerank.analysis.listed import read_listed
-from rerank.analysis.margins import Depths, Margins
 from rerank.linear.selection import LinearModel
 from rerank.metrics.filters import Filters
+from rerank.report.breakdown import Depths, Margins
+from rerank.report.listed import read_listed
 
 Read = Callable[..., tuple[Depths, Margins]]
 
