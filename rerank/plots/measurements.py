@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator, ScalarFormatter, StrMethodFormatter
@@ -88,41 +89,41 @@ def _ticks(axes: Axes, values: Sequence[float]) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-@dataclass(frozen=True)
-class SizeCurve:
-    """A number of each size, over replicates: means, and standard deviations, 0 where there is one replicate."""
+def plot_sizes(
+    curves: Mapping[str, Sequence[tuple[int, float, float]]],
+    measure: str,
+    output: str,
+    level: tuple[str, float] | None = None,
+) -> None:
+    """Draw curves over the sizes of corpora, on a logarithmic axis.
 
-    name: str
-    sizes: list[int]
-    means: list[float]
-    deviations: list[float]
-
-
-def plot_sizes(curves: Sequence[SizeCurve], measure: str, output: str, level: tuple[str, float] | None = None) -> None:
-    """Draw curves over sentence pairs, on a logarithmic axis; `measure` stands beside the other one.
-
-    What does not depend on the size, by its name, is a dashed line.
+    Args:
+        curves: by name, sentence pairs with the mean over replicates and the standard deviation, 0 for one replicate.
+        measure: name of the other axis.
+        output: picture to write.
+        level: name and value of what does not depend on the size, a dashed line.
     """
-    with canvas(output, [measure, *(curve.name for curve in curves)]) as figure:
+    with canvas(output, [measure, *curves]) as figure:
         figure.set_size_inches(COLUMN, 0.8 * COLUMN)
         axes = figure.subplots()
-        for number, curve in enumerate(curves):
+        for number, points in enumerate(curves.values()):
             style = series_style(number)
-            axes.plot(curve.sizes, curve.means, **style)
-            pairs = list(zip(curve.means, curve.deviations, strict=True))
-            low, high = [mean - spread for mean, spread in pairs], [mean + spread for mean, spread in pairs]
-            axes.fill_between(curve.sizes, low, high, color=style["color"], alpha=0.18, linewidth=0)
+            sizes, means, deviations = np.array(points, dtype=np.float64).reshape(-1, 3).T  # (sizes,) each
+            axes.plot(sizes, means, **style)
+            axes.fill_between(
+                sizes, means - deviations, means + deviations, color=style["color"], alpha=0.18, linewidth=0
+            )
         if level:
             name, value = level
             axes.axhline(value, color="#666666", linestyle="--", linewidth=0.8)
             axes.annotate(name, (1, value), xycoords=("axes fraction", "data"), ha="right", va="bottom")
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(FixedLocator(sorted({size for curve in curves for size in curve.sizes})))
+        axes.xaxis.set_major_locator(FixedLocator(sorted({size for each in curves.values() for size, *_ in each})))
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_locator(MaxNLocator(6))
         axes.set(xlabel="sentence pairs of training", ylabel=measure)
-        legend(figure, [curve.name for curve in curves])
+        legend(figure, list(curves))
 
 
 def read_bins(source: str, references: Sequence[str], systems: Sequence[str]) -> list[Bin]:

@@ -17,7 +17,7 @@ from moses_io.text import input_lines, tokens, without_missing
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
-from rerank.report.breakdown import Bin, Depth, Depths, Margins, by_length, statistics
+from rerank.report.breakdown import Bin, Depth, Depths, by_length, by_margin, statistics
 
 BOUNDS = (0, 1, 2, 5, 10, 100, 1000)
 """Least counts of the bins."""
@@ -216,7 +216,7 @@ class Analysis:
 
 def analyse(
     depths: Depths,
-    margins: Margins,
+    margins: Mapping[int, float],
     source: Sequence[str],
     references: Sequence[Sequence[str]],
     systems: Mapping[str, Sequence[str]],
@@ -227,7 +227,7 @@ def analyse(
 
     Args:
         depths: what was chosen among the first candidates of the list.
-        margins: how sure Moses was of its choices.
+        margins: how sure Moses was of its choices, by the ids of sentences.
         source: n lines.
         references: of each set of references n lines, filtered.
         systems: of each system n lines, filtered, by its name.
@@ -244,7 +244,7 @@ def analyse(
     judged = Judged(
         gains=find_gains(*of_lines.values()),
         lengths=by_length(source, of_lines),
-        margins=margins.quarters(of_lines),
+        margins=by_margin(margins, of_lines),
         words=by_frequency(counts, references, systems),
         ngrams=ngram_changes(references, before, after),
     )

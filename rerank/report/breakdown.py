@@ -44,8 +44,8 @@ def corpus_bleu(total: Array) -> float:
     """Return BLEU, 0 to 100, of summed statistics (9,); an order without matches is smoothed as sacreBLEU does."""
     *counts, reference_length = (int(value) for value in total)
     correct, candidates = counts[::2], counts[1::2]
-    score: float = BLEU.compute_bleu(correct, candidates, candidates[0], reference_length, smooth_method="exp").score
-    return score
+    bleu = BLEU.compute_bleu(correct, candidates, candidates[0], reference_length, smooth_method="exp")
+    return float(bleu.score)
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,16 @@ def by_length(source: Sequence[str], systems: Mapping[str, Array]) -> list[Bin]:
         systems: of each system the (n, 9) statistics of BLEU of its lines, by its name.
     """
     lengths = np.array([len(tokens(line)) for line in source])  # (n,)
-    bins = []
-    for lower, upper in _bounds(Counter(lengths.tolist())):
-        inside = (lengths >= lower) & (lengths <= upper)  # (n,)
-        scores = {name: corpus_bleu(rows[inside].sum(axis=0)) for name, rows in systems.items()}
-        bins.append(Bin(lower=lower, upper=upper, sentences=int(inside.sum()), scores=scores))
-    return bins
+    return [
+        _bin(lower, upper, np.flatnonzero((lengths >= lower) & (lengths <= upper)), systems)
+        for lower, upper in _bounds(Counter(lengths.tolist()))
+    ]
+
+
+def _bin(lower: float, upper: float, lines: Integers, systems: Mapping[str, Array]) -> Bin:
+    """Return some lines, by their numbers, as a bin."""
+    scores = {name: corpus_bleu(rows[lines].sum(axis=0)) for name, rows in systems.items()}
+    return Bin(lower=lower, upper=upper, sentences=len(lines), scores=scores)
 
 
 def _bounds(counts: Mapping[int, int]) -> list[tuple[int, int]]:
@@ -106,36 +110,23 @@ QUARTERS = ("least sure", "less sure", "surer", "surest")
 """What they are called, in order."""
 
 
-class Margins:
-    """Collects the margins of one sentence after the other.
+def by_margin(margins: Mapping[int, float], systems: Mapping[str, Array]) -> list[Bin]:
+    """Return quarters of the sentences that have a margin, least sure first.
+
+    There are none where all margins are equal, or sentences are fewer than quarters.
 
     Args:
-        lists: those that the list was merged of, perhaps none; see `margin`.
+        margins: of some sentences, by their ids; see `margin`.
+        systems: of each system the (lines, 9) statistics of BLEU, by its name.
     """
-
-    def __init__(self, lists: Sequence[str]) -> None:
-        self._lists = lists
-        self._sentences: list[int] = []
-        self._margins: list[float] = []
-
-    def add(self, candidates: SentenceList) -> None:
-        """Add a sentence; one without a margin is left out."""
-        own = margin(candidates, self._lists)
-        if own is not None:
-            self._sentences.append(candidates.sentence)
-            self._margins.append(own)
-
-    def quarters(self, systems: Mapping[str, Array]) -> list[Bin]:
-        """Return quarters of the sentences that have a margin, least sure first.
-
-        There are none where all margins are equal, or sentences are fewer than quarters. Of each system there are the
-        (lines, 9) statistics of BLEU.
-        """
-        margins, sentences = np.array(self._margins), np.array(self._sentences)  # (n,), (n,)
-        if len(margins) < len(QUARTERS) or margins.min() == margins.max():
-            return []
-        order = np.argsort(margins, kind="stable")  # (n,)
-        return [_quarter(sentences[part], margins[part], systems) for part in np.array_split(order, len(QUARTERS))]
+    ids, values = np.array(list(margins)), np.array(list(margins.values()))  # (n,), (n,)
+    if len(values) < len(QUARTERS) or values.min() == values.max():
+        return []
+    order = np.argsort(values, kind="stable")  # (n,)
+    return [
+        _bin(float(values[part[0]]), float(values[part[-1]]), ids[part], systems)
+        for part in np.array_split(order, len(QUARTERS))
+    ]
 
 
 def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
@@ -153,11 +144,6 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
     totals = [each.total for each in others if having(each, lists)[:1] == origin]
     known = [total for total in totals if total is not None]
     return None if first.total is None or not known else first.total - max(known)
-
-
-def _quarter(ids: Integers, margins: Array, systems: Mapping[str, Array]) -> Bin:
-    scores = {name: corpus_bleu(rows[ids].sum(axis=0)) for name, rows in systems.items()}
-    return Bin(lower=float(margins[0]), upper=float(margins[-1]), sentences=len(ids), scores=scores)
 
 
 STEPS = np.array([*(step * 10**power for power in range(7) for step in (1, 2, 5)), sys.maxsize])

@@ -58,26 +58,24 @@ def worth_chart(table: Worth, metric: str) -> str:
     on_dev = table.columns["dev"]
     rows = sorted(list(on_dev)[1:], key=lambda name: -abs(on_dev[name].score - on_dev[against(name)].score))[:MOST]
     names = [name for name in on_dev if name == BASE or name in rows]
-    heads = {of: DEV if of == "dev" else of for of in table.columns}
-    differences = {
-        of: {name: column[name].score - column[BASE].score for name in names} for of, column in table.columns.items()
-    }
-    axis = Scale([0.0, *(value for own in differences.values() for value in own.values())], LEFT, RIGHT, 5)
-    height, thick = 6 + 13 * len(heads), 10
+    columns = {DEV if of == "dev" else of: column for of, column in table.columns.items()}
+    above = [column[name].score - column[BASE].score for column in columns.values() for name in names]
+    axis = Scale([0.0, *above], LEFT, RIGHT, 5)
+    height = 6 + 13 * len(columns)
     bottom = TOP + height * len(names)
     parts = upright_lines(axis, TOP, bottom)
     for place, name in enumerate(names):
         top = TOP + height * place
         parts.append(label(LEFT - 8, round(top + height / 2 + 4, 1), cut(name, LABEL), "end"))
-        for number, (kind, (of, own)) in enumerate(zip(KINDS, differences.items(), strict=False)):
-            score, down = table.columns[of][name].score, top + 3 + 13 * number
-            ends = sorted((axis(0), axis(own[name])))
-            parts.append(bar(kind, ends[0], down, ends[1] - ends[0], thick, f"{name}, {heads[of]}: {score:.2f}"))
+        for number, (kind, (of, column)) in enumerate(zip(KINDS, columns.items(), strict=False)):
+            score, down = column[name].score, top + 3 + 13 * number
+            left, right = sorted((axis(0), axis(score - column[BASE].score)))
+            parts.append(bar(kind, left, down, right - left, 10, f"{name}, {of}: {score:.2f}"))
             parts.append(label(WIDTH - 4, down + 9, f"{score:.2f}", "end"))
     parts.append(label((LEFT + RIGHT) / 2, bottom + 30, f"{metric} above that of {BASE}", "middle"))
-    parts += legend(list(heads.values()), 8, bottom + 52)
+    parts += legend(list(columns), 8, bottom + 52)
     fewer = f" (the {len(rows)} of {len(on_dev) - 1} that differ most)" if len(rows) < len(on_dev) - 1 else ""
-    where = " and ".join(heads.values())
+    where = " and ".join(columns)
     caption = f"What {metric} sets of features reach{fewer} on {where}, as numbers and, as bars, beside {BASE}."
     return figure("What each feature is worth", caption, bottom + 62, parts)
 

@@ -1,26 +1,13 @@
-"""What charts are drawn with: SVG as text, in the colour of the page's text and three others."""
+"""What charts are drawn with: SVG as text, in the colour of the page's text and three others (`explorer/charts.css`).
+
+The colours can be told apart, with full and with weak sight of them, on a light and on a dark page.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from moses_io.errors import printable
-
-STYLE = """
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(24em, 100%), 1fr)); gap: 1.5em 2em; }
-figure { margin: 0; } figcaption { font-size: .85em; opacity: .8; }
-figure svg { display: block; width: 100%; height: auto; font-size: 11.5px; fill: currentColor; }
-figure svg text { unicode-bidi: plaintext; }
-figure svg a text { fill: #1a66b8; text-decoration: underline; }
-@media (prefers-color-scheme: dark) { figure svg a text { fill: #6cb2ff; } }
-figure .grid { stroke: currentColor; stroke-opacity: .15; fill: none; }
-figure .zero { stroke: currentColor; stroke-opacity: .6; } figure .equal { stroke: currentColor; stroke-dasharray: 4; }
-figure .one { fill: #e80; stroke: #e80; } figure .two { fill: #38d; stroke: #38d; }
-figure .three { fill: #888; stroke: #888; } figure .three.line { stroke-dasharray: 5 3; }
-figure .line { fill: none; stroke-width: 2; } figure .dots { fill-opacity: .3; stroke: none; }
-figure .faint { fill-opacity: .65; }
-"""
-"""Colours that can be told apart, with full and with weak sight of them, on a light and on a dark page."""
 
 WIDTH = 400
 """Of a chart, in its own units."""

@@ -24,7 +24,7 @@ from rerank.confidence.confidence import Measured
 from rerank.linear.selection import Ranking
 from rerank.metrics.evaluation import Evaluation
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, parts, weights_say
-from rerank.report.drawing import STYLE, safe
+from rerank.report.drawing import safe
 from rerank.report.listed import Listed, having
 from rerank.report.terminal import cells, notes
 from rerank.systems.attention import Attentions
@@ -55,7 +55,7 @@ def page(name: str, above: Iterable[str], chunks: Iterable[str], index: Mapping[
     yield f'<html lang="en"><head><meta charset="utf-8"><title>{_title(name)}</title>'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_allowed(script)}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-    yield f"<style>{STYLE}{_part('style.css')}</style></head><body>"
+    yield f"<style>{_part('charts.css')}{_part('style.css')}</style></head><body>"
     yield from above
     yield _part("explorer.html")
     yield from chunks

@@ -18,7 +18,7 @@ from rerank.linear.weights import kept_start
 from rerank.metrics.evaluation import Systems, evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.analysis import analyse
-from rerank.report.breakdown import Depths, Margins
+from rerank.report.breakdown import Depths, margin
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
 from rerank.report.charts import charts, confidence_chart
 from rerank.report.listed import Chosen, Listed, LookUp, merged, read_listed
@@ -69,7 +69,7 @@ class ListReading:
         measuring: what is expected of the choices.
         changes: the sentences whose choice differs.
         depths: what was chosen among the first candidates.
-        margins: how sure Moses was.
+        margins: how sure Moses was, of sentences where that is known, by their ids.
         lists: those that it was merged of, perhaps none.
         chosen: from which of them the choices come.
         chunks: what the page shows of the candidates.
@@ -101,7 +101,7 @@ class ListReading:
         self.lists = merged(first.candidates)
         self.measuring = Measuring(confidence, reranked.references, reranked.filters)
         self.depths = Depths(reranked.references)
-        self.margins = Margins(self.lists)
+        self.margins: dict[int, float] = {}
         self.chosen = Chosen(self.lists, reranked.after)
         self.chunks = Chunks(reranked, self.lists, attention, stream)
         self._reranked, self._model = reranked, LinearModel(reranked.weights, "the weights")
@@ -114,9 +114,10 @@ class ListReading:
         ranking = Ranking(listed.candidates, self._model.scores(listed.candidates))
         estimate = self.measuring.add(ranking)
         change = find_change(listed.candidates, self._reranked, self.measuring.metric, estimate)
+        if (sure := margin(listed.candidates, self.lists)) is not None:
+            self.margins[listed.candidates.sentence] = sure
         self.look_up.add(listed)
         self.depths.add(listed, ranking.scores)
-        self.margins.add(listed.candidates)
         self.chosen.add(listed.candidates)
         self.chunks.add(listed, ranking, change.reasons if change else ())
         return change

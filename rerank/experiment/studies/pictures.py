@@ -8,7 +8,7 @@ from pathlib import Path
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.results import Replicated, Results
 from rerank.experiment.studies.stages import Plan, folders
-from rerank.plots.measurements import Curve, SizeCurve, plot_curves, plot_sizes, read_curves
+from rerank.plots.measurements import Curve, plot_curves, plot_sizes, read_curves
 
 FORMS = ("png", "svg")
 """Each picture is drawn as both."""
@@ -47,16 +47,14 @@ def _sizes(
     level: tuple[str, float] | None,
 ) -> list[str]:
     """Draw what was measured, by name and size."""
-    curves: dict[str, SizeCurve] = {}
+    curves: dict[str, list[tuple[int, float, float]]] = {}
     for series, size, replicated in sorted(points, key=lambda point: point[1]):
-        curve = curves.setdefault(series, SizeCurve(series, [], [], []))
+        curve = curves.setdefault(series, [])
         if replicated.mean is not None:
-            curve.sizes.append(size)
-            curve.means.append(replicated.mean)
-            curve.deviations.append(replicated.deviation or 0.0)
+            curve.append((size, replicated.mean, replicated.deviation or 0.0))
     paths = [str(study.output / f"{name}.{form}") for form in FORMS] if curves else []
     for path in paths:
-        plot_sizes(list(curves.values()), measure, path, level)
+        plot_sizes(curves, measure, path, level)
     return paths
 
 

@@ -8,7 +8,6 @@ import pytest
 from moses_io.errors import InputError
 from rerank.plots.measurements import (
     Curve,
-    SizeCurve,
     plot_curves,
     plot_length,
     plot_sizes,
@@ -86,10 +85,12 @@ def test_curves_are_drawn_with_plain_numbers(
 
 
 def test_curves_over_sizes_are_drawn(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
-    curves = [SizeCurve("rnnsearch", [500, 6000], [20.0, 30.0], [1.0, 0.5]), SizeCurve("_cohn", [500], [25.0], [0.0])]
+    curves = {"rnnsearch": [(500, 20.0, 1.0), (6000, 30.0, 0.5)], "_cohn": [(500, 25.0, 0.0)], "none": []}
     plot_sizes(curves, "BLEU, test", str(tmp_path / "s.svg"), ("Moses", 22.0))
     words = drawn(tmp_path / "s.svg")
-    assert {"500", "6,000", "sentence pairs of training", "BLEU, test", "Moses", "rnnsearch", "_cohn"} <= set(words)
+    assert {"500", "6,000", "sentence pairs of training", "BLEU, test", "Moses", "rnnsearch", "_cohn", "none"} <= set(
+        words
+    )
 
 
 Write = Callable[[str, "str | bytes"], Path]

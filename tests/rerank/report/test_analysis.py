@@ -15,7 +15,7 @@ from rerank.report.analysis import (
     ngram_changes,
     vocabulary,
 )
-from rerank.report.breakdown import Depths, Margins
+from rerank.report.breakdown import Depths
 from rerank.report.charts import charts
 from rerank.report.listed import read_listed
 from rerank.report.terminal import analysis_lines
@@ -27,13 +27,12 @@ GAIN = Gain("BLEU", 1.0, 2.0, "", None, None, None, "", (), "", ())
 def analysed(folder: Path, source: str, reference: str, line: str, filters: Filters) -> Analysis:
     """A list of one candidate, which both systems chose."""
     (folder / "list").write_text(f"0 ||| {line} ||| F= 1 ||| 0\n")
-    references, margins = [[reference]], Margins([])
+    references = [[reference]]
     depths = Depths(references)
     for listed in read_listed(str(folder / "list"), references, 1, filters):
         depths.add(listed, np.ones(1))
-        margins.add(listed.candidates)
     systems = {"moses": [line], "reranked": [line]}
-    return analyse(depths, margins, [source], references, systems, str(folder / "train"), filters)
+    return analyse(depths, {}, [source], references, systems, str(folder / "train"), filters)
 
 
 @pytest.mark.parametrize(("filtered", "known"), [("", {"0": 4}), ("debpe", {"0": 3, "2-4": 1})])

@@ -13,7 +13,7 @@ from moses_io.streams import Lines
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.report.analysis import find_gains
-from rerank.report.breakdown import Bin, Depth, by_length, corpus_bleu, margin, statistics
+from rerank.report.breakdown import Bin, Depth, by_length, by_margin, corpus_bleu, margin, statistics
 from rerank.report.listed import look_up
 
 Read = Callable[..., Any]
@@ -80,7 +80,7 @@ def test_quarters_hold_every_sentence_with_a_margin_once(read: Read) -> None:
     systems = {name: [" ".join(rng.choice(list("abcdefg"), 6)) for _ in range(51)] for name in ("before", "after")}
     counted = statistics(references, systems)
     _, collected = read("".join(blocks), references)
-    quarters = collected.quarters(counted)
+    quarters = by_margin(collected, counted)
     assert [each.sentences for each in quarters] == [13, 12, 12, 12]
     margins[7] = np.inf
     order = np.argsort(margins, kind="stable")[:-1]
@@ -97,7 +97,7 @@ def test_lists_that_have_no_quarters(read: Read, total: str, sentences: int) -> 
     lines = "".join(f"{number} ||| a ||| F= 0 {total}\n" for number in range(sentences))
     references = [["a"] * sentences]
     _, collected = read(lines, references)
-    assert collected.quarters(statistics(references, {"before": references[0]})) == []
+    assert by_margin(collected, statistics(references, {"before": references[0]})) == []
 
 
 def test_gains_by_hand() -> None:

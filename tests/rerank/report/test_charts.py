@@ -11,7 +11,8 @@ from rerank.confidence.confidence import Fit, Outcome, Part
 from rerank.report import charts
 from rerank.report.analysis import Frequency, Gains, Matched, NgramChanges
 from rerank.report.breakdown import Bin, Depth
-from rerank.report.drawing import STYLE, Scale
+from rerank.report.drawing import Scale
+from rerank.report.page import EXPLORER
 from rerank.tuning.ablation import BASE, Reached, Worth
 from rerank.tuning.gain import Share
 
@@ -174,5 +175,6 @@ def test_few_sentences_and_names_that_are_no_xml() -> None:
 
 
 def test_text_has_the_colour_of_the_page() -> None:
-    assert "svg { " in STYLE and "fill: currentColor" in STYLE
-    assert not re.search(r"#(000|fff)|black|white", STYLE)
+    style = (EXPLORER / "charts.css").read_text(encoding="utf-8")
+    assert "svg { " in style and "fill: currentColor" in style
+    assert not re.search(r"#(000|fff)|black|white", style)
