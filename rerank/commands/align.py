@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Align."""
-    from features.models.alignment.aligner import Aligner
+    from features.models.alignment import Aligner
     from moses_io.gold import read_gold
     from rerank.systems.align import align
     from rerank.systems.attention import soft_form

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from features.ngrams import ORDER, Ngrams, by_length, count_ngrams
+from features.formulas import ORDER, Ngrams, by_length, count_ngrams
 from moses_io.errors import InputError, nearest, shown
 from moses_io.text import no_number, number, tokens, without_missing
 from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator, ScalarFormatter, StrMethodFormatter
 
 from features.models.config import METRICS
-from features.models.training.metrics import read_epochs
+from features.models.training.request import read_epochs
 from moses_io.errors import InputError, counted
 from moses_io.hypothesis import is_sparse
 from moses_io.text import empty_file, read_texts

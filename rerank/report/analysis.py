@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from features.arrays import Array
-from features.ngrams import Ngram, Ngrams, count_ngrams
+from features.formulas import Ngram, Ngrams, count_ngrams
 from features.progress import with_bar
 from moses_io.text import input_lines, tokens, without_missing
 from rerank.metrics.filters import Filters

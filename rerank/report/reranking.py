@@ -179,5 +179,4 @@ def _as_json(confidence: Confidence, tests: Mapping[str, Fit]) -> dict[str, Any]
         "metric": confidence.metric,
         "alone": confidence.alone,
         "sets": {of: asdict(fit) for of, fit in {"dev": confidence.dev, **tests}.items()},
-        "keep_unless_0.5": asdict(confidence.kept),
     }

@@ -125,7 +125,6 @@ def estimate_lines(confidence: "Confidence", tests: "Mapping[str, Fit]") -> list
         f"r: with what was reached; alone: of the single predictor {confidence.alone!r}",
         "Changes that made a difference: probability that they helped > share that did, quarters",
         *aligned(changes, left=(0, 1)),
-        f"--keep-unless 0.5 on {DEV}: {name} {confidence.kept.all:.2f} -> {confidence.kept.kept:.2f}",
     ]
 
 

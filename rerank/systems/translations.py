@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from features.feature import Resources, Sentence
 from features.progress import note, progress_bar
+from features.request import row_of
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.merge import DECODER, INDICATOR, LIST_NAME, LOWEST, merge_sentence
@@ -22,8 +23,6 @@ from rerank.lists.sources import WholeSources
 if TYPE_CHECKING:
     from features.models.decoding.translator import Translation, Translator
 
-OF_THE_DECODER = {"phrases", "links", "rest", "scores"}
-"""Kinds of features that candidates of models cannot have."""
 MOST = 10_000
 """Candidates of a model for a sentence."""
 
@@ -101,8 +100,9 @@ def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
         if label in features:
             raise InputError(f"features.{label}: that is what says who has a candidate; name another label")
     for label, text in features.items():
-        kind = text.partition(":")[0]
-        if names and kind in OF_THE_DECODER:
+        row = row_of(text)
+        if names and row and row.of_decoder:
+            kind = text.partition(":")[0]
             raise InputError(f"features.{label}: {kind} is for the decoder's own candidates; name no `candidates`")
 
 
@@ -117,9 +117,8 @@ class CandidateMerger:
     """
 
     def __init__(self, requests: Sequence[CandidateRequest], resources: Resources) -> None:
-        from features.models.decoding.replacement import COPY, Replacement  # torch comes in here
         from features.models.decoding.search import Beam
-        from features.models.decoding.translator import Translator
+        from features.models.decoding.translator import COPY, Replacement, Translator  # torch comes in here
 
         self._translators = {
             each.name: Translator(each.folders, Beam(each.size, each.size), Replacement(COPY), resources)

@@ -44,6 +44,11 @@ class Lists:
     filters: Filters
 
     @property
+    def files(self) -> list[str]:
+        """All of these paths."""
+        return [*self.nbest, *self.references]
+
+    @property
     def signature(self) -> str:
         """What was compared with."""
         return f"references:{len(self.references)}{self.filters.signature}"

@@ -9,21 +9,23 @@ from pathlib import Path
 
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
-from rerank.experiment.init.contents import ListContent, Text, is_translation, read_unigrams
+from rerank.experiment.entries import LONGEST, TAKEN, UNNAMED, NbestFiles
 from rerank.experiment.init.matching import (
     MARGIN,
     Languages,
+    ListContent,
+    Text,
     TextsByLanguage,
     closest_pair,
     fault_of_alignment,
+    is_translation,
     parallel_groups,
+    read_unigrams,
     split_by_candidates,
     texts_of,
     without_unlike,
 )
 from rerank.experiment.init.sorting import SortedFiles
-from rerank.experiment.models import LONGEST
-from rerank.experiment.sets import TAKEN, UNNAMED, NbestFiles
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import read_start
 

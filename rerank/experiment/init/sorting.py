@@ -11,10 +11,10 @@ from features.kinds.language_model import BINARY
 from features.progress import with_bar
 from moses_io.errors import Fault, InputError
 from moses_io.hypothesis import parse_line
-from moses_io.streams import check_plain, open_input, packing_faults
+from moses_io.streams import check_plain, open_input
 from moses_io.text import decode, is_document, number, tokens, without_line_end
 from moses_io.weights import read_weights
-from rerank.experiment.init.contents import ListContent, Text, read_list, read_text
+from rerank.experiment.init.matching import ListContent, Text, read_list, read_text
 
 NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
 WEIGHT_LINES = "weights without sections"
@@ -39,7 +39,7 @@ def kind_of(path: str) -> str:
         InputError: it is no plain file, cannot be read, or what is packed in it is damaged.
     """
     check_plain(path)
-    with open_input(path) as stream, packing_faults(path, lambda: 1):
+    with open_input(path) as stream:
         content = stream.read(HEAD)
     if content.startswith(BINARY):
         return COMPILED

@@ -10,9 +10,9 @@ from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest
 from moses_io.errors import InputError, at, counted, nearest, shown
 from moses_io.text import parallel_lines
+from rerank.experiment.entries import check_name
 from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
 from rerank.experiment.file import Experiment, experiment_of
-from rerank.experiment.models import check_name
 from rerank.experiment.toml import as_table, check_code, check_keys, feature_texts, read_toml
 from rerank.report.changes import MOSES
 

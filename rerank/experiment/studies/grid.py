@@ -8,9 +8,8 @@ from typing import Any
 
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, runs_code
+from rerank.experiment.entries import CHOOSE, ModelEntry, NbestFiles, table_of_tests, translating
 from rerank.experiment.file import Experiment, experiment_of
-from rerank.experiment.models import ModelEntry, translating
-from rerank.experiment.sets import CHOOSE, NbestFiles, table_of_tests
 from rerank.experiment.studies.file import Study
 from rerank.experiment.toml import parse_toml, write_experiment
 from rerank.tuners.table import TUNERS

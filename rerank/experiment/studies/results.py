@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_io.json_files import as_written, number_of, read_json, text_of
-from rerank.experiment.sets import CHOOSE
+from rerank.experiment.entries import CHOOSE
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.stages import Plan, folders, perplexities
 from rerank.tuning.gain import GAIN, read_gain

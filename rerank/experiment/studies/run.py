@@ -12,8 +12,8 @@ from moses_io.errors import InputError, printable
 from moses_io.folders import locked, make_folder
 from moses_io.streams import check_plain, open_output
 from moses_io.text import encode
-from rerank.experiment.checks import RECORD, check_inputs
-from rerank.experiment.stages import run_stages
+from rerank.experiment.checks import check_inputs
+from rerank.experiment.stages import RECORD, run_stages
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.grid import Cell, cells, replicates
 from rerank.experiment.studies.results import Results, gather
