@@ -28,11 +28,10 @@ from rerank.lists.append import join_features, write_features
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
-from rerank.report.worth import write_table
 from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.systems.attention import attend as read_choices
 from rerank.systems.translations import merge_translations
-from rerank.tuning.ablation import Ablation, write_ablation, write_column
+from rerank.tuning.ablation import Ablation, write_ablation, write_column, write_table
 from rerank.tuning.gain import FORMAT as GAIN_FORMAT
 from rerank.tuning.gain import GAIN, write_gain
 from rerank.tuning.tune import tune

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.results import Replicated, Results
-from rerank.plots.curves import Curve, Level, SizeCurve, plot_curves, plot_sizes, read_curves
+from rerank.plots.measurements import Curve, plot_curves, plot_sizes, read_curves
 
 FORMS = ("png", "svg")
 """Each picture is drawn as both."""
@@ -26,7 +26,7 @@ def _bleu(study: Study, results: Results) -> list[str]:
     for test in study.tests:
         points = [(each.system, each.size, each.tests[test].scores["BLEU"]) for each in results.systems]
         moses = next((m for each in results.systems if (m := each.tests[test].moses["BLEU"].mean) is not None), None)
-        level = None if moses is None else Level("Moses", moses)
+        level = None if moses is None else ("Moses", moses)
         paths += _sizes(study, points, f"BLEU, {test}", f"{test}.bleu", level)
     return paths
 
@@ -37,19 +37,21 @@ def _perplexity(study: Study, results: Results) -> list[str]:
 
 
 def _sizes(
-    study: Study, points: Iterable[tuple[str, int, Replicated]], measure: str, name: str, level: Level | None
+    study: Study,
+    points: Iterable[tuple[str, int, Replicated]],
+    measure: str,
+    name: str,
+    level: tuple[str, float] | None,
 ) -> list[str]:
     """Draw what was measured, by name and size."""
-    curves: dict[str, SizeCurve] = {}
+    curves: dict[str, list[tuple[int, float, float]]] = {}
     for series, size, replicated in sorted(points, key=lambda point: point[1]):
-        curve = curves.setdefault(series, SizeCurve(series, [], [], []))
+        curve = curves.setdefault(series, [])
         if replicated.mean is not None:
-            curve.sizes.append(size)
-            curve.means.append(replicated.mean)
-            curve.deviations.append(replicated.deviation or 0.0)
+            curve.append((size, replicated.mean, replicated.deviation or 0.0))
     paths = [str(study.output / f"{name}.{form}") for form in FORMS] if curves else []
     for path in paths:
-        plot_sizes(list(curves.values()), measure, path, level)
+        plot_sizes(curves, measure, path, level)
     return paths
 
 

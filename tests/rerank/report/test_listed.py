@@ -2,7 +2,7 @@ import pytest
 
 from moses_io.nbest import read_nbest
 from moses_io.streams import Lines
-from rerank.analysis.listed import Chosen, merged
+from rerank.report.listed import Chosen, merged
 
 MERGED = """\
 0 ||| a ||| L= 0 FromA= 1 FromB= 0 FromMe= 0.5

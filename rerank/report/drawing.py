@@ -1,27 +1,13 @@
-"""What charts are drawn with: SVG as text, in the colour of the page's text and three others."""
+"""What charts are drawn with: SVG as text, in the colour of the page's text and three others (`explorer/charts.css`).
+
+The colours can be told apart, with full and with weak sight of them, on a light and on a dark page.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from moses_io.errors import printable
-
-STYLE = """
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(24em, 100%), 1fr)); gap: 1.5em 2em; }
-figure { margin: 0; } figcaption { font-size: .85em; opacity: .8; }
-figure svg { display: block; width: 100%; height: auto; font-size: 11.5px; fill: currentColor; }
-figure svg text { unicode-bidi: plaintext; }
-figure svg a text { fill: #1a66b8; text-decoration: underline; }
-@media (prefers-color-scheme: dark) { figure svg a text { fill: #6cb2ff; } }
-figure .grid { stroke: currentColor; stroke-opacity: .15; fill: none; }
-figure .zero { stroke: currentColor; stroke-opacity: .6; } figure .equal { stroke: currentColor; stroke-dasharray: 4; }
-figure .one { fill: #e80; stroke: #e80; } figure .two { fill: #38d; stroke: #38d; }
-figure .three { fill: #888; stroke: #888; } figure .three.line { stroke-dasharray: 5 3; }
-figure .line { fill: none; stroke-width: 2; } figure .dots { fill-opacity: .3; stroke: none; }
-figure .faint { fill-opacity: .65; }
-"""
-"""Colours that can be told apart, with full and with weak sight of them, on a light and on a dark page."""
 
 WIDTH = 400
 """Of a chart, in its own units."""
@@ -30,36 +16,37 @@ KINDS = ("one", "two", "three")
 """Classes of what is compared, in order."""
 
 
-@dataclass(frozen=True)
 class Scale:
-    """From values `low` … `high` to places `start` … `end`, with a line every `step`."""
+    """From values to places `start` … `end`, with a line every `step`, at round numbers.
 
-    low: float
-    high: float
-    step: float
-    start: float
-    end: float
+    Attributes:
+        low: the value at `start`.
+        high: the value at `end`.
+        step: from a line to the next.
+
+    Args:
+        values: all of which are on the scale.
+        start: a place.
+        end: another one.
+        most: about so many lines, as far apart as in a range of 1 or more.
+    """
+
+    def __init__(self, values: Iterable[float], start: float, end: float, most: int = 6) -> None:
+        known = list(values)
+        low, high = min(known), max(known)
+        least = max(high - low, 1.0) / most
+        power = 10.0 ** math.floor(math.log10(least))
+        self.step = next(power * each for each in (1, 2, 5, 10) if power * each >= least * (1 - 1e-9))
+        first = math.floor(low / self.step + 1e-9)
+        last = max(math.ceil(high / self.step - 1e-9), first + 1)
+        self.low = first * self.step
+        self.high = last * self.step
+        self.ticks = [number * self.step for number in range(first, last + 1)]
+        self._start, self._end = start, end
 
     def __call__(self, value: float) -> float:
         """Return the place of a value."""
-        return self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
-
-    @property
-    def ticks(self) -> list[float]:
-        """Return the values that have a line."""
-        return [number * self.step for number in range(round(self.low / self.step), round(self.high / self.step) + 1)]
-
-
-def scale(values: Iterable[float], start: float, end: float, most: int = 6) -> Scale:
-    """Return a scale of all values, with about `most` round numbers on it, as far apart as in a range of 1 or more."""
-    known = list(values)
-    low, high = min(known), max(known)
-    least = max(high - low, 1.0) / most
-    power = 10.0 ** math.floor(math.log10(least))
-    step = next(power * each for each in (1, 2, 5, 10) if power * each >= least * (1 - 1e-9))
-    first = math.floor(low / step + 1e-9)
-    last = max(math.ceil(high / step - 1e-9), first + 1)
-    return Scale(low=first * step, high=last * step, step=step, start=start, end=end)
+        return self._start + (self._end - self._start) * (value - self.low) / (self.high - self.low)
 
 
 def safe(content: object) -> str:
@@ -147,7 +134,7 @@ def curves(
     The axes are named, that at the left first; series have colours by their kinds.
     """
     left, right, top, bottom = 44, WIDTH - 12, 12, 226
-    axis = scale([value for values in series.values() for value in values], bottom, top)
+    axis = Scale([value for values in series.values() for value in values], bottom, top)
     step = (right - left) / len(columns)
     middles = [left + step * (place + 0.5) for place in range(len(columns))]
     parts = [*across_lines(axis, left, right), upright(12, (top + bottom) / 2, axis_names[0])]

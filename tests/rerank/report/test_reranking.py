@@ -14,8 +14,8 @@ from rerank.confidence.file import read_confidence
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Reranked
-from rerank.report.evaluation import look_up
-from rerank.report.reading import ListReading, read
+from rerank.report.listed import look_up
+from rerank.report.reranking import ListReading
 
 
 def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple[ListReading, Reranked]:
@@ -33,7 +33,7 @@ def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple
     )
     systems = {"moses": reranked.before, "reranked": reranked.after}
     lines = Lines("the list", iter(read_lines(str(fitted.nbest))))
-    reading = read(lines, reranked, systems, read_confidence(str(fitted.confidence)), {}, BytesIO())
+    reading = ListReading(lines, reranked, systems, read_confidence(str(fitted.confidence)), {}, BytesIO())
     return reading, reranked
 
 
@@ -41,13 +41,14 @@ def test_all_is_read_in_one_pass(fitted: Any) -> None:
     references = [read_lines(str(fitted.reference))]
     reading, reranked = read_once(fitted, 80, references)
     systems = {"moses": reranked.before, "reranked": reranked.after}
-    assert reading.facts == look_up(str(fitted.nbest), references, systems, Filters(""))
+    assert reading.look_up.facts == look_up(str(fitted.nbest), references, systems, Filters(""))
     assert {each.sentence for each in reading.changes} == {
         number for number in range(80) if reranked.before[number] != reranked.after[number]
     }
-    assert all(each.estimate == reading.measured.estimates[each.sentence] for each in reading.changes)
-    assert reading.measured.outcome and len(reading.measured.outcome.reached) == 80
-    assert (reading.depths.sentences, reading.depths.table()[-1].candidates, reading.chosen) == (80, 5, [])
+    assert all(each.estimate == reading.measuring.measured().estimates[each.sentence] for each in reading.changes)
+    outcome = reading.measuring.measured().outcome
+    assert outcome and len(outcome.reached) == 80
+    assert (reading.depths.sentences, reading.depths.table()[-1].candidates, reading.chosen.lines()) == (80, 5, [])
     assert len(list(reading.chunks.elements())) == 4 and list(reading.chunks.places) == list(range(80))
 
 

@@ -1,29 +1,60 @@
-"""BLEU of systems by how sure Moses was of its choice, and by the depth of the list."""
+"""BLEU of parts of a set: by the length of the source, by how sure Moses was, and by the depth of the list.
 
+BLEU is that of tables of systems, smoothing included, from statistics of single lines.
+"""
+
+import math
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from sacrebleu.metrics.bleu import BLEU
 
 from features.arrays import Array, Integers
 from moses_io.nbest import SentenceList
-from rerank.analysis.bleu import corpus_bleu
-from rerank.analysis.listed import Listed, having
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.metric import Metric
+from moses_io.text import tokens
+from rerank.metrics.metric import STATISTICS, Metric
+from rerank.report.listed import Listed, having
 
-QUARTERS = ("least sure", "less sure", "surer", "surest")
-"""What they are called, in order."""
+FEWEST = 20
+"""Sentences of a bin, at least, where there are as many."""
+MOST = 8
+"""Bins, at most."""
+
+
+def statistics(references: Sequence[Sequence[str]], systems: Mapping[str, Sequence[str]]) -> dict[str, Array]:
+    """Return the (n, 9) statistics of BLEU of n lines of each system, by its name; all text has been filtered.
+
+    Raises:
+        ValueError: references or systems do not have n lines.
+    """
+    bleu = Metric("bleu")
+    rows: dict[str, list[list[float]]] = {name: [] for name in systems}
+    for *answers, own in zip(*references, zip(*systems.values(), strict=True), strict=True):
+        count = bleu.counter(answers)
+        for name, line in zip(systems, own, strict=True):
+            rows[name].append(count(line))
+    return {name: np.array(lines, dtype=np.float64) for name, lines in rows.items()}  # each (n, 9)
+
+
+def corpus_bleu(total: Array) -> float:
+    """Return BLEU, 0 to 100, of summed statistics (9,); an order without matches is smoothed as sacreBLEU does."""
+    *counts, reference_length = (int(value) for value in total)
+    correct, candidates = counts[::2], counts[1::2]
+    bleu = BLEU.compute_bleu(correct, candidates, candidates[0], reference_length, smooth_method="exp")
+    return float(bleu.score)
 
 
 @dataclass(frozen=True)
-class Quarter:
-    """Sentences by the margin of Moses' choice.
+class Bin:
+    """Sentences whose sources are about as long, or of whose choices Moses was about as sure.
 
     Attributes:
-        lower: the least margin.
-        upper: the largest.
+        lower: tokens of the shortest source, or the least margin.
+        upper: and the most.
         sentences: how many.
         scores: by system, BLEU of these sentences as a corpus, 0 to 100.
     """
@@ -33,37 +64,69 @@ class Quarter:
     sentences: int
     scores: dict[str, float]
 
+    @property
+    def span(self) -> str:
+        """The lengths in words, such as `5-7`."""
+        return f"{self.lower}" if self.lower == self.upper else f"{self.lower}-{self.upper}"
 
-class Margins:
-    """Collects the margins of one sentence after the other.
+
+def by_length(source: Sequence[str], systems: Mapping[str, Array]) -> list[Bin]:
+    """Return, from short to long, bins of about equally many sentences, each `FEWEST` at least.
+
+    Sentences of one length are in one bin; a set of fewer than twice `FEWEST` sentences has a single one.
 
     Args:
-        lists: those that the list was merged of, perhaps none; see `margin`.
+        source: n sentences, as tokens with spaces between.
+        systems: of each system the (n, 9) statistics of BLEU of its lines, by its name.
     """
+    lengths = np.array([len(tokens(line)) for line in source])  # (n,)
+    return [
+        _bin(lower, upper, np.flatnonzero((lengths >= lower) & (lengths <= upper)), systems)
+        for lower, upper in _bounds(Counter(lengths.tolist()))
+    ]
 
-    def __init__(self, lists: Sequence[str]) -> None:
-        self._lists = lists
-        self._sentences: list[int] = []
-        self._margins: list[float] = []
 
-    def add(self, candidates: SentenceList) -> None:
-        """Add a sentence; one without a margin is left out."""
-        own = margin(candidates, self._lists)
-        if own is not None:
-            self._sentences.append(candidates.sentence)
-            self._margins.append(own)
+def _bin(lower: float, upper: float, lines: Integers, systems: Mapping[str, Array]) -> Bin:
+    """Return some lines, by their numbers, as a bin."""
+    scores = {name: corpus_bleu(rows[lines].sum(axis=0)) for name, rows in systems.items()}
+    return Bin(lower=lower, upper=upper, sentences=len(lines), scores=scores)
 
-    def quarters(self, systems: Mapping[str, Array]) -> list[Quarter]:
-        """Return quarters of the sentences that have a margin, least sure first.
 
-        There are none where all margins are equal, or sentences are fewer than quarters. Of each system there are the
-        (lines, 9) statistics of BLEU.
-        """
-        margins, sentences = np.array(self._margins), np.array(self._sentences)  # (n,), (n,)
-        if len(margins) < len(QUARTERS) or margins.min() == margins.max():
-            return []
-        order = np.argsort(margins, kind="stable")  # (n,)
-        return [_quarter(sentences[part], margins[part], systems) for part in np.array_split(order, len(QUARTERS))]
+def _bounds(counts: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return the shortest and the longest length of each bin, where `counts` says how many sentences a length has."""
+    enough = max(FEWEST, math.ceil(sum(counts.values()) / MOST))
+    ordered, starts, filled = sorted(counts), list[int](), enough
+    for place, length in enumerate(ordered):
+        if filled >= enough:
+            starts.append(place)
+            filled = 0
+        filled += counts[length]
+    if len(starts) > 1 and filled < FEWEST:
+        starts.pop()
+    return [(ordered[start], ordered[end - 1]) for start, end in pairwise([*starts, len(ordered)])]
+
+
+QUARTERS = ("least sure", "less sure", "surer", "surest")
+"""What they are called, in order."""
+
+
+def by_margin(margins: Mapping[int, float], systems: Mapping[str, Array]) -> list[Bin]:
+    """Return quarters of the sentences that have a margin, least sure first.
+
+    There are none where all margins are equal, or sentences are fewer than quarters.
+
+    Args:
+        margins: of some sentences, by their ids; see `margin`.
+        systems: of each system the (lines, 9) statistics of BLEU, by its name.
+    """
+    ids, values = np.array(list(margins)), np.array(list(margins.values()))  # (n,), (n,)
+    if len(values) < len(QUARTERS) or values.min() == values.max():
+        return []
+    order = np.argsort(values, kind="stable")  # (n,)
+    return [
+        _bin(float(values[part[0]]), float(values[part[-1]]), ids[part], systems)
+        for part in np.array_split(order, len(QUARTERS))
+    ]
 
 
 def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
@@ -81,11 +144,6 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
     totals = [each.total for each in others if having(each, lists)[:1] == origin]
     known = [total for total in totals if total is not None]
     return None if first.total is None or not known else first.total - max(known)
-
-
-def _quarter(ids: Integers, margins: Array, systems: Mapping[str, Array]) -> Quarter:
-    scores = {name: corpus_bleu(rows[ids].sum(axis=0)) for name, rows in systems.items()}
-    return Quarter(lower=float(margins[0]), upper=float(margins[-1]), sentences=len(ids), scores=scores)
 
 
 STEPS = np.array([*(step * 10**power for power in range(7) for step in (1, 2, 5)), sys.maxsize])

@@ -4,14 +4,15 @@ import re
 from collections.abc import Callable
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from rerank.analysis.gains import Frequency, Gains, Matched, NgramChanges
-from rerank.analysis.lengths import Bin
-from rerank.analysis.margins import Depth, Quarter
-from rerank.report.charts import features, scores
-from rerank.report.charts.drawing import scale
-from rerank.report.charts.gains import histogram, ngrams
+from rerank.confidence.confidence import Fit, Outcome, Part
+from rerank.report import charts
+from rerank.report.analysis import Frequency, Gains, Matched, NgramChanges
+from rerank.report.breakdown import Bin, Depth
+from rerank.report.drawing import Scale
+from rerank.report.page import EXPLORER
 from rerank.tuning.ablation import BASE, Reached, Worth
 from rerank.tuning.gain import Share
 
@@ -23,21 +24,23 @@ BOTH = {"moses": 30.5, BAD: 31.25}
 def worth(metric: str = BAD) -> str:
     names = {BASE: 40.0, f"and {BAD}": 41.5, "and Len": 39.0, "and all": 42.0}
     column = {name: Reached(score, None) for name, score in names.items()}
-    return features.worth(Worth("", {"dev": column, BAD: column}), metric)
+    return charts.worth_chart(Worth("", {"dev": column, BAD: column}), metric)
 
 
 FIGURES: dict[str, Callable[[], str]] = {
-    "lengths": lambda: scores.lengths([Bin(1, 1, 20, BOTH), Bin(2, 9, 25, BOTH)]),
-    "margins": lambda: scores.margins([Quarter(0.5, 1, 5, BOTH), Quarter(1, 2, 6, BOTH)]),
-    "frequency": lambda: scores.frequency([Frequency(0, 0, 3, BOTH), Frequency(1000, None, 9, BOTH)]),
+    "lengths": lambda: charts.length_chart([Bin(1, 1, 20, BOTH), Bin(2, 9, 25, BOTH)]),
+    "margins": lambda: charts.margin_chart([Bin(0.5, 1, 5, BOTH), Bin(1, 2, 6, BOTH)]),
+    "frequency": lambda: charts.frequency_chart([Frequency(0, 0, 3, BOTH), Frequency(1000, None, 9, BOTH)]),
     "worth": worth,
-    "weights": lambda: features.weights([Share(BAD, 0.75, (0.5, 1.0)), Share("LM0", -0.25, (-0.5, 0.0))]),
-    "ngrams": lambda: ngrams(NgramChanges(9, (Matched(BAD, 1, 3, 264),), (Matched("x", 2, 1, 7),))),
+    "weights": lambda: charts.weights_chart([Share(BAD, 0.75, (0.5, 1.0)), Share("LM0", -0.25, (-0.5, 0.0))]),
+    "ngrams": lambda: charts.ngrams_chart(NgramChanges(9, (Matched(BAD, 1, 3, 264),), (Matched("x", 2, 1, 7),))),
 }
 OTHERS: dict[str, Callable[[], str]] = {
-    "depth": lambda: scores.depth([Depth(1, 30.0, 30.0, 0.5), Depth(3, 31.0, 40.0, 0.0)], 12, []),
-    "deeper": lambda: scores.depth([Depth(1, None, None, 0.5), Depth(3, None, None, 0.0)], 12, [BAD, "x"]),
-    "gains": lambda: histogram(Gains(tuple(range(-100, 100, 10)), (1, *[0] * 18, 4), rose=4, fell=1, stayed=2)),
+    "depth": lambda: charts.depth_chart([Depth(1, 30.0, 30.0, 0.5), Depth(3, 31.0, 40.0, 0.0)], 12, []),
+    "deeper": lambda: charts.depth_chart([Depth(1, None, None, 0.5), Depth(3, None, None, 0.0)], 12, [BAD, "x"]),
+    "gains": lambda: charts.gains_chart(
+        Gains(tuple(range(-100, 100, 10)), (1, *[0] * 18, 4), rose=4, fell=1, stayed=2)
+    ),
 }
 
 
@@ -106,11 +109,11 @@ def test_examples_are_links() -> None:
 
 def test_of_many_rows_the_largest_are_drawn_in_their_order() -> None:
     shares = [Share(f"F{number}", value / 100, ()) for number, value in enumerate([5, -40, *[1] * 40, 30])]
-    found = [text for text in texts(features.weights(shares)) if text.startswith("F")]
-    assert len(found) == features.MOST and found[:2] == ["F0", "F1"] and found[-1] == "F42"
+    found = [text for text in texts(charts.weights_chart(shares)) if text.startswith("F")]
+    assert len(found) == charts.MOST and found[:2] == ["F0", "F1"] and found[-1] == "F42"
     column = {name: Reached(score, None) for name, score in zip([BASE, *"abc"], (1.0, 2, 3, 4), strict=True)}
     column |= {f"and {number}": Reached(1.0, None) for number in range(40)} | {"and all": Reached(9.0, None)}
-    figure = features.worth(Worth("", {"dev": column}), "BLEU")
+    figure = charts.worth_chart(Worth("", {"dev": column}), "BLEU")
     assert {BASE, "a", "b", "c", "and all"} <= set(texts(figure)) and "the 24 of 44 that differ most" in figure
 
 
@@ -122,7 +125,56 @@ def test_of_many_rows_the_largest_are_drawn_in_their_order() -> None:
     ],
 )  # fmt: skip
 def test_scales_are_round_and_hold_all_values(values: list[float], low: float, high: float, step: float) -> None:
-    own = scale(values, 100, 0)
+    own = Scale(values, 100, 0)
     assert (own.low, own.high, own.step) == pytest.approx((low, high, step))
     assert (own(own.low), own(own.high)) == (100, 0)
     assert own.ticks == pytest.approx([low + step * number for number in range(round((high - low) / step) + 1)])
+
+
+NAN = np.full(4, np.nan)
+DEV = Fit(
+    0.5, 0.4, quarters=(Part(10, estimated=25.0, reached=50.0), Part(10, estimated=75.0, reached=100.0)), changes=()
+)
+
+
+def outcome(expected: list[float], reached: list[float]) -> Outcome:
+    values = np.array(expected)
+    return Outcome(values, NAN[: len(values)], values, reached=np.array(reached), gains=np.zeros(len(values)))
+
+
+def drawn(each: Outcome, metric: str = "BLEU", name: str = "test") -> ElementTree.Element:
+    return ElementTree.fromstring(charts.confidence_chart(each, DEV, metric, name))
+
+
+def dots(root: ElementTree.Element, kind: str) -> list[tuple[float, float]]:
+    """Places of dots, as scores."""
+    (group,) = (each for each in root.iter("g") if each.get("class") == kind)
+    places = [(float(dot.get("cx", "")), float(dot.get("cy", ""))) for dot in group]
+    return [((across - 48) / 3.2, 100 - (down - 12) / 3.2) for across, down in places]
+
+
+def test_dots_stand_where_the_axes_say() -> None:
+    root = drawn(outcome([10, 20, 30, 90], [0, 100, 50, -40]))
+    assert np.array(dots(root, "two dots")) == pytest.approx(
+        np.array([(10, 0), (20, 100), (30, 50), (90, 0)]), abs=0.05
+    )
+    assert np.array(dots(root, "two")) == pytest.approx(np.array([(10, 0), (20, 100), (30, 50), (90, 0)]), abs=0.05)
+    assert np.array(dots(root, "one")) == pytest.approx(np.array([(25, 50), (75, 100)]), abs=0.05)
+    texts = {text.text: text for text in root.iter("text")}
+    across = {int(name): text for name, text in texts.items() if re.fullmatch(r"\d+", name or "")}
+    assert list(across) == [0, 20, 40, 60, 80, 100]
+    assert {"expected BLEU", "reached BLEU"} < texts.keys()
+    assert {"dev, out of fold", "test"} < texts.keys()
+    assert "of 4 sentences of test, a small dot each" in "".join(root.itertext())
+
+
+def test_few_sentences_and_names_that_are_no_xml() -> None:
+    root = drawn(outcome([40], [60]), "bleu+chrf:0.7,0.3", "<a & b\x1b>")
+    assert dots(root, "two") == dots(root, "two dots") == [pytest.approx((40, 60), abs=0.05)]
+    assert root[0][0].text == "bleu+chrf:0.7,0.3 of the sentences of <a & b\\x1b>: expected and reached"
+
+
+def test_text_has_the_colour_of_the_page() -> None:
+    style = (EXPLORER / "charts.css").read_text(encoding="utf-8")
+    assert "svg { " in style and "fill: currentColor" in style
+    assert not re.search(r"#(000|fff)|black|white", style)

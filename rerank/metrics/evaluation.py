@@ -4,21 +4,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from features.arrays import Array
-from features.progress import warn, with_bar
+from features.progress import with_bar
 from moses_io.errors import InputError
 from moses_io.nbest import MARKS
-from moses_io.streams import Lines, name_of
-from moses_io.text import has_marks, missing_as_none, read_lines, tokens
+from moses_io.text import has_marks, missing_as_none, tokens
 from rerank import __version__
-from rerank.analysis.listed import Listed, read_listed
-from rerank.metrics.filters import Filters
-from rerank.metrics.forms import Forms, advice
 from rerank.metrics.significance import SEED, TRIALS, p_value
 
 REPORTED = ("BLEU", "chrF", "TER")
@@ -106,7 +101,7 @@ def evaluate(
     """
     if not references:
         return Evaluation({name: {} for name in systems}, {}, facts=facts)
-    _check_lengths(systems, references)
+    check_lengths(systems, references)
     check_marks(systems)
     scores: dict[str, dict[str, Score]] = {name: {} for name in systems}
     signatures, oracle = {}, {}
@@ -133,7 +128,8 @@ def check_marks(systems: Systems) -> None:
                 raise InputError(f"{name}:{number}: {MARKS}")
 
 
-def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None:
+def check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None:
+    """Refuse systems with another number of lines than the references, and lines too long for TER: an `InputError`."""
     if not references[0]:
         raise InputError("the reference is empty")
     for name, lines in (*systems.items(), *(("the reference", lines) for lines in references)):
@@ -143,67 +139,6 @@ def _check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> Non
     for name, lines in systems.items():
         if len(lines) != len(references[0]):
             raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
-
-
-class LookUp:
-    """Finds, in one sentence of a list after the other, the best candidate and the place of systems' choices.
-
-    References, perhaps none, and the lines of the systems, of one at least, have gone through the filters already.
-
-    Raises:
-        InputError: a system has another number of lines than the references.
-    """
-
-    def __init__(self, references: Sequence[Sequence[str]], systems: Systems) -> None:
-        if references:
-            _check_lengths(systems, references)
-        self.size = len([*references, *systems.values()][0])
-        self._systems = systems
-        self.facts = ListFacts(
-            best=[""] * self.size if references else [], ranks={name: [None] * self.size for name in systems}
-        )
-
-    def add(self, listed: Listed) -> None:
-        """Add a sentence."""
-        number = listed.candidates.sentence
-        if listed.judged:
-            self.facts.best[number] = listed.texts[int(np.argmax(listed.judged.quality))]  # ()
-        for name, lines in self._systems.items():
-            line = tokens(lines[number])
-            places = (place for place, text in enumerate(listed.texts, start=1) if tokens(text) == line)
-            self.facts.ranks[name][number] = next(places, None)
-
-
-def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
-    """Find in a list the best candidate of each sentence, if there are references, and the place of systems' choices.
-
-    The filters are for the list; errors are those of `LookUp` and `read_listed`.
-    """
-    found = LookUp(references, systems)
-    for listed in read_listed(nbest, references, found.size, filters):
-        found.add(listed)
-    return found.facts
-
-
-def evaluate_files(
-    systems: Mapping[str, str | Lines],
-    references: Sequence[str | Lines],
-    nbest: str | None,
-    filters: Filters,
-    tokenize: str = "none",
-) -> Evaluation:
-    """Score files, a line a sentence, by the names of the systems; without references, look them up in the list alone.
-
-    Errors are those of `evaluate` and `look_up`.
-    """
-    answers = filters.references(references)
-    lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
-    facts = look_up(nbest, answers, lines, filters) if nbest else None
-    if answers:
-        texts = lines | ({name_of(nbest): facts.best} if nbest and facts else {})
-        for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*answers))):
-            warn(message)
-    return evaluate(lines, answers, tokenize, facts, filters.signature)
 
 
 def _scorers(tokenize: str) -> dict[str, Any]:
@@ -229,7 +164,10 @@ def _compare(scorer: Any, systems: Systems, references: Sequence[References]) ->
     sacreBLEU's own randomization test does not count trials that are equal to what was observed, so that two systems
     which differ in one sentence would be the surest difference of all; `ties:counted` tells ours from it.
     """
-    statistics = {name: _statistics(scorer, lines, references) for name, lines in systems.items()}  # each (n, size)
+    statistics = {
+        name: np.array(scorer._extract_corpus_statistics(lines, references), dtype=np.float64)  # (n, size)
+        for name, lines in systems.items()
+    }
     values = _scores(scorer, np.stack([rows.sum(axis=0) for rows in statistics.values()]))  # (systems,)
     scores = {name: Score(float(value)) for name, value in zip(systems, values, strict=True)}
     (_, one), *others = statistics.items()
@@ -239,11 +177,6 @@ def _compare(scorer: Any, systems: Systems, references: Sequence[References]) ->
     if others:
         signature.info |= {"ar": TRIALS, "seed": SEED, "ties": "counted"}
     return str(signature), scores
-
-
-def _statistics(scorer: Any, lines: Sequence[str], references: Sequence[References]) -> Array:
-    """Return the statistics of each line, (n, size)."""
-    return np.array(scorer._extract_corpus_statistics(lines, references), dtype=np.float64)
 
 
 def _scores(scorer: Any, sums: Array) -> Array:

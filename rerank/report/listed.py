@@ -1,18 +1,21 @@
-"""A list, read once for all that looks at it: sentence after sentence with what references say of its candidates."""
+"""A list, sentence after sentence with what references say of its candidates, and what it says of systems."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from features.arrays import Array
-from features.progress import with_bar
+from features.progress import warn, with_bar
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR, LIST_NAME, describe_origins
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
-from moses_io.streams import Lines
-from rerank.metrics.filters import Filters
+from moses_io.streams import Lines, name_of
+from moses_io.text import read_lines, tokens
+from rerank.metrics.evaluation import Evaluation, ListFacts, Systems, check_lengths, evaluate
+from rerank.metrics.filters import Filters, Forms, advice
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 
@@ -106,3 +109,64 @@ def merged(sentence_list: SentenceList) -> list[str]:
     names = [label.removeprefix(INDICATOR) for label in labels if label.startswith(INDICATOR)]
     lists = [name for name in names if LIST_NAME.fullmatch(name)]
     return lists if len(lists) > 1 else []
+
+
+class LookUp:
+    """Finds, in one sentence of a list after the other, the best candidate and the place of systems' choices.
+
+    References, perhaps none, and the lines of the systems, of one at least, have gone through the filters already.
+
+    Raises:
+        InputError: a system has another number of lines than the references.
+    """
+
+    def __init__(self, references: Sequence[Sequence[str]], systems: Systems) -> None:
+        if references:
+            check_lengths(systems, references)
+        self.size = len([*references, *systems.values()][0])
+        self._systems = systems
+        self.facts = ListFacts(
+            best=[""] * self.size if references else [], ranks={name: [None] * self.size for name in systems}
+        )
+
+    def add(self, listed: Listed) -> None:
+        """Add a sentence."""
+        number = listed.candidates.sentence
+        if listed.judged:
+            self.facts.best[number] = listed.texts[int(np.argmax(listed.judged.quality))]  # ()
+        for name, lines in self._systems.items():
+            line = tokens(lines[number])
+            places = (place for place, text in enumerate(listed.texts, start=1) if tokens(text) == line)
+            self.facts.ranks[name][number] = next(places, None)
+
+
+def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
+    """Find in a list the best candidate of each sentence, if there are references, and the place of systems' choices.
+
+    The filters are for the list; errors are those of `LookUp` and `read_listed`.
+    """
+    found = LookUp(references, systems)
+    for listed in read_listed(nbest, references, found.size, filters):
+        found.add(listed)
+    return found.facts
+
+
+def evaluate_files(
+    systems: Mapping[str, str | Lines],
+    references: Sequence[str | Lines],
+    nbest: str | None,
+    filters: Filters,
+    tokenize: str = "none",
+) -> Evaluation:
+    """Score files, a line a sentence, by the names of the systems; without references, look them up in the list alone.
+
+    Errors are those of `evaluate` and `look_up`.
+    """
+    answers = filters.references(references)
+    lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
+    facts = look_up(nbest, answers, lines, filters) if nbest else None
+    if answers:
+        texts = lines | ({name_of(nbest): facts.best} if nbest and facts else {})
+        for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*answers))):
+            warn(message)
+    return evaluate(lines, answers, tokenize, facts, filters.signature)

@@ -9,8 +9,9 @@ from sacrebleu.metrics.ter import TER
 from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines
+from rerank.metrics.evaluation import REPORTED, evaluate
 from rerank.metrics.filters import Filters
-from rerank.report.evaluation import REPORTED, evaluate, evaluate_files, look_up
+from rerank.report.listed import evaluate_files, look_up
 from rerank.report.terminal import table
 
 
