@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from features.models.config import BASE, CHECKPOINT
-from features.models.folds import FOLD_WEIGHTS
-from features.request import FeatureRequest, labelled_requests, runs_code
+from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
+from features.request import FeatureRequest, labelled_requests, row_of, runs_code
 from moses_io.errors import InputError, at, shown
 from moses_io.json_files import read_json, write_json
 from moses_io.streams import LONGEST_NAME, digest
@@ -20,7 +19,7 @@ from moses_io.text import whole
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
-from rerank.systems.request import CandidateRequest, check_candidates, check_names
+from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
 FORMATS = (1, 2)
 """The second has models that add candidates, which versions that know the first alone must not overlook."""
@@ -28,7 +27,7 @@ MANIFEST = "reranker.json"
 WEIGHTS = "weights.ini"
 CARD = "README.md"
 
-_ROOMS = {"models": "models", "folder": "models", "files": "tables"}
+_ROOMS = {"models": "models", "folder": "models", "files": "tables", "weights": "tables"}
 """Where the parts of features stand, by what their kind takes."""
 
 
@@ -58,31 +57,30 @@ class Manifest:
         return f"reranker|sha256:{hashlib.sha256(content).hexdigest()[:12]}"
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a reranker is made of.
-
-    Attributes:
-        requests: the features that it scores with, in their order.
-        weights: file of theirs and of the list's features.
-        tuned: signature of the tuning that found them.
-        confidence: file that estimates how good choices are, or nothing.
-        candidates: models that add candidates.
-    """
-
-    requests: Sequence[FeatureRequest]
-    weights: str
-    tuned: str
-    confidence: str = ""
-    candidates: Sequence[CandidateRequest] = ()
-
-
-def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manifest:
+def write_folder(
+    folder: Path,
+    requests: Sequence[FeatureRequest],
+    weights: str,
+    tuned: str,
+    *,
+    confidence: str = "",
+    candidates: Sequence[CandidateRequest] = (),
+    link: bool = False,
+) -> Manifest:
     """Make the folder of a reranker.
 
     Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
     list and stays out; so does the code of users' features. Commands run in the folder in which they ran
     before, as another folder may have another program of the same name; modules are looked for there, too.
+
+    Args:
+        folder: to make.
+        requests: the features that it scores with, in their order.
+        weights: file of theirs and of the list's features.
+        tuned: signature of the tuning that found them.
+        confidence: file that estimates how good choices are, or nothing.
+        candidates: models that add candidates.
+        link: whether to link to models and tables.
 
     Raises:
         InputError: the folder is there already, or a file cannot be copied.
@@ -90,26 +88,23 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
     try:
         folder.mkdir(parents=True)
         rooms = _Rooms(folder, link)
-        features = {request.label: _place(request, rooms).text for request in contents.requests}
-        candidates = {
-            each.name: replace(each, folders=tuple(rooms.place("models", folder) for folder in each.folders)).text
-            for each in contents.candidates
+        features = {request.label: _place(request, rooms).text for request in requests}
+        added = {
+            each.name: replace(each, folders=tuple(rooms.place("models", model) for model in each.folders)).text
+            for each in candidates
         }
-        shutil.copyfile(contents.weights, folder / WEIGHTS)
-        if contents.confidence:
-            shutil.copyfile(contents.confidence, folder / CONFIDENCE)
+        shutil.copyfile(weights, folder / WEIGHTS)
+        if confidence:
+            shutil.copyfile(confidence, folder / CONFIDENCE)
     except shutil.Error as error:
         origin, _, reason = error.args[0][0]
         raise InputError(f"{origin}: {reason}") from None
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from None
-    code = next((request.folder for request in contents.requests if runs_code(request.text)), "")
-    manifest = Manifest(features, _files(folder), contents.tuned, candidates, code)
-    values = asdict(manifest)
-    for name in ("candidates", "code"):
-        if not values[name]:
-            del values[name]
-    about = {"format": FORMATS[bool(candidates)], "version": __version__}
+    code = next((request.folder for request in requests if runs_code(request.text)), "")
+    manifest = Manifest(features, _files(folder), tuned, added, code)
+    about = {"format": FORMATS[bool(added)], "version": __version__}
+    values = {name: value for name, value in asdict(manifest).items() if value or name not in ("candidates", "code")}
     write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
     return manifest
 
@@ -161,14 +156,15 @@ def read_features(
             raise InputError(f"the reranker has no feature {label!r}; it has {', '.join(manifest.features)}")
     requests = []
     for label, text in manifest.features.items():
-        kind = text.partition(":")[0]
+        row = row_of(text)
         if runs_code(text) and label not in others and not allow_code:
             raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code; --allow-code lets it")
-        if kind == "scores" and label not in others:
+        if row and row.one_list and label not in others:
             raise InputError(
                 f"feature {label!r}: scores of another tool; name their file by --feature {label}=scores:FILE"
             )
-        if kind == "command" and label not in others and manifest.code and not os.path.isdir(manifest.code):
+        runs_there = row and row.takes == "shell" and label not in others and manifest.code
+        if runs_there and not os.path.isdir(manifest.code):
             again = f"--feature {shown(f'{label}={text}')}, which runs in the working folder"
             raise InputError(f"feature {label!r}: no folder {manifest.code}, in which its program ran; give {again}")
         (request,) = labelled_requests({label: others.get(label, text)}, "" if label in others else manifest.code)
@@ -232,13 +228,13 @@ class _Rooms:
 
 def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
     """Copy what a feature reads, and return the request with the places in the folder."""
-    if request.kind == "scores":
-        return replace(request, argument="FILE")
-    if request.row.takes not in _ROOMS:
-        return request
-    if request.kind == "rest" and len(weight_files(request.argument)) > 1:
-        return request.with_parts([rooms.place_weights(_ROOMS["files"], request.argument)])
     row = request.row
+    if row.one_list:
+        return replace(request, argument=row.argument)
+    if row.takes not in _ROOMS:
+        return request
+    if row.takes == "weights" and len(weight_files(request.argument)) > 1:
+        return request.with_parts([rooms.place_weights(_ROOMS["weights"], request.argument)])
     return request.with_parts([rooms.place(_ROOMS[row.takes], part, row.marks_of(part)) for part in request.parts])
 
 
