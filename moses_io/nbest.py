@@ -3,7 +3,6 @@
 Ids are keys: gaps are legal, an id that comes again after another one is not.
 """
 
-import bisect
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,16 +104,10 @@ class Layout:
 
 
 class Order:
-    """The ids met so far: those of one sentence must stand together.
-
-    Ids that go up are kept as runs without a gap, so that a list in order needs no memory for them. An id below one
-    that came before is kept in a set. A check takes O(log runs).
-    """
+    """The ids met so far, some 60 bytes each: those of one sentence must stand together."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._fallen: set[int] = set()
+        self._met: set[int] = set()
         self._current: int | None = None
 
     def check(self, sentence: int) -> None:
@@ -126,18 +119,11 @@ class Order:
         if sentence == self._current:
             return
         self._current = sentence
-        after = bisect.bisect_right(self._starts, sentence)
-        if (after and sentence < self._ends[after - 1]) or sentence in self._fallen:
+        if sentence in self._met:
             raise Fault(
                 f"sentence {sentence} comes again after others; `moses-rerank validate --regroup` puts a list in order"
             )
-        if after < len(self._starts):
-            self._fallen.add(sentence)
-        elif after and sentence == self._ends[-1]:
-            self._ends[-1] += 1
-        else:
-            self._starts.append(sentence)
-            self._ends.append(sentence + 1)
+        self._met.add(sentence)
 
 
 class EmptyLines:

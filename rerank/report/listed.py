@@ -10,7 +10,7 @@ import numpy as np
 from features.arrays import Array
 from features.progress import warn, with_bar
 from moses_io.hypothesis import Hypothesis
-from moses_io.merge import INDICATOR, LIST_NAME, Origins
+from moses_io.merge import INDICATOR, LIST_NAME, describe_origins
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
 from moses_io.streams import Lines, name_of
 from moses_io.text import read_lines, tokens
@@ -90,7 +90,7 @@ class Chosen:
 
     def lines(self) -> list[str]:
         """Return how many come from which lists, in a line; nothing for a list not merged."""
-        return [f"chosen: {Origins(tuple(self._names), self._counts)}"] if self._names else []
+        return [f"chosen: {describe_origins(self._names, self._counts)}"] if self._names else []
 
 
 def having(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:

@@ -7,26 +7,23 @@ from pathlib import Path
 
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.results import Replicated, Results
-from rerank.experiment.studies.stages import Plan, folders
 from rerank.plots.measurements import Curve, plot_curves, plot_sizes, read_curves
 
 FORMS = ("png", "svg")
 """Each picture is drawn as both."""
 
 
-def draw(study: Study, plan: Plan, results: Results) -> list[str]:
+def draw(study: Study, results: Results) -> list[str]:
     """Draw BLEU and perplexity over sizes, where there are several, and how models learned; return the files."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     several = len(study.sizes) > 1
     paths = _bleu(study, results) + _perplexity(study, results) if several else []
-    return paths + [path for size in study.sizes for path in _training(study, plan, size)]
+    return paths + [path for size in study.sizes for path in _training(study, size)]
 
 
 def _bleu(study: Study, results: Results) -> list[str]:
     paths = []
-    for test, files in study.experiment.tests.items():
-        if not files.reference:
-            continue
+    for test in study.tests:
         points = [(each.system, each.size, each.tests[test].scores["BLEU"]) for each in results.systems]
         moses = next((m for each in results.systems if (m := each.tests[test].moses["BLEU"].mean) is not None), None)
         level = None if moses is None else ("Moses", moses)
@@ -58,12 +55,13 @@ def _sizes(
     return paths
 
 
-def _training(study: Study, plan: Plan, size: int) -> list[str]:
+def _training(study: Study, size: int) -> list[str]:
     """Draw the means, over seeds, of the learning curves of each model."""
-    replicates, curves = [each for each in plan.replicates if each.size == size], []
+    curves = []
     for model in study.experiment.models:
-        for name in folders(replicates[0], model):
-            trained = [path for each in replicates if Path(path := folders(each, model)[name]).is_dir()]
+        replicates = [study.folders(size, seed, model) for seed in study.seeds]
+        for name in replicates[0]:
+            trained = [folders[name] for folders in replicates if Path(folders[name]).is_dir()]
             curves += [_mean(name, read_curves(trained))] if trained else []
     paths = [str(study.output / f"{size}.training.{form}") for form in FORMS] if curves else []
     for path in paths:

@@ -2,8 +2,7 @@ import statistics
 
 import pytest
 
-from rerank.experiment.studies.results import Replicated, Results, SystemResult, TestResult
-from rerank.experiment.studies.tables import Table, as_csv, in_short
+from rerank.experiment.studies.results import Replicated, Results, SystemResult, Table, TestResult, as_csv, in_short
 
 
 def test_mean_and_standard_deviation() -> None:
