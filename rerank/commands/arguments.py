@@ -1,15 +1,26 @@
-"""Arguments that several commands share."""
+"""Arguments that several commands share, and the check of what they read and write."""
 
 import argparse
+import itertools
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_io.errors import QUOTED, InputError, shown
+from moses_io.streams import STANDARD
 from moses_io.text import number, whole
+from moses_io.weights import weight_files
 
 if TYPE_CHECKING:
     from features.feature import Resources
+
+_PARTS = re.compile(
+    r"config\.json|.*\.(safetensors|vocabulary|bpe)|(features|scores)\.dat|init\.(dense|opt)|sparse-weights"
+)
+"""Names of files that make a folder a model, or one that `export` wrote."""
 
 
 def whole_number(text: str) -> int:
@@ -38,28 +49,23 @@ def probability(text: str) -> float:
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
     """Declare what stands in gaps, what else is written beside the choices, and when Moses' choice is kept."""
-    parser.add_argument(
+    add, read, write = declarers(parser)
+    read(
         "--on-missing",
         default="error",
         metavar="blank|FILE",
         help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
     )
-    parser.add_argument(
-        "--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of the list of --nbest alone"
-    )
-    parser.add_argument(
+    add("--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of the list of --nbest alone")
+    write(
         "--confidence",
-        metavar="FILE",
         help="also write, a line a sentence, the score expected of it, 0 to 100, a tab, and the probability that the "
         "change from Moses' choice helped, empty where there is none",
     )
-    parser.add_argument(
-        "--keep-unless", type=probability, metavar="P", help="keep Moses' choice where that probability is below P"
-    )
-    parser.add_argument(
+    add("--keep-unless", type=probability, metavar="P", help="keep Moses' choice where that probability is below P")
+    read(
         "--moses-output",
         default="",
-        metavar="FILE",
         help="Moses' own output, one line a source sentence, needed after MBR or consensus decoding (default: the "
         "candidates with the highest totals)",
     )
@@ -73,11 +79,11 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
     """
     from rerank.linear.selection import Outputs
 
-    if arguments.nbest_size and not arguments.reranked:
+    if arguments.nbest_size and not arguments.nbest:
         raise InputError("--nbest-size needs --nbest, the list that it cuts")
-    if arguments.keep_unless is not None and arguments.reranked:
+    if arguments.keep_unless is not None and arguments.nbest:
         raise InputError("--keep-unless cannot go with --nbest, in which the highest total is the choice")
-    return Outputs(arguments.output, arguments.reranked, arguments.nbest_size, arguments.confidence)
+    return Outputs(arguments.output, arguments.nbest, arguments.nbest_size, arguments.confidence)
 
 
 def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
@@ -124,7 +130,8 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
     """Declare what features may use."""
     add_device(parser)
     add_precision(parser)
-    parser.add_argument("--cache", default="", metavar="DIR", help="keep scores of models there, and look them up")
+    _, read, _ = declarers(parser)
+    read("--cache", default="", metavar="DIR", help="keep scores of models there, and look them up")
 
 
 def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
@@ -152,3 +159,106 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: a GPU if there is one"
     )
+
+
+class InputPath(str):
+    """Value of an argument that names a file or folder to read."""
+
+    @property
+    def files(self) -> list[str]:
+        """All files and folders that are read for it."""
+        return [self]
+
+
+class WeightsPath(InputPath):
+    """A file of weights, which may name others."""
+
+    @property
+    def files(self) -> list[str]:
+        """The file itself and the others."""
+        return weight_files(self) if os.path.isfile(self) else [self]
+
+
+class NamedList(InputPath):
+    """A list as `[NAME=]NBEST`."""
+
+    @property
+    def files(self) -> list[str]:
+        """The list; a `=` may also be a part of its own name."""
+        return [self, self.partition("=")[2]]
+
+
+class FeatureText(InputPath):
+    """A feature as `[LABEL=]KIND[:ARG]`."""
+
+    @property
+    def files(self) -> list[str]:
+        """Files and folders that decide its values."""
+        from features.request import parse_requests
+
+        return [path for request in parse_requests([self]) for path in request.files]
+
+
+class OutputPath(str):
+    """Value of an argument that names a file or folder to write."""
+
+
+Declare = Callable[..., argparse.Action]
+"""`add_argument` of a parser."""
+
+
+def declarers(parser: argparse._ActionsContainer) -> tuple[Declare, Declare, Declare]:
+    """Return functions that declare an argument of any kind, one that names what is read, and what is written."""
+    add = parser.add_argument
+    return add, partial(add, type=InputPath, metavar="FILE"), partial(add, type=OutputPath, metavar="FILE")
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Check what the arguments of a command name, by how they were declared; see `check_paths`."""
+    named = vars(arguments)
+    values = [each for value in named.values() for each in (value if isinstance(value, list) else [value])]
+    names = sorted(named, key=lambda name: name != "output")  # the main output first, as messages name it
+    outputs = {f"--{name}": named[name] for name in names if isinstance(named[name], OutputPath)}
+    check_paths([value for value in values if isinstance(value, InputPath)], outputs)
+
+
+def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
+    """Check the files and folders that a command reads and writes before it does so.
+
+    Args:
+        inputs: paths that are read; an `InputPath` may stand for several.
+        outputs: paths that are written, by the options that name them.
+
+    Raises:
+        InputError: a path with a NUL, stdin named twice, one place for two outputs, or an output that is read, by
+            whatever name: an input, a file that an input names, or a part of a folder that is read.
+    """
+    if any("\0" in path for path in (*inputs, *outputs.values())):
+        raise InputError("a name has a NUL in it, which no file can have")
+    if inputs.count(STANDARD) > 1:
+        raise InputError("stdin is named twice, and can be read once; name a file")
+    for (one, path), (other, same) in itertools.combinations(outputs.items(), 2):
+        if os.path.realpath(path) == os.path.realpath(same):
+            raise InputError(f"{one} and {other} name the same place")
+    existing = [output for output in outputs.values() if os.path.exists(output)]
+    if existing:
+        read = [path for text in inputs for path in (text.files if isinstance(text, InputPath) else [text])]
+        for output in existing:
+            _check_output(output, read)
+
+
+def _check_output(output: str, inputs: Iterable[str]) -> None:
+    """Refuse to write over an input, by whatever name, or over a part of a folder among them."""
+    for path in inputs:
+        if (os.path.isfile(path) and os.path.samefile(path, output)) or _is_part(output, path):
+            raise InputError(f"{output}: the command reads this file and would write over it; name another output")
+
+
+def _is_part(output: str, folder: str) -> bool:
+    """Tell whether a file is one of a model, of a reranker or of an export in that folder."""
+    real = Path(os.path.realpath(output))
+    if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
+        return False
+    from rerank.reranker.folder import MANIFEST  # which reads rerankers: not for commands that name none
+
+    return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, MANIFEST))

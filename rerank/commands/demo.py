@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_device, add_jobs
+from rerank.commands.arguments import add_device, add_jobs, declarers
 
 HELP = "run the whole chain on the sample that comes with the tool"
 EXAMPLES = """\
@@ -14,7 +14,8 @@ Moses' BLEU on test from 82.84 to 95.75 in the mean, with a standard deviation o
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--output", default="moses-rerank-demo", metavar="DIR", help="folder for all results")
+    _, _, write = declarers(parser)
+    write("--output", default="moses-rerank-demo", metavar="DIR", help="folder for all results")
     add_jobs(parser, "models and features")
     add_device(parser)
 

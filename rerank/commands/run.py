@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_ray, add_resources, read_resources
+from rerank.commands.arguments import add_jobs, add_ray, add_resources, declarers, read_resources
 
 HELP = "do the whole chain that an experiment file describes"
 EXAMPLES = """\
@@ -39,13 +39,12 @@ A second run does only the stages whose inputs have changed."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("experiment", metavar="EXPERIMENT", help="TOML file")
+    add, read, _ = declarers(parser)
+    read("experiment", metavar="EXPERIMENT", help="TOML file")
     add_jobs(parser, "models and features")
     add_ray(parser, "train and score")
-    parser.add_argument(
-        "--link", action="store_true", help="link models and tables into the reranker, do not copy them"
-    )
-    parser.add_argument(
+    add("--link", action="store_true", help="link models and tables into the reranker, do not copy them")
+    add(
         "--allow-code",
         action="store_true",
         help="let features that are code (command, module:Class) run though EXPERIMENT is not a file of your own in "

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_ray, add_resources, read_resources
+from rerank.commands.arguments import add_jobs, add_ray, add_resources, declarers, read_resources
 
 HELP = "run an experiment over sizes of the corpus, seeds and systems, with tables and curves"
 EXAMPLES = """\
@@ -26,10 +26,11 @@ A second study does only what has changed, or what is not done yet. What fails i
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("study", metavar="STUDY", help="TOML file")
+    add, read, _ = declarers(parser)
+    read("study", metavar="STUDY", help="TOML file")
     add_jobs(parser, "trainings and experiments")
     add_ray(parser, "train and run experiments")
-    parser.add_argument(
+    add(
         "--allow-code",
         action="store_true",
         help="let features that are code (command, module:Class) run though STUDY is not a file of your own in the "

@@ -1,11 +1,12 @@
 """The folder of a reranker: models, tables and weights beside a manifest that names the features in their order."""
 
+import contextlib
 import hashlib
 import itertools
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -86,7 +87,7 @@ def write_folder(
     Raises:
         InputError: the folder is there already, or a file cannot be copied.
     """
-    try:
+    with _copying(folder):
         folder.mkdir(parents=True)
         rooms = _Rooms(folder, link)
         features = {request.label: _place(request, rooms).text for request in requests}
@@ -97,17 +98,24 @@ def write_folder(
         shutil.copyfile(weights, folder / WEIGHTS)
         if confidence:
             shutil.copyfile(confidence, folder / CONFIDENCE)
-    except shutil.Error as error:
-        origin, _, reason = error.args[0][0]
-        raise InputError(f"{origin}: {reason}") from None
-    except OSError as error:
-        raise InputError(f"{error.filename or folder}: {error.strerror}") from None
     code = next((request.folder for request in requests if runs_code(request.text)), "")
     manifest = Manifest(features, _files(folder), tuned, added, code)
     about = {"format": FORMATS[bool(added)], "version": __version__}
     values = {name: value for name, value in asdict(manifest).items() if value or name not in ("candidates", "code")}
     write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
     return manifest
+
+
+@contextlib.contextmanager
+def _copying(folder: Path) -> Iterator[None]:
+    """Turn errors of copying into an `InputError`."""
+    try:
+        yield
+    except shutil.Error as error:
+        origin, _, reason = error.args[0][0]
+        raise InputError(f"{origin}: {reason}") from None
+    except OSError as error:
+        raise InputError(f"{error.filename or folder}: {error.strerror}") from None
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -19,12 +19,12 @@ from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE, read_judge
-from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.linear.selection import Estimate, Holes, Judge, LinearModel, Ranking, rankings, read_holes
 from rerank.linear.weights import load_weights
 from rerank.lists.scoring import load_features, score_list, written
 from rerank.lists.sources import open_sources
 from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
+from rerank.reranker.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.systems.request import indicators
 from rerank.systems.widening import Widening
 
