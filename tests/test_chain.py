@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from features.kinds.score_files import FORMS
+from features.kinds.external import FORMS
 from features.models.tables import ADDED, VALUES
 from moses_io.nbest import read_nbest
 from rerank import __version__
-from rerank.report.attention import read_attention
 from rerank.sample import sample_experiment
+from rerank.systems.attention import read_attention
 
 Command = Callable[..., tuple[int, bytes, str]]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from features.arrays import Array, AttentionRows
 from features.feature import ModelFeature, Need, Reading, Sentence
-from features.kinds.phrases import LinkReader
+from features.kinds.moses import LinkReader
 from features.models.settings import check_rows
 from features.reader import Reader
 from moses_io.errors import InputError, at

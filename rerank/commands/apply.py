@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the best candidate of each sentence of a list, whose ids go up; one line a source sentence, always."""
     from moses_io.nbest import read_moses_output
     from moses_io.streams import is_live
-    from rerank.confidence.file import CONFIDENCE, read_judge
+    from rerank.confidence.file import CONFIDENCE, read_estimator
     from rerank.linear.selection import read_holes, write_choices
     from rerank.reranker.folder import WEIGHTS
     from rerank.reranker.reranker import Reranker
@@ -74,12 +74,12 @@ def run(arguments: argparse.Namespace) -> None:
         precision=arguments.precision,
         cache=arguments.cache,
     )
-    judge = None
-    if arguments.confidence or arguments.keep_unless is not None:
+    estimator = None
+    if arguments.confidence:
         folder = Path(arguments.reranker)
         if not (folder / CONFIDENCE).is_file():
             made = "make it anew by `moses-rerank run` of this version"
             raise InputError(f"{folder}: a reranker without {CONFIDENCE}, which tells how good its choices are; {made}")
         given = bool(arguments.moses_output)
-        judge = read_judge(str(folder / CONFIDENCE), str(folder / WEIGHTS), arguments.keep_unless, given)
-    write_choices(reranker.rankings(nbest, source, holes, arguments.batch, moses_output), outputs, judge)
+        estimator = read_estimator(str(folder / CONFIDENCE), str(folder / WEIGHTS), given).estimate
+    write_choices(reranker.rankings(nbest, source, holes, arguments.batch, moses_output), outputs, estimator)

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _attention(arguments: argparse.Namespace) -> None:
     from moses_io.errors import InputError
-    from rerank.plots.attention import attend, dimensions, matrices, plot_grids, read_pair
+    from rerank.plots.attention import dimensions, matrices, plot_grids, read_pair
 
     if arguments.word and arguments.alignments:
         raise InputError("--alignments marks links between words, which --word does not show")
@@ -79,23 +79,23 @@ def _attention(arguments: argparse.Namespace) -> None:
     if arguments.word:
         grids = dimensions(arguments.models, arguments.device, pair, arguments.word)
     else:
-        grids = matrices(attend(arguments.models, arguments.device, pair), pair, links)
+        grids = matrices(arguments.models, arguments.device, pair, links)
     plot_grids(grids, arguments.output)
 
 
 def _curves(arguments: argparse.Namespace) -> None:
-    from rerank.plots.curves import plot_curves, read_curves
+    from rerank.plots.measurements import plot_curves, read_curves
 
     plot_curves(read_curves(arguments.models), arguments.output)
 
 
 def _length(arguments: argparse.Namespace) -> None:
-    from rerank.plots.length import plot_length, read_bins
+    from rerank.plots.measurements import plot_length, read_bins
 
     plot_length(read_bins(arguments.source, arguments.reference, arguments.systems), arguments.output)
 
 
 def _weights(arguments: argparse.Namespace) -> None:
-    from rerank.plots.weights import plot_weights, read_spreads
+    from rerank.plots.measurements import plot_weights, read_spreads
 
     plot_weights(*read_spreads(arguments.weights), arguments.output)

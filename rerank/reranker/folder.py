@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from features.models.config import BASE, CHECKPOINT
-from features.models.folds import FOLD_WEIGHTS
+from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, row_of, runs_code
 from moses_io.errors import InputError, at, shown
 from moses_io.json_files import read_json, write_json
@@ -21,7 +20,7 @@ from moses_io.text import whole
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
-from rerank.systems.request import CandidateRequest, check_candidates, check_names
+from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
 FORMATS = (1, 2)
 """The second has models that add candidates, which versions that know the first alone must not overlook."""

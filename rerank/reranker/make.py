@@ -13,7 +13,7 @@ from moses_io.text import read_lines, write_text
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
 from rerank.reranker.folder import CARD, Manifest, read_candidates, write_folder
-from rerank.systems.request import CandidateRequest, indicators
+from rerank.systems.translations import CandidateRequest, indicators
 
 TEMPLATE = """\
 # Reranker {languages}

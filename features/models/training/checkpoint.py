@@ -11,14 +11,13 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from features.models.folder import digest_of
+from features.models.folder import digest_of, no_words
 from features.models.settings import Training
+from features.models.tables import find
 from features.models.training.learner import EncodedCorpus, Learner, TokenPair
-from features.models.training.optimizers import TensorKinds, state_kinds
 from features.models.training.ranks import ALONE, Ranks
-from features.models.weights import no_words
 from features.progress import warn
 from moses_io.alignment import Alignment
 from moses_io.errors import InputError, counted, shown
@@ -27,6 +26,8 @@ from moses_io.streams import check_plain, open_output
 
 Tensors = dict[str, Tensor]
 """Tensors by their names."""
+TensorKinds = dict[str, tuple[torch.Size, torch.dtype]]
+"""Shapes and types of tensors by their names."""
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Run:
     recent: list[list[Tensors]] = field(default_factory=list)  # of the last epochs, weights of each learner
 
     @property
-    def parameters(self) -> list[torch.nn.Parameter]:
+    def parameters(self) -> list[nn.Parameter]:
         """Weights of all learners."""
         return [weight for learner in self.learners for weight in learner.network.parameters()]
 
@@ -183,10 +184,23 @@ def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
     for number, weight in enumerate(run.parameters):
         prefix = f"optimizer.{number}."
         if own := _under(tensors, prefix):  # a weight that no step has changed has none
-            _check_kinds(prefix, _kinds(own), state_kinds(run.settings, weight))
+            _check_kinds(prefix, _kinds(own), _state_kinds(run.settings, weight))
             left -= {prefix + name for name in own}
     if left:
         raise ValueError(f"unknown tensor {shown(min(left))}")
+
+
+def _state_kinds(settings: Training, weight: Tensor) -> TensorKinds:
+    """Return names, shapes and types of the optimizer state of a weight, found by one step on a small tensor.
+
+    A state tensor with the shape of the small tensor has the shape of the weight; others keep their own shape.
+    """
+    probe = nn.Parameter(torch.zeros(2))
+    probe.grad = torch.zeros(2)
+    optimizer: torch.optim.Optimizer = find("optimizer", settings.optimizer)([probe], lr=settings.rate)
+    optimizer.step()
+    state = optimizer.state[probe].items()
+    return {name: (weight.shape if own.shape == probe.shape else own.shape, own.dtype) for name, own in state}
 
 
 def _check_kinds(prefix: str, found: TensorKinds, expected: TensorKinds) -> None:

@@ -1,0 +1,89 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rerank.experiment.init import matching
+from rerank.experiment.init.matching import (
+    Text,
+    Words,
+    count_words,
+    is_translation,
+    likeness,
+    read_list,
+    read_text,
+    read_unigrams,
+    share,
+)
+
+Write = Callable[[str, "str | bytes"], Path]
+
+LIST = """\
+0 ||| a b c ||| LM0= -1 T= 1 2 ||| -1
+0 ||| a ||| LM0= -1 T= 1 2 ||| -2
+3 ||| b  b a ||| LM0= -1 T= 1 2 ||| -1
+4 |||  ||| LM0= -1 T= 1 2 ||| -1
+"""
+
+
+def test_a_list(write: Write) -> None:
+    content = read_list(str(write("list", LIST)))
+    assert content.sentences.tolist() == [0, 3, 4]
+    assert content.lengths.tolist() == [2, 3, 0]
+    assert content.words == {"a": 2, "b": 3, "c": 1}
+    assert content.space.dense == (("LM0", 1), ("T", 2))
+    assert content.lines == 5
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["x x", "", "", "x x x", ""], 1),
+        (["", "x", "x", "", "x x"], -5 / 28**0.5),  # lengths less their means: (1, 4, -5) / 3 and (-2, -2, 4) / 3
+        (["x", "", "", "x", "x"], 0),
+        (["x x x x x", "y", "z", "x x x x x x", "x x x", "more"], 1),
+    ],
+)
+def test_likeness_looks_at_the_sentences_of_the_list(write: Write, lines: list[str], expected: float) -> None:
+    """Lines of sentences without candidates, and those behind the last one, make no difference."""
+    text = read_text(str(write("text", "".join(f"{line}\n" for line in lines))))
+    assert text.lines == len(lines)
+    assert likeness(read_list(str(write("list", LIST))), text) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["a  b c ", "x", "", "b b a", ""], True),
+        (["a", "", "", "b b a", "", "more"], True),
+        (["a", "", "", "a b b", ""], False),
+        (["a", "", "", "a", ""], False),
+        (["a", "", "", "b b a", "a"], False),
+    ],
+)
+def test_a_translation_has_a_candidate_of_each_sentence(write: Write, lines: list[str], expected: bool) -> None:
+    text = read_text(str(write("text", "".join(f"{line}\n" for line in lines))))
+    assert is_translation(read_list(str(write("list", LIST))), text) == expected
+
+
+def test_words(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the first lines; only spaces and tabs separate them."""
+    monkeypatch.setattr(matching, "SOME", 2)
+    path = str(write("text", "a b\u00a0c\ta\nb\nc\n"))
+    assert count_words(path) == {"a": 2, "b\u00a0c": 1, "b": 1}
+    assert read_text(path) == Text(path, 3)
+
+
+def test_share() -> None:
+    assert share(Words({"a": 3, "b": 1}), {"a", "c"}) == 0.75
+    assert share(Words(), {"a"}) == 0
+
+
+def test_the_likeliest_words_of_a_model(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing behind the 1-grams is read."""
+    unigrams = "-1\ta\t-0.3\n-99\t<s>\t-1\n-0.5 b\n-2\tc\n-inf\td\n"
+    arpa = f"\n\\data\\\nngram 1=5\nngram 2=1\n\n\\1-grams:\n{unigrams}\n\\2-grams:\n-0.1\ta b\n\\end\\\n"
+    path = str(write("arpa", arpa))
+    assert read_unigrams(path) == {"a", "b", "c", "<s>"}
+    monkeypatch.setattr(matching, "SOME", 2)
+    assert read_unigrams(path) == {"a", "b"}

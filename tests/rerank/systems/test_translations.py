@@ -1,0 +1,103 @@
+"""`moses-rerank translate`: text or a list, whose score is that of `score`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from features.models.decoding.translator import Translation
+from moses_io.errors import InputError
+from moses_io.nbest import read_nbest
+from rerank.systems.translations import check_names, indicators, list_name, listable
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, str | bytes], Path]
+
+
+@pytest.fixture
+def source(sample: Path, write: Write) -> Path:
+    lines = (sample / "test.de").read_bytes().splitlines(keepends=True)
+    return write("source", b"".join([*lines[:12], b"\n"]))
+
+
+def test_a_list_is_scored_as_score_does(
+    models: dict[str, Path], source: Path, tmp_path: Path, command: Command
+) -> None:
+    made, scored, text = (str(tmp_path / name) for name in ("made.gz", "scored", "text"))
+    translate = ("translate", models["forward"], "--source", source, "--beam", 6, "--output")
+    status, _, err = command(*translate, made, "--nbest", 4)
+    assert status == 0 and "NMT = preset:cohn-align|" in err and "|beam:6|normalize:yes|unknown:copy|version:" in err
+    feature = f"Same=neural:{models['forward']}"
+    assert command("score", made, "--source", source, "--feature", feature, "--output", scored)[0] == 0
+    assert command(*translate, text)[0] == 0
+    lists, lines = list(read_nbest(scored)), Path(text).read_text().split("\n")[:-1]
+    assert [each.sentence for each in lists] == list(range(13)) and len(lines) == 13
+    for each, line in zip(lists, lines, strict=True):
+        values = [[values[0] for _, values in hypothesis.dense] for hypothesis in each.hypotheses]
+        assert [name for name, _ in each.hypotheses[0].dense] == ["NMT", "Same"]
+        np.testing.assert_allclose(*np.array(values).T, atol=1e-4)
+        assert each.highest_total == 0 and each.hypotheses[0].text == line
+        assert len({hypothesis.text for hypothesis in each.hypotheses}) == len(each.hypotheses) <= 4
+    assert lists[-1].hypotheses[0].text == "" and len(lists[0].hypotheses) > 1
+
+
+def test_a_tab_separates_words(models: dict[str, Path], write: Write, command: Command) -> None:
+    sources = [write(f"source{number}", text) for number, text in enumerate(("die Zeitung .\n", "die\tZeitung .\n"))]
+    one, other = (command("translate", models["forward"], "--source", path, "--nbest", 3)[:2] for path in sources)
+    assert one == other and one[0] == 0
+
+
+def test_markup_in_a_source_is_an_error(models: dict[str, Path], write: Write, command: Command) -> None:
+    source = write("source", "die Zeitung .\ndie <wall/> Zeitung .\n")
+    status, out, err = command("translate", models["forward"], "--source", source)
+    assert (status, out) == (2, b"") and f"{source}:2: '<wall/>' is markup for Moses' -xml-input" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nbest", "13"], "--nbest 13: expected at most the 12 of --beam"),
+        (["--label", "X"], "--label names the feature of a list: it needs --nbest"),
+        (["--nbest", "2", "--label", "a_b"], "label 'a_b': expected a letter, then letters and digits, 100 at most"),
+        (["--unknown", ""], "unknown words: expected copy, keep or a file"),
+        (["--unknown", "nowhere"], "nowhere: No such file or directory"),
+    ],
+)
+def test_what_does_not_go_is_told(
+    arguments: list[str], message: str, models: dict[str, Path], write: Write, tmp_path: Path, command: Command
+) -> None:
+    output, source = tmp_path / "out", write("source", "a\n")
+    status, _, err = command("translate", models["forward"], "--source", source, "--output", output, *arguments)
+    assert status == 2 and message in err.splitlines()[-1] and not output.exists()
+
+
+def test_what_a_list_cannot_hold_is_left_out() -> None:
+    translations = [Translation(("a", token), -1.0, -1.0) for token in ("b", "x|||", "|", "|||")]
+    assert listable(translations) == [translations[0], translations[2]]
+
+
+def test_an_empty_source_is_told(models: dict[str, Path], write: Write, command: Command) -> None:
+    status, out, err = command("translate", models["forward"], "--source", write("source", ""))
+    assert (status, out) == (2, b"") and "source: the file is empty; expected a sentence a line" in err
+
+
+def test_lists_are_named_by_letters_and_digits() -> None:
+    assert list_name("many-cohn_align.1") == "manycohnalign1"
+    assert indicators(["a", "b"]) == ["FromMoses", "Froma", "Fromb"] and indicators([]) == []
+
+
+@pytest.mark.parametrize(
+    ("models", "features", "message"),
+    [
+        (["a-b", "ab"], {}, "models.ab: another list is called ab, too"),
+        (["Moses"], {}, "models.Moses: another list is called Moses, too"),
+        (["a"], {"Froma": "length"}, "features.Froma: that is what says who has a candidate; name another label"),
+        (["a"], {"Rest": "rest:moses.ini"}, "features.Rest: rest is for the decoder's own candidates; name no `cand"),
+        (["a"], {"P": "phrases"}, "features.P: phrases is for the decoder's own candidates; name no `candidates`"),
+    ],
+)
+def test_names_and_features_that_do_not_go(models: list[str], features: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_names(models, features)
+    check_names(models[:1] if len(models) > 1 else [], features)
