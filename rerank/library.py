@@ -12,8 +12,8 @@ import moses_io.nbest
 from features.models.training import request as training
 from moses_io.errors import InputError, shown
 from moses_io.nbest import SentenceList
-from moses_io.weights import Weights, read_weights
-from rerank.commands.arguments import FeatureText, WeightsPath, check_paths
+from moses_io.weights import Weights, read_weights, weight_files
+from rerank.commands.arguments import check_paths
 from rerank.reranker.inputs import (
     Text,
     check_types,
@@ -162,8 +162,7 @@ def score(
     listed, text, written = path_of(nbest, "nbest"), path_of(source, "source"), path_of(output, "output")
     requests = labelled_requests(features_of(features))
     resources = Resources(device, precision, optional_path_of(cache, "cache"))
-    asked = [FeatureText(f"{request.label}={request.text}") for request in requests]
-    check_paths([listed, text, *asked], {"--output": written})
+    check_paths([listed, text, *(path for request in requests for path in request.files)], {"output": written})
     add_features(listed, text, requests, written, resources)
 
 
@@ -207,7 +206,7 @@ def tune(
     lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
     others = _choose_lists(choose, choose_references, lists.filters)
     read = [path for each in (lists, *others) for path in (*each.nbest, *each.references)]
-    check_paths([*read, WeightsPath(begin)], {"--output": written})
+    check_paths([*read, *weight_files(begin)], {"output": written})
     gain = tuning.tune(lists, begin, settle(settings), written, tuning.Caution(folds=folds, fallback=fallback), *others)
     return TunedWeights(read_weights(written), gain)
 

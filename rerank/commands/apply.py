@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import FeatureText, add_choices, add_resources, declarers, positive_number, read_outputs
+from rerank.commands.arguments import add_choices, add_resources, declarers, positive_number, read_outputs
 
 HELP = "rerank new lists with a trained reranker"
 EXAMPLES = """\
@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="LABEL=KIND[:ARG]",
         help="in place of the reranker's own of this label, such as scores of this list; may be repeated",
-        type=FeatureText,
     )
     add("--allow-code", action="store_true", help="let features of the reranker that are code of users run")
     add_resources(parser)

@@ -108,6 +108,24 @@ def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def read_jobs(arguments: argparse.Namespace, models: int) -> int:
+    """Return --jobs, by default as many as models can be trained at a time."""
+    from rerank.experiment.workers import jobs_for
+
+    jobs: int | None = arguments.jobs
+    return jobs or jobs_for(models, arguments.device, vars(arguments).get("ray", ""))
+
+
+def add_allow_code(parser: argparse.ArgumentParser, file: str) -> None:
+    """Declare --allow-code of a command that reads an experiment file."""
+    parser.add_argument(
+        "--allow-code",
+        action="store_true",
+        help=f"let features that are code (command, module:Class) run though {file} is not a file of your own in "
+        "the working folder or below it",
+    )
+
+
 def add_ray(parser: argparse.ArgumentParser, what: str) -> None:
     """Declare --ray."""
     parser.add_argument(
@@ -155,41 +173,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 class InputPath(str):
-    """Value of an argument that names a file or folder to read."""
-
-    @property
-    def files(self) -> list[str]:
-        """All files and folders that are read for it."""
-        return [self]
-
-
-class WeightsPath(InputPath):
-    """A file of weights, which may name others."""
-
-    @property
-    def files(self) -> list[str]:
-        """The file itself and the others."""
-        return weight_files(self) if os.path.isfile(self) else [self]
-
-
-class NamedList(InputPath):
-    """A list as `[NAME=]NBEST`."""
-
-    @property
-    def files(self) -> list[str]:
-        """The list; a `=` may also be a part of its own name."""
-        return [self, self.partition("=")[2]]
-
-
-class FeatureText(InputPath):
-    """A feature as `[LABEL=]KIND[:ARG]`."""
-
-    @property
-    def files(self) -> list[str]:
-        """Files and folders that decide its values."""
-        from features.request import parse_requests
-
-        return [path for request in parse_requests([self]) for path in request.files]
+    """Value of an argument that names a file or folder to read, or has the name of one in it."""
 
 
 class OutputPath(str):
@@ -208,18 +192,31 @@ def declarers(parser: argparse._ActionsContainer) -> tuple[Declare, Declare, Dec
 
 def check_arguments(arguments: argparse.Namespace) -> None:
     """Check what the arguments of a command name, by how they were declared; see `check_paths`."""
-    named = vars(arguments)
-    values = [each for value in named.values() for each in (value if isinstance(value, list) else [value])]
-    names = sorted(named, key=lambda name: name != "output")  # the main output first, as messages name it
-    outputs = {f"--{name}": named[name] for name in names if isinstance(named[name], OutputPath)}
-    check_paths([value for value in values if isinstance(value, InputPath)], outputs)
+    values = [(name, value if isinstance(value, list) else [value]) for name, value in vars(arguments).items()]
+    inputs = [(name, text) for name, listed in values for text in listed if isinstance(text, InputPath)]
+    outputs = {f"--{name}": path for name, path in vars(arguments).items() if isinstance(path, OutputPath)}
+    lossy = any(map(os.path.exists, outputs.values()))  # else no file is written over, whatever is read
+    check_paths([path for name, text in inputs for path in (_files(name, text) if lossy else [text])], outputs)
+
+
+def _files(name: str, text: str) -> list[str]:
+    """Return all files and folders that a value of an argument names."""
+    if name == "feature":  # [LABEL=]KIND[:ARG]
+        from features.request import parse_requests
+
+        return [path for request in parse_requests([text]) for path in request.files]
+    if name == "lists":  # [NAME=]NBEST, or a list with a `=` in its own name
+        return [text, text.partition("=")[2]]
+    if name in ("start", "weights") and os.path.isfile(text):
+        return weight_files(text)
+    return [text]
 
 
 def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
     """Check the files and folders that a command reads and writes before it does so.
 
     Args:
-        inputs: paths that are read; an `InputPath` may stand for several.
+        inputs: paths that are read.
         outputs: paths that are written, by the options that name them.
 
     Raises:
@@ -230,14 +227,12 @@ def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
         raise InputError("a name has a NUL in it, which no file can have")
     if inputs.count(STANDARD) > 1:
         raise InputError("stdin is named twice, and can be read once; name a file")
-    for (one, path), (other, same) in itertools.combinations(outputs.items(), 2):
+    ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name the main one first
+    for (one, path), (other, same) in itertools.combinations(ordered, 2):
         if os.path.realpath(path) == os.path.realpath(same):
             raise InputError(f"{one} and {other} name the same place")
-    existing = [output for output in outputs.values() if os.path.exists(output)]
-    if existing:
-        read = [path for text in inputs for path in (text.files if isinstance(text, InputPath) else [text])]
-        for output in existing:
-            _check_output(output, read)
+    for output in filter(os.path.exists, outputs.values()):
+        _check_output(output, inputs)
 
 
 def _check_output(output: str, inputs: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import WeightsPath, declarers
+from rerank.commands.arguments import declarers
 
 HELP = "make a folder in which Moses' own kbmira, mert and pro tune a scored list"
 EXAMPLES = """\
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read("nbest", metavar="NBEST", nargs="+", help="scored n-best list; several are pooled")
     read("--reference", action="append", required=True, help="may be repeated")
     add("--filter", default="", metavar="NAMES", help="as in `tune`")
-    read("--start", required=True, metavar="WEIGHTS", help="weights to start from", type=WeightsPath)
+    read("--start", required=True, metavar="WEIGHTS", help="weights to start from")
     write("--output", required=True, metavar="DIR", help="folder to make")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from moses_io.errors import InputError, counted, shown
 from moses_io.merge import LIST_NAME, LOWEST, MEAN
 from moses_io.text import number
-from rerank.commands.arguments import NamedList, declarers
+from rerank.commands.arguments import declarers
 
 HELP = "join the n-best lists of several systems for the same sentences into one"
 EXAMPLES = """\
@@ -23,13 +23,7 @@ mean. Features that can be reckoned from text, such as those of models, are bett
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read(
-        "lists",
-        nargs="+",
-        metavar="[NAME=]NBEST",
-        help="n-best list, two at least; its name; - is stdin",
-        type=NamedList,
-    )
+    read("lists", nargs="+", metavar="[NAME=]NBEST", help="n-best list, two at least; its name; - is stdin")
     add(
         "--missing",
         type=_missing,

@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import InputPath, WeightsPath, add_choices, declarers, read_outputs, whole_number
+from rerank.commands.arguments import InputPath, add_choices, declarers, read_outputs, whole_number
 
 HELP = "write the best candidate of each sentence under given weights"
 EXAMPLES = """\
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, write = declarers(parser)
     read("list", metavar="NBEST", help="n-best list with the features that were tuned; - is stdin")
-    read("--weights", type=WeightsPath, required=True, help="weights from `tune`, or any [weight] ini")
+    read("--weights", required=True, help="weights from `tune`, or any [weight] ini")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--source", type=InputPath, metavar="FILE", help="source, which tells how many lines to write")
     size.add_argument("--sentences", type=whole_number, metavar="N", help="how many lines to write")
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Rerank."""
     from moses_io.nbest import read_moses_output
-    from rerank.linear.selection import read_holes, rerank
+    from rerank.linear.selection import choose_by_weights, read_holes
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
     outputs = read_outputs(arguments)
@@ -48,4 +48,4 @@ def run(arguments: argparse.Namespace) -> None:
         moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
             moses_output.check(arguments.sentences, "the source")
-    rerank(arguments.list, arguments.weights, holes, outputs, estimator, moses_output)
+    choose_by_weights(arguments.list, arguments.weights, holes, outputs, estimator, moses_output)

@@ -12,6 +12,7 @@ from rerank.commands.arguments import (
     add_ray,
     add_settings,
     declarers,
+    read_jobs,
     read_settings,
     whole_number,
 )
@@ -39,11 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="links between the words of source and target, a line a pair, as in Moses' aligned.grow-diag-final-and",
     )
-    read(
-        "--dev-source",
-        required=True,
-        help="source side; decides when to stop, and `adapt` learns from it",
-    )
+    read("--dev-source", required=True, help="source side; decides when to stop, and `adapt` learns from it")
     read("--dev-target", required=True, help="target side of the same sentences")
     write("--output", required=True, metavar="DIR", help="folder to make")
     add("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
@@ -62,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.models.folder import check_free
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from rerank.experiment.entries import members
-    from rerank.experiment.workers import do_all, jobs_for
+    from rerank.experiment.workers import do_all
 
     settings = read_settings(arguments.set, "KEY=VALUE")
     files = TrainingFiles(
@@ -90,4 +87,4 @@ def run(arguments: argparse.Namespace) -> None:
         trainings[f"train {name if several else arguments.output}"] = partial(
             train_model, request, files, output, arguments.device, arguments.start_from, resume, together
         )
-    do_all(trainings, arguments.jobs or jobs_for(len(trainings), arguments.device, arguments.ray), arguments.ray)
+    do_all(trainings, read_jobs(arguments, len(trainings)), arguments.ray)

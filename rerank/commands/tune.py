@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import WeightsPath, add_settings, declarers, read_settings, whole_number
+from rerank.commands.arguments import add_settings, declarers, read_settings, whole_number
 
 HELP = "find the weights that make the best candidates win"
 EXAMPLES = """\
@@ -28,13 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read("--reference", action="append", help="may be repeated")
     read("--features", help="features.dat of Moses' extractor, instead of a list")
     read("--statistics", help="its scores.dat, instead of references")
-    read(
-        "--start",
-        required=True,
-        metavar="WEIGHTS",
-        help="moses.ini, rescore.ini, dense weights or init.opt",
-        type=WeightsPath,
-    )
+    read("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
     read("--choose", metavar="NBEST", help="scored list for --tuner auto to choose on, instead of folds")
     read("--choose-reference", action="append", default=[], help="its reference; may be repeated")
     add("--tuner", metavar="NAME", help="mean, auto, kbmira, mert, pro or expected (default: mean)")

@@ -9,7 +9,8 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+
+import msgspec
 
 from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, row_of, runs_code
@@ -130,17 +131,17 @@ def read_manifest(folder: Path) -> Manifest:
     version = values.get("format") if isinstance(values, dict) else None
     if version not in FORMATS:
         raise InputError(f"{path}: format {version!r}, this version reads formats {' and '.join(map(str, FORMATS))}")
-    features, files, tuned = (values.get(name) for name in ("features", "files", "tuned"))
-    candidates, code = values.get("candidates", {}), values.get("code", "")
-    if not (all(map(_is_texts, (features, files, candidates))) and isinstance(tuned, str) and isinstance(code, str)):
-        raise InputError(f"{path}: expected texts under features, files, tuned, candidates and code")
-    for name, content in files.items():
+    try:
+        manifest = msgspec.convert(values, Manifest)
+    except msgspec.ValidationError:
+        raise InputError(f"{path}: expected texts under features, files, tuned, candidates and code") from None
+    for name, content in manifest.files.items():
         _check_inside(path, name)
         if not os.path.isfile(folder / name):
             raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: not what it was when the reranker was made")
-    return Manifest(features, files, tuned, candidates, code)
+    return manifest
 
 
 def read_features(
@@ -283,10 +284,6 @@ def _files(folder: Path) -> dict[str, str]:
     paths = [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
     names = {str(path.relative_to(folder)): path for path in paths}
     return {name: digest(names[name]) for name in sorted(names) if name != CARD}
-
-
-def _is_texts(values: Any) -> bool:
-    return isinstance(values, dict) and all(isinstance(text, str) for item in values.items() for text in item)
 
 
 def _check_part(folder: Path, manifest: Manifest, name: str) -> None:

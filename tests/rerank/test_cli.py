@@ -289,7 +289,7 @@ def test_commands_declare_what_they_read_and_write(name: str, write: Write) -> N
     assert all(f"--{output}" in actions[output].option_strings for output in outputs)
     path = str(write("path", "L= 1\n"))
     for one, output in itertools.product(inputs, outputs):
-        text = inputs[one]({"feature": f"S=scores:{path}", "lists": f"Moses={path}"}.get(one, path))
+        text = InputPath({"feature": f"S=scores:{path}", "lists": f"Moses={path}"}.get(one, path))
         for value in (text, [text]):
             with pytest.raises(InputError, match="the command reads this file and would write over it"):
                 check_arguments(argparse.Namespace(**{one: value, output: OutputPath(path)}))
