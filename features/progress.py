@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,19 +21,12 @@ if TYPE_CHECKING:
 
 PAUSE = 30.0
 """Seconds between two lines of progress where stderr is not a terminal."""
-LOOK = 1.0
-"""Seconds between two looks at the whole."""
-GROUND = 5.0
-"""Seconds of work that tell how long the rest of it takes."""
 
-Whole = Callable[[str, float | None], str]
-"""Of a bar's name and the seconds that it has left, if they are known: words on the whole of which it is a part."""
 Item = TypeVar("Item")
 
 _shown = False
 _speaker = ""
 _silent = False
-_whole: Whole | None = None
 _open: list["Bar"] = []
 
 
@@ -75,26 +68,21 @@ class Bar:
 
     def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
         self.progress, self._description, self._total = progress, description, total
-        words = _whole(description, None).removeprefix(", ") if _whole and not _open else ""
         count, drawn = self._count(done), printable(description)
-        self._task = progress.add_task(drawn, total=total, completed=done, count=count, note=printable(words))
-        self._first = self._done = done
-        self._began = self._last_line = self._last_look = time.monotonic()
-        self._words = ""
+        self._task = progress.add_task(drawn, total=total, completed=done, count=count, note="")
+        self._done = done
+        self._last_line = time.monotonic()
 
     def advance(self, units: int, status: str) -> None:
         """Count `units` more and show a few words."""
         self._done += units
         now = time.monotonic()
-        if _whole and now - self._last_look > LOOK:
-            self._last_look, self._words = now, _whole(self._description, self._left(now))
-            _open[0].say(self._words.removeprefix(", "))
         self.progress.update(self._task, advance=units, count=self._count(self._done))
         self.say(status)
         if self.progress.disable and now - self._last_line > PAUSE:
             self._last_line = now
             what = "" if _speaker else f"{self._description}: "
-            note(f"{what}{self._done}{_of(self._total)} {status}".rstrip() + self._words)
+            note(f"{what}{self._done}{_of(self._total)} {status}".rstrip())
 
     def say(self, words: str) -> None:
         """Show a few words, where it is drawn."""
@@ -106,12 +94,6 @@ class Bar:
 
     def _count(self, done: int) -> str:
         return f"{done}/{self._total}" if self._total is not None else str(done or "")
-
-    def _left(self, now: float) -> float | None:
-        done = self._done - self._first
-        if self._total is None or not done or now - self._began < GROUND:
-            return None
-        return (now - self._began) * (self._total - self._done) / done
 
 
 @contextmanager
@@ -156,17 +138,6 @@ def with_bar(description: str, items: Iterable[Item], total: int | None = None) 
             bar.advance(1, "")
 
 
-@contextmanager
-def part_of(whole: Whole) -> Iterator[None]:
-    """Put words on the whole beside the first bar of the block that is drawn, and into lines of all."""
-    global _whole
-    before, _whole = _whole, whole
-    try:
-        yield
-    finally:
-        _whole = before
-
-
 def tell(status: str) -> None:
     """Show a few words beside the bar, if one is open: how far work within one of its units is."""
     if _open:
@@ -199,6 +170,18 @@ def show(lines: Iterable[str]) -> None:
     """Print results for a person on stdout; nothing of what was read steers the terminal."""
     with open_output(STANDARD) as stream:
         stream.writelines(encode(f"{printable(line)}\n") for line in lines)
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> list[str]:
+    """Return the lines of a table, two spaces between its columns: those numbered `left` start at one place."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if number in left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def speak_as(name: str) -> None:

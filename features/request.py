@@ -9,14 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from features.foreign import class_of_module, packaged
 from features.models.tables import ADDED, VALUES
-from features.table import FEATURES, Kind
+from features.table import FEATURES, Kind, class_of_module, is_fixed, packaged
 from moses_io.errors import InputError, nearest, shown
 from moses_io.weights import weight_files
-
-REST = re.compile("Rest[0-9]*")
-"""Labels of the feature `rest`: it has weight 1 unless the start says otherwise, and is never tuned."""
 
 _LABEL = re.compile("[A-Za-z][0-9A-Za-z]{0,99}")
 _OPERATOR = re.compile(r"[();<>|&\n]+")
@@ -49,22 +45,24 @@ class FeatureRequest:
     @property
     def parts(self) -> list[str]:
         """The folders or files that the argument names."""
-        if self.row.takes == "text" or not self.argument:
+        row = self.row
+        if not self.argument or row.takes not in ("models", "folder", "files", "weights"):
             return []
-        named = self.argument if self.row.takes == "files" else split_values(self.argument)[0]
-        return named.split(",") if self.row.many else [named]
+        named = split_values(self.argument)[0] if row.takes in ("models", "folder") else self.argument
+        return named.split(",") if row.many else [named]
 
     @property
     def files(self) -> list[str]:
         """The files that decide the values: the parts, weight files that an ini among them names, code and programs."""
-        return [*(weight_files(self.argument) if self.kind == "rest" else self.parts), *self.code, *self.programs]
+        parts = weight_files(self.argument) if self.row.takes == "weights" else self.parts
+        return [*parts, *self.code, *self.programs]
 
     @property
     def readers(self) -> set[tuple[str, ...]]:
         """Folders of the models that are read for it, those of an ensemble as one."""
         if self.row.takes != "models":
             return set()
-        return {tuple(self.parts)} if self.kind == "ensemble" else {(part,) for part in self.parts}
+        return {tuple(self.parts)} if self.row.joint else {(part,) for part in self.parts}
 
     @property
     def text(self) -> str:
@@ -98,13 +96,14 @@ class FeatureRequest:
     @property
     def code(self) -> list[str]:
         """The file of a user's class, or the files that a command names: they decide what the feature is."""
-        if self.kind == "command":
+        row = self.row
+        if row.takes == "shell":
             # Of `--table=FILE` the part after `=` may be a file.
             named = [part for word in self._words for part in (word, word.partition("=")[2]) if part]
             return list(dict.fromkeys(filter(os.path.isfile, (os.path.join(self.folder, part) for part in named))))
-        if self.kind in FEATURES:
+        if row.takes != "code":
             return []
-        module = importlib.util.find_spec(self.row.target.split(":")[0])
+        module = importlib.util.find_spec(row.target.split(":")[0])
         origin = [module.origin] if module and module.origin else []
         # The argument of a user's class may be a file, or several.
         words = dict.fromkeys([self.argument, *self.argument.split(",")])
@@ -119,7 +118,7 @@ class FeatureRequest:
     @property
     def _first_words(self) -> list[str]:
         """The words of a command that name programs: those after `|`, `;`, `&`, `(` or a line end, too."""
-        if self.kind != "command":
+        if self.row.takes != "shell":
             return []
         first, starts, redirected = [], True, False
         for word in self._words:
@@ -150,7 +149,7 @@ def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
 
 
 def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the folders that `neural` or `ensemble` names, and the names of values.
+    """Return the folders that a kind which reads values of models names, and the names of the values.
 
     Raises:
         InputError: a value that no model has, one that stands there twice, or an ensemble of a single model.
@@ -162,9 +161,10 @@ def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[
             raise InputError(f"feature '{kind}:{argument}': unknown value {shown(name)}{nearest(name, known)}")
         if name in names[:place]:
             raise InputError(f"feature '{kind}:{argument}': value '{name}' stands there twice")
-    folders = tuple(folder.split(",")) if kind == "ensemble" else (folder,)
-    if kind == "ensemble" and len(folders) < 2:
-        raise InputError(f"feature 'ensemble:{argument}': expected several models, separated by commas")
+    joint = FEATURES[kind].joint
+    folders = tuple(folder.split(",")) if joint else (folder,)
+    if joint and len(folders) < 2:
+        raise InputError(f"feature '{kind}:{argument}': expected several models, separated by commas")
     return folders, names
 
 
@@ -201,9 +201,14 @@ def labelled_requests(texts: Mapping[str, str], folder: str = "") -> list[Featur
 
 
 def runs_code(text: str) -> bool:
-    """Tell whether a request without its label runs code of its user: a command, or a class of a module."""
-    kind, _ = _split(text)
-    return kind == "command" or ":" in kind
+    """Return whether a request without its label runs code of its user: a command, or a class of a module."""
+    row = row_of(text)
+    return row.takes == "shell" if row else ":" in _split(text)[0]
+
+
+def row_of(text: str) -> Kind | None:
+    """Return the row of a request without its label; None for a class of a module, which is not loaded for this."""
+    return _rows().get(_split(text)[0])
 
 
 def _request(label: str, text: str, folder: str) -> FeatureRequest:
@@ -212,7 +217,7 @@ def _request(label: str, text: str, folder: str) -> FeatureRequest:
     row = _row(kind, folder)
     if (argument and not row.argument) or (row.argument and not argument and not row.optional):
         raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
-    if (kind == "rest") != bool(REST.fullmatch(label)):
+    if row.fixed != is_fixed(label):
         raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
     return FeatureRequest(label, kind, argument, folder)
 

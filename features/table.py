@@ -1,7 +1,21 @@
-"""The kinds of features that can be named. A new one is a class and a row here."""
+"""The kinds of features that can be named: rows of a table, of packages, and of modules.
 
+A new kind is a class and a row here. What other code needs to know of a kind is a field of its row.
+"""
+
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
 import os
+import re
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from moses_io.errors import InputError, nearest
 
 
 @dataclass(frozen=True)
@@ -13,10 +27,19 @@ class Kind:
         label: start of the name in a list when the user gives none.
         description: a line for `moses-rerank features`.
         argument: what stands behind the colon; empty for nothing.
-        takes: what the argument names: `models` (folders of ours), a `folder`, `files`, or else `text`.
+        takes: what the argument names: `models` (folders of ours), a `folder`, `files`, `weights` (a file of weights,
+            which may name others), a line of the `shell`, what `code` of a user takes, or else `text`.
+        reads: what is read of models: `values`, whose names may follow in brackets, or `attention`, of a forward and
+            then of a backward model.
+        joint: several models are read as one.
         optional: the argument may be left out.
         many: the argument names several, separated by commas.
         total: lines of the list must have Moses' total.
+        of_decoder: only the decoder's own candidates have what it needs: word alignment, a total, their order.
+        one_list: the argument belongs to one list, and not to a reranker.
+        learns: it learns from a corpus when it is made, which may take minutes.
+        fixed: its weight is 1 by default and is never tuned; see `is_fixed` for its labels.
+        requires: `module:function` that raises `InputError` unless the package that the kind needs is installed.
         marks: parts of a file's name that decide how the file is used.
     """
 
@@ -25,9 +48,16 @@ class Kind:
     description: str
     argument: str = ""
     takes: str = "text"
+    reads: str = ""
+    joint: bool = False
     optional: bool = False
     many: bool = False
     total: bool = False
+    of_decoder: bool = False
+    one_list: bool = False
+    learns: bool = False
+    fixed: bool = False
+    requires: str = ""
     marks: tuple[str, ...] = ()
 
     def marks_of(self, path: str) -> tuple[str, ...]:
@@ -35,26 +65,28 @@ class Kind:
         return tuple(mark for mark in self.marks if mark in os.path.basename(path))
 
 
+_KENLM = "features.kinds.language_model:require_kenlm"
+
 FEATURES: dict[str, Kind] = {
     "neural": Kind("features.kinds.neural:Neural", "Neural",
-        "log-probability of a model, </s> included", "DIR", "models"),
+        "log-probability of a model, </s> included", "DIR", "models", reads="values"),
     "ensemble": Kind("features.kinds.neural:Ensemble", "Ensemble",
-        "log-probability of the mean of several models", "DIR,DIR,…", "models", many=True),
+        "log-probability of the mean of several models", "DIR,DIR,…", "models", reads="values", joint=True, many=True),
     "agreement": Kind("features.kinds.agreement:Agreement", "Agreement",
         "trace of the attentions of a forward and a backward model; the same over the shorter length",
-        "DIR,DIR", "models", many=True),
+        "DIR,DIR", "models", reads="attention", many=True),
     "links": Kind("features.kinds.agreement:Links", "Links",
-        "attention of a forward model on Moses' word alignment", "DIR", "models"),
+        "attention of a forward model on Moses' word alignment", "DIR", "models", reads="attention", of_decoder=True),
     "kenlm": Kind("features.kinds.language_model:KenLM", "KenLM",
-        "log-probability of an n-gram model; unknown words", "ARPA", "files"),
+        "log-probability of an n-gram model; unknown words", "ARPA", "files", requires=_KENLM),
     "kenlm-reversed": Kind("features.kinds.language_model:Reversed", "KenLMReversed",
-        "the same, of the words from right to left", "ARPA", "files"),
+        "the same, of the words from right to left", "ARPA", "files", requires=_KENLM),
     "lexical": Kind("features.kinds.lexical:Lexical", "Lexical",
         "IBM model 1 by lex.f2e or lex.e2f of Moses", "FILE", "files", marks=("f2e", "e2f")),
     "ibm1": Kind("features.kinds.lexical:Estimated", "IBM",
-        "IBM model 1 of a corpus, in both directions", "SOURCE,TARGET", "files", many=True),
+        "IBM model 1 of a corpus, in both directions", "SOURCE,TARGET", "files", many=True, learns=True),
     "phrases": Kind("features.kinds.moses:Phrases", "Phrases",
-        "phrases, their mean length, unaligned words, monotone steps"),
+        "phrases, their mean length, unaligned words, monotone steps", of_decoder=True),
     "length": Kind("features.kinds.surface:Length", "Length",
         "words; with a corpus log-density of the ratio", "SOURCE,TARGET", "files", optional=True, many=True),
     "copied": Kind("features.kinds.surface:Copied", "Copied", "words that stand in the source, too"),
@@ -66,11 +98,77 @@ FEATURES: dict[str, Kind] = {
     "posteriors": Kind("features.kinds.consensus:Posteriors", "Posteriors",
         "posterior of the n-grams, a value for each order", "SCALE", optional=True, total=True),
     "rest": Kind("features.kinds.moses:Rest", "Rest",
-        "what is in Moses' total and not printed", "MOSES.INI", "files", total=True),
+        "what is in Moses' total and not printed", "MOSES.INI", "weights", total=True, of_decoder=True, fixed=True),
     "scores": Kind("features.kinds.external:Scores", "Scores",
-        "output of another tool, a line a candidate", "FILE", "files"),
+        "output of another tool, a line a candidate", "FILE", "files", of_decoder=True, one_list=True),
     "command": Kind("features.kinds.external:Command", "Command",
-        "numbers that a program prints for source, candidate", "COMMAND"),
+        "numbers that a program prints for source, candidate", "COMMAND", "shell"),
     "hf": Kind("features.models.huggingface:HuggingFace", "HF",
         "log-probability of a model of transformers; DIR[LANG,LANG] for one of many languages", "DIR", "folder"),
 }  # fmt: skip
+
+
+def is_fixed(label: str) -> bool:
+    """Return whether a label, such as Rest or Rest0, is that of a kind whose weight is never tuned."""
+    return any(row.fixed and re.fullmatch(f"{row.label}[0-9]*", label) for row in FEATURES.values())
+
+
+ENTRY_POINTS = "moses_rerank.features"
+"""Entry points of packages that bring features: name = `module:Class`."""
+
+
+@functools.cache
+def packaged() -> dict[str, Kind]:
+    """Return the features that installed packages bring."""
+    points = importlib.metadata.entry_points(group=ENTRY_POINTS)
+    return {point.name: _row(point.value, point.name.title(), point.value) for point in points}
+
+
+def class_of_module(kind: str, folder: str) -> Kind:
+    """Return a row for `module:Class`: of `module.py` in the folder if that is there, else of an installed module.
+
+    A file is loaded by itself and for this name alone; what it imports is what is installed, not what lies beside it.
+
+    Raises:
+        InputError: there is no such module, it cannot be imported, or it has no such class.
+    """
+    name, colon, attribute = kind.partition(":")
+    known = nearest(name, list(packaged() | FEATURES))
+    if not colon:
+        raise InputError(f"unknown feature {kind!r}{known}")
+    path = Path(os.path.abspath(folder), *name.split(".")).with_suffix(".py")
+    try:
+        module = _load(path) if path.is_file() else importlib.import_module(name)
+    except SyntaxError as error:
+        raise InputError(f"feature {kind!r}: {error.filename}:{error.lineno}: {error.msg}") from None
+    except ImportError as error:
+        if path.is_file():
+            alone = "; a module of features imports what is installed, not the files beside it"
+            raise InputError(f"feature {kind!r}: {path}: {error}{alone}") from None
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+            raise InputError(f"unknown feature {kind!r}: no {path}, and no such module is installed{known}") from None
+        raise InputError(f"feature {kind!r}: {error}") from None
+    kind_class = getattr(module, attribute, None)
+    if not isinstance(kind_class, type) or not any("__call__" in vars(base) for base in kind_class.__mro__):
+        origin = module.__file__ or name
+        raise InputError(f"unknown feature {kind!r}: {origin} has no class {attribute!r} with __call__{known}")
+    return _row(f"{module.__name__}:{attribute}", attribute.replace("_", ""), name)
+
+
+def _row(target: str, label: str, origin: str) -> Kind:
+    return Kind(target, label, f"of {origin}", "ARG", "code", optional=True)
+
+
+@functools.cache
+def _load(path: Path) -> ModuleType:
+    """Load a file as a module whose name is that of no other, so that nothing else imports it."""
+    name = f"{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from moses_io.alignment import Alignment
 from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, number, tokens, without_line_end
+from moses_io.text import decode, number, without_line_end, words
 
 _LINK = re.compile("([0-9]{1,9})(?:([-p?])([0-9]{1,9})|-([0-9]{1,9}):([SP]))")
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -139,7 +139,7 @@ def read_gold(path: str, base: int) -> Gold:
     sentences: dict[int, _GoldSentence] = {}
     by_link, lines = None, 0
     for lines, line in numbered_lines(path):
-        parts = tokens(decode(without_line_end(line)).replace("\t", " "))
+        parts = words(decode(without_line_end(line)))
         if parts and by_link is None:
             by_link = _NUMBER.fullmatch(parts[0]) is not None
         try:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moses_io.errors import Fault, shown
-from moses_io.text import decode, no_number, number, tokens, without_line_end
+from moses_io.text import decode, number, numbers, tokens, without_line_end
 
 UNLABELLED = "Unlabelled"
 """Name under which the weights of features without a name are kept."""
@@ -79,7 +79,7 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
         if name in names:
             raise Fault(f"feature {shown(name)} stands there twice")
         names.add(name)
-        values = _values(name, texts)
+        values = numbers("feature", name, texts)
         if is_sparse(name, len(values)):
             sparse[name] = values[0]
         else:
@@ -113,16 +113,6 @@ def _features(field: bytes) -> list[tuple[str, list[str]]]:
         if not texts:
             raise Fault(f"feature {shown(name)} has no value")
     return features
-
-
-def _values(name: str, texts: list[str]) -> tuple[float, ...]:
-    values = []
-    for token in texts:
-        value = number(token)
-        if value is None:
-            raise Fault(f"feature {shown(name)}: {no_number(token)}")
-        values.append(value)
-    return tuple(values)
 
 
 def with_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> bytes:

@@ -2,10 +2,11 @@
 
 import contextlib
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from moses_io.errors import InputError, shown
 from moses_io.streams import read_start_of
@@ -13,6 +14,9 @@ from moses_io.text import LARGEST, write_text
 
 MOST_BYTES = 4 * 2**20
 """Size of the largest file that is read; of the shortest values, it takes some 30 times as much memory."""
+
+_Record = TypeVar("_Record")
+_FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RuntimeError)
 
 
 def read_json(path: Path, most: int = MOST_BYTES) -> Any:
@@ -25,6 +29,42 @@ def read_json(path: Path, most: int = MOST_BYTES) -> Any:
     if len(content) > most:
         raise InputError(f"{path}: larger than {most // 2**20} MB, expected a small file of JSON")
     return parse_json(content, str(path))
+
+
+def read_record(path: Path | str, kind: type[_Record], most: int = MOST_BYTES) -> _Record:
+    """Read a record from a file of JSON.
+
+    Args:
+        path: of the file.
+        kind: a dataclass, whose fields are the keys of an object (other keys are ignored), or another type, such as
+            `dict[str, float]`. A named tuple is a list in JSON. A `ValueError` of `__post_init__` is an `InputError`.
+        most: bytes of the file.
+
+    Raises:
+        InputError: as `read_json` and `record_of`.
+    """
+    return record_of(read_json(Path(path), most), kind, path)
+
+
+def record_of(value: Any, kind: type[_Record], name: object) -> _Record:
+    """Return a value of JSON as a record, see `read_record`; `name` is how messages name its file.
+
+    Raises:
+        InputError: a type differs (an integer may stand for a float, nothing else is converted), a field is missing, or
+            a number is not finite or is larger than Moses' largest one.
+    """
+    with as_written(name):
+        _check_numbers(value)
+        return msgspec.convert(value, kind)
+
+
+def _check_numbers(value: Any) -> None:
+    """Raise `ValueError` if a number in a value of JSON is not one of Moses."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_numbers(each)
+    elif isinstance(value, int | float) and not abs(value) <= LARGEST:  # NaN is not
+        raise ValueError(f"expected a number up to {LARGEST:.2g}, found {shown(value)}")
 
 
 def write_json(path: str, value: Any, indent: int | None = None) -> None:
@@ -58,7 +98,7 @@ def as_written(name: object) -> Iterator[None]:
     """
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+    except (*_FAULTS, msgspec.ValidationError) as error:  # which is no ValueError before msgspec 0.21
         fault = f"no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
         raise InputError(f"{name}: not as `moses-rerank` wrote it ({fault})") from None
 
@@ -67,8 +107,7 @@ def number_of(value: Any) -> float:
     """Return a finite number of JSON, up to Moses' largest one; another value is a `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"expected a number, found {shown(value)}")
-    if not math.isfinite(value) or abs(value) > LARGEST:
-        raise ValueError(f"expected a number up to {LARGEST:.2g}, found {shown(value)}")
+    _check_numbers(value)
     return float(value)
 
 

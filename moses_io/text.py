@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from moses_io.errors import InputError, shown
+from moses_io.errors import Fault, InputError, shown
 from moses_io.streams import Lines, name_of, numbered_lines, open_output
 
 LARGEST = 3.4028235e38
@@ -77,6 +77,11 @@ def tokens(text: str) -> list[str]:
     return [token for token in text.split(" ") if token]
 
 
+def words(text: str) -> list[str]:
+    """Return the words of text that Moses reads: maximal runs without an ASCII space or a tab."""
+    return tokens(without_tabs(text))
+
+
 def number(token: str) -> float | None:
     """Return the value of a number in the C locale's style, up to `LARGEST` in size, and None for anything else."""
     if not _NUMBER.fullmatch(token):
@@ -92,6 +97,21 @@ def no_number(token: str) -> str:
     if _NUMBER.fullmatch(token):
         return f"{shown(token)} is larger than {LARGEST:.2g}, the largest number of Moses"
     return f"expected a number, found {shown(token)}"
+
+
+def numbers(what: str, name: str, texts: Sequence[str]) -> tuple[float, ...]:
+    """Return the values of numbers, see `number`.
+
+    Raises:
+        Fault: one is none; `what` it belongs to, such as "weights of", and a name stand in front of the message.
+    """
+    values = []
+    for token in texts:
+        value = number(token)
+        if value is None:
+            raise Fault(f"{what} {shown(name)}: {no_number(token)}")
+        values.append(value)
+    return tuple(values)
 
 
 def whole(token: str) -> int | None:

@@ -17,8 +17,8 @@ from features.kinds.external import FORMS
 from features.models.tables import ADDED, VALUES
 from moses_io.nbest import read_nbest
 from rerank import __version__
-from rerank.report.attention import read_attention
 from rerank.sample import sample_experiment
+from rerank.systems.attention import read_attention
 
 Command = Callable[..., tuple[int, bytes, str]]
 

@@ -25,10 +25,10 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from features.foreign import ENTRY_POINTS
 from features.models import tables
 from features.models.network import terms
 from features.models.settings import CHOICES, Architecture, Training
+from features.table import ENTRY_POINTS
 from rerank.cli import COMMANDS, main, make_parser
 from rerank.experiment.file import KEYS, parse_experiment
 from rerank.experiment.studies.file import read_study

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from features.table import FEATURES
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ["moses_io", "features", "rerank"]
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -80,6 +82,25 @@ def test_imports_make_no_circle() -> None:
     """Those inside functions count."""
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in FILES}
     TopologicalSorter({name: imported(path) & set(modules) for name, path in modules.items()}).prepare()
+
+
+def test_what_a_kind_of_features_is_stands_in_its_row() -> None:
+    """Code asks for fields of `Kind`: none compares with the name of a kind, or keeps a collection of such names."""
+    asked = []
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare | ast.MatchValue):
+                values = list(ast.walk(node))
+            elif isinstance(node, ast.Set | ast.List | ast.Tuple):
+                values = list(node.elts)
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("startswith", "endswith"):
+                values = list(node.args)
+            else:
+                continue
+            names = {value.value for value in values if isinstance(value, ast.Constant)}
+            if names & set(FEATURES):
+                asked.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
+    assert asked == []
 
 
 def test_functions_are_short() -> None:

@@ -1,12 +1,14 @@
 """Features whose values processes of a Ray cluster reckon, a piece of the list each."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple
 
 import ray
+from ray.exceptions import RayActorError
 
 from features.arrays import Array
 from features.feature import Resources, Sentence, Steps
@@ -14,13 +16,91 @@ from features.feature_set import Column, FeatureSet, Scored, follows_list, in_or
 from features.groups import Group, groups
 from features.progress import note
 from features.request import FeatureRequest
-from moses_io.errors import counted
-from rerank.cluster.actors import Actors, Call
-from rerank.cluster.connection import Connection
-from rerank.cluster.workplace import Workplace
+from moses_io.errors import InputError, counted
+from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
+
+BEGIN = "begin"
+"""Method of every actor, which comes first: it loads what the others need."""
 
 AHEAD = 2
 """Pieces for each process that are on their way, at most, beside those of the batch that is waited for."""
+
+
+@dataclass(eq=False)
+class Call:
+    """A method of an actor, with its arguments; what came of it once it is `done`."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+    deaths: int = 0
+    done: bool = False
+    value: Any = None
+
+
+class Actors:
+    """Up to `count` actors, started when there is something for them to do.
+
+    A call whose actor dies is done by another, and a new one takes the place of that actor.
+    """
+
+    def __init__(self, cluster: Connection, make: Callable[[], Any], count: int) -> None:
+        self._cluster, self._make, self.count = cluster, make, count
+        self._waiting: deque[Call] = deque()
+        self._idle: list[Any] = []
+        self._working: dict[Any, tuple[Any, Call]] = {}
+        self._stillborn = 0  # actors that died, one after the other, before they had begun
+
+    def submit(self, method: str, *arguments: Any) -> Call:
+        """Have one of the actors do something, as soon as there is one."""
+        call = Call(method, arguments)
+        self._waiting.append(call)
+        self._hand_out()
+        return call
+
+    def result(self, call: Call) -> Any:
+        """Wait for what comes of a call.
+
+        Raises:
+            InputError: that of the call, or every actor that tried has died.
+        """
+        while not call.done:
+            for result in self._cluster.wait(list(self._working)):
+                self._take(result)
+            self._hand_out()
+        return call.value
+
+    def _hand_out(self) -> None:
+        """Give calls to idle actors, and start actors for others."""
+        while self._waiting and self._idle:
+            actor, call = self._idle.pop(), self._waiting.popleft()
+            self._working[getattr(actor, call.method).remote(*call.arguments)] = (actor, call)
+        starting = sum(call.method == BEGIN for _, call in self._working.values())
+        while len(self._waiting) > starting and len(self._working) < self.count:
+            actor = self._make()
+            self._working[actor.begin.remote()] = (actor, Call(BEGIN))
+            starting += 1
+
+    def _take(self, result: Any) -> None:
+        actor, call = self._working.pop(result)
+        try:
+            call.value = value_of(result)
+        except RayActorError as error:
+            self._put_back(call, error)
+            return
+        call.done, call.arguments = True, ()
+        self._stillborn = 0
+        self._idle.append(actor)
+
+    def _put_back(self, call: Call, error: RayActorError) -> None:
+        """Have a call done by another actor, unless too many have died of it."""
+        if call.method == BEGIN:
+            self._stillborn += 1
+        else:
+            call.deaths += 1
+            self._waiting.appendleft(call)
+        note("ray: a worker died; another does its work")
+        if max(call.deaths, self._stillborn) > DEATHS:
+            raise InputError(f"--ray: {DEATHS + 1} workers died one after the other ({type(error).__name__})")
 
 
 class Description(NamedTuple):

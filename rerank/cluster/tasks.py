@@ -11,8 +11,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from moses_io.errors import InputError, reason_of
-from rerank.cluster.connection import DEATHS, Connection, value_of
-from rerank.cluster.workplace import Workplace
+from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
 
 PATIENCE = 30.0
 """Seconds that work has to end by itself before its process is killed."""

@@ -40,11 +40,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Align."""
     from features.models.alignment import Aligner
     from moses_io.gold import read_gold
-    from rerank.systems.align import AlignmentFiles, align
-    from rerank.systems.soft import form_of
+    from rerank.systems.align import align
+    from rerank.systems.attention import soft_form
 
     if arguments.soft:
-        form_of(arguments.soft)
+        soft_form(arguments.soft)
     gold = read_gold(arguments.gold, arguments.gold_base) if arguments.gold else None
     aligner = Aligner(arguments.models, arguments.device, arguments.symmetrize)
-    align(aligner, AlignmentFiles(arguments.source, arguments.target, arguments.output, arguments.soft), gold)
+    align(aligner, arguments.source, arguments.target, arguments.output, arguments.soft, gold)

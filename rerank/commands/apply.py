@@ -58,7 +58,6 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.allow_code,
         arguments.batch,
         arguments.on_missing,
-        keep_unless=arguments.keep_unless,
         moses_output=arguments.moses_output,
     )
     outputs = read_outputs(arguments)

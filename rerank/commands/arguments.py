@@ -28,16 +28,8 @@ def positive_number(text: str) -> int:
     return value
 
 
-def probability(text: str) -> float:
-    """Convert an argument that must be a number from 0 to 1."""
-    value = number(text)
-    if value is None or not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {shown(text)}")
-    return value
-
-
 def add_choices(parser: argparse.ArgumentParser) -> None:
-    """Declare what stands in gaps, what else is written beside the choices, and when Moses' choice is kept."""
+    """Declare what stands in gaps, and what else is written beside the choices."""
     parser.add_argument(
         "--on-missing",
         default="error",
@@ -53,9 +45,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         help="also write, a line a sentence, the score expected of it, 0 to 100, a tab, and the probability that the "
         "change from Moses' choice helped, empty where there is none",
     )
-    parser.add_argument(
-        "--keep-unless", type=probability, metavar="P", help="keep Moses' choice where that probability is below P"
-    )
+    parser.add_argument("--keep-unless", help=argparse.SUPPRESS)  # removed, see `read_outputs`
     parser.add_argument(
         "--moses-output",
         default="",
@@ -75,8 +65,9 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
 
     if arguments.nbest_size and not arguments.reranked:
         raise InputError("--nbest-size needs --nbest, the list that it cuts")
-    if arguments.keep_unless is not None and arguments.reranked:
-        raise InputError("--keep-unless cannot go with --nbest, in which the highest total is the choice")
+    if arguments.keep_unless is not None:
+        instead = "use --confidence, which writes the probability that each change helped"
+        raise InputError(f"--keep-unless was removed, it gained nothing in cross-validation; {instead}")
     return Outputs(arguments.output, arguments.reranked, arguments.nbest_size, arguments.confidence)
 
 

@@ -12,12 +12,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """List."""
-    from features.foreign import packaged
     from features.kinds.external import LINES
     from features.models.tables import ADDED, VALUES
     from features.progress import show
     from features.request import usage
-    from features.table import FEATURES
+    from features.table import FEATURES, packaged
 
     show(f"{usage(name, row):<30}{row.description}" for name, row in (FEATURES | packaged()).items())
     show(["", "Behind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):"])

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _attention(arguments: argparse.Namespace) -> None:
     from moses_io.errors import InputError
-    from rerank.plots.attention import attend, dimensions, matrices, plot_grids, read_pair
+    from rerank.plots.attention import dimensions, matrices, plot_grids, read_pair
 
     if arguments.word and arguments.alignments:
         raise InputError("--alignments marks links between words, which --word does not show")
@@ -76,7 +76,7 @@ def _attention(arguments: argparse.Namespace) -> None:
     if arguments.word:
         grids = dimensions(arguments.models, arguments.device, pair, arguments.word)
     else:
-        grids = matrices(attend(arguments.models, arguments.device, pair), pair, links)
+        grids = matrices(arguments.models, arguments.device, pair, links)
     plot_grids(grids, arguments.output)
 
 

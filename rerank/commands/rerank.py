@@ -24,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     size.add_argument("--sentences", type=whole_number, metavar="N", help="how many lines to write")
     parser.add_argument("--nbest", dest="reranked", metavar="FILE", help="also write the list, best first, new totals")
     add_choices(parser)
-    parser.add_argument(
-        "--estimator", metavar="FILE", help="confidence.json of `run`, for --confidence and --keep-unless"
-    )
+    parser.add_argument("--estimator", metavar="FILE", help="confidence.json of `run`, for --confidence")
     parser.add_argument("--output", default="-", metavar="FILE", help="text to write")
 
 
@@ -36,18 +34,17 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.linear.selection import read_holes, rerank
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
-    outputs, wanted = read_outputs(arguments), arguments.confidence or arguments.keep_unless is not None
-    if bool(wanted) != bool(arguments.estimator):
-        raise InputError("--confidence and --keep-unless need --estimator, and --estimator one of them")
-    judge = None
-    if wanted:
-        from rerank.confidence.file import read_judge
+    outputs = read_outputs(arguments)
+    if bool(arguments.confidence) != bool(arguments.estimator):
+        raise InputError("--confidence needs --estimator, and --estimator needs --confidence")
+    estimator = None
+    if arguments.estimator:
+        from rerank.confidence.file import read_estimator
 
-        given = bool(arguments.moses_output)
-        judge = read_judge(arguments.estimator, arguments.weights, arguments.keep_unless, given)
+        estimator = read_estimator(arguments.estimator, arguments.weights, bool(arguments.moses_output)).estimate
     moses_output = None
     if arguments.moses_output:
         moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
             moses_output.check(arguments.sentences, "the source")
-    rerank(arguments.nbest, arguments.weights, holes, outputs, judge, moses_output)
+    rerank(arguments.nbest, arguments.weights, holes, outputs, estimator, moses_output)

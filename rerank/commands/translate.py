@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.models.decoding.search import Beam
     from features.models.decoding.translator import Replacement, Translator
     from features.request import check_label
-    from rerank.systems.widening import write_translations
+    from rerank.systems.translations import write_translations
 
     best, label = arguments.best or 1, arguments.label
     if label and not arguments.best:

@@ -93,14 +93,6 @@ def parts(estimated: Array, reached: Array) -> tuple[Part, ...]:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The metric on dev out of fold, 0 … 100: of all choices, and with Moses' where the change more likely harms."""
-
-    all: float
-    kept: float
-
-
-@dataclass(frozen=True)
 class Confidence:
     """What was fitted on dev.
 
@@ -113,7 +105,6 @@ class Confidence:
         helped: log odds that the change made it better and not worse, by those of the change.
         alone: the single predictor that says most of the score on dev.
         dev: how well it fits there, out of fold.
-        kept: what it is worth there to keep Moses' choice.
         moses_output: whether Moses' choices on dev were its output and in some sentence another candidate than the one
             with the highest total, as with MBR decoding.
     """
@@ -126,7 +117,6 @@ class Confidence:
     helped: Regression
     alone: str
     dev: Fit
-    kept: Kept
     moses_output: bool = False
 
     def check(self, candidates: SentenceList) -> None:
@@ -149,8 +139,12 @@ class Confidence:
         self.check(ranking.candidates)
         return predictors(ranking.candidates, ranking.scores / self.spread, self.units)
 
-    def estimate(self, values: Predictors) -> Estimate:
-        """Return the estimate of a sentence."""
+    def estimate(self, ranking: Ranking) -> Estimate:
+        """Return the estimate of a sentence; errors are those of `check`."""
+        return self.estimate_by(self.predictors(ranking))
+
+    def estimate_by(self, values: Predictors) -> Estimate:
+        """Return the estimate of a sentence with these predictors."""
         expected = float(np.clip(self.quality.values(_row(self.quality, values.choice))[0], 0, 100))
         if not values.change:
             return Estimate(expected, None)
@@ -202,7 +196,7 @@ class Measuring:
         """Add a sentence, and return the estimate of its choice; errors are those of `Confidence.predictors`."""
         confidence = self._confidence
         values = confidence.predictors(ranking)
-        estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate(values)
+        estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate_by(values)
         if self._references:
             statistics = choice_and_before(ranking, self._metric, self._references, self._filters)  # (2, size)
             reached, before = (100 * np.round(self._metric.formula.smoothed(statistics), DECIMALS)).tolist()  # (2,)

@@ -1,7 +1,7 @@
 """The file of confidence, numbers in JSON, and the estimates that it gives while choices are written."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,9 @@ from features.progress import warn
 from moses_io.errors import InputError, shown
 from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
 from moses_io.weights import read_weights
-from rerank.confidence.confidence import Confidence, Fit, Kept, Part
+from rerank.confidence.confidence import Confidence, Fit, Part
 from rerank.confidence.predictors import FeatureUnits
 from rerank.confidence.regression import SIGNATURE, BoostedSteps, Regression
-from rerank.linear.selection import Ranking
 from rerank.linear.weights import fingerprint
 from rerank.metrics.metric import Metric
 
@@ -41,7 +40,6 @@ def write_confidence(path: str, confidence: Confidence) -> None:
         "helped": _written(confidence.helped),
         "alone": confidence.alone,
         "dev": asdict(confidence.dev),
-        "kept": asdict(confidence.kept),
         "moses_output": confidence.moses_output,
     }
     write_json(path, values, indent=1)
@@ -64,7 +62,7 @@ def _weight(values: Mapping[str, Any]) -> float:
 
 
 def read_confidence(path: str) -> Confidence:
-    """Read what `write_confidence` wrote.
+    """Read what `write_confidence` wrote; a key `kept`, which earlier versions wrote, is ignored.
 
     Raises:
         InputError: it is another file, of another format, or was damaged.
@@ -97,7 +95,6 @@ def read_confidence(path: str) -> Confidence:
             helped=_read(values["helped"]),
             alone=text_of(values["alone"]),
             dev=_read_fit(values["dev"]),
-            kept=Kept(**{name: number_of(value) for name, value in values["kept"].items()}),
             moses_output=_bool(values.get("moses_output", False)),
         )
 
@@ -162,27 +159,12 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-@dataclass(frozen=True)
-class ConfidentJudge:
-    """Estimates each choice, and keeps Moses' where the change helps less likely than `keep_unless`, 0 … 1."""
-
-    confidence: Confidence
-    keep_unless: float = 0.0
-
-    def __call__(self, ranking: Ranking) -> Ranking:
-        """Return the ranking with its estimate; errors are those of `Confidence.check`."""
-        estimate = self.confidence.estimate(self.confidence.predictors(ranking))
-        kept = estimate.helped is not None and estimate.helped < self.keep_unless
-        return ranking._replace(estimate=estimate, kept=kept)
-
-
-def read_judge(path: str, weights: str, keep_unless: float | None, moses_output: bool) -> ConfidentJudge:
+def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
     """Read confidence that was fitted for the choices of weights, a file; warn if it needs Moses' output of the list.
 
     Args:
         path: of the confidence.
         weights: file.
-        keep_unless: probability below which Moses' choice is kept; None for never.
         moses_output: whether Moses' output of the list is given.
 
     Raises:
@@ -194,4 +176,4 @@ def read_judge(path: str, weights: str, keep_unless: float | None, moses_output:
     if confidence.moses_output and not moses_output:
         taken = "the candidate with the highest total is taken for Moses' choice"
         warn(f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output); {taken}")
-    return ConfidentJudge(confidence, keep_unless or 0.0)
+    return confidence

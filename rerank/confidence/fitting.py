@@ -8,14 +8,14 @@ from features.arrays import Array, Integers
 from features.progress import note, progress_bar
 from moses_io.nbest import pool, read_moses_output
 from moses_io.weights import read_weights
-from rerank.confidence.confidence import Confidence, Kept, Outcome, choice_and_before, correlation
+from rerank.confidence.confidence import Confidence, Outcome, choice_and_before, correlation
 from rerank.confidence.file import write_confidence
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import Regression, fit_logistic, fit_score, probabilities
 from rerank.linear.candidates import Candidates
 from rerank.linear.selection import Ranking
 from rerank.linear.weights import fingerprint, kept_start
-from rerank.metrics.formula import DECIMALS, Formula
+from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
@@ -46,8 +46,6 @@ class _Choices:
         choice: (n, P) predictors of the choice.
         change: (n, Q) those of the change, 0 where nothing changed.
         changed: (n,) whether the choice differs from that of Moses.
-        statistics: (n, size) of the choices.
-        before: (n, size) of Moses' choices.
         reached: (n,) scores of the choices, 0 … 100.
         gains: (n,) the same minus those of Moses' choices.
         differs: whether Moses' choice is in some sentence not the candidate with the highest total.
@@ -57,8 +55,6 @@ class _Choices:
     choice: Array
     change: Array
     changed: Array
-    statistics: Array
-    before: Array
     reached: Array
     gains: Array
     differs: bool
@@ -97,7 +93,6 @@ def fit_confidence(files: DevFiles, tuning: Tuning, expected: str, folds: int, o
         helped=helped,
         alone=alone,
         dev=outcome.fit(),
-        kept=_kept(metric.formula, choices, outcome),
         moses_output=choices.differs,
     )
     note(f"expected {metric.formula.name} of dev's sentences, out of fold: r {confidence.dev.correlation:.3f}")
@@ -144,8 +139,6 @@ def _choices(candidates: Candidates, files: DevFiles, metric: Metric, totals: Ar
         choice=np.array([list(each.choice.values()) for each in values]),  # (n, P)
         change=change,
         changed=np.array([bool(each.change) for each in values]),
-        statistics=both[:, 0],
-        before=both[:, 1],
         reached=reached,
         gains=reached - before,
         differs=differs,
@@ -166,11 +159,3 @@ def _cross_fitted(choices: _Choices, folds: list[Integers]) -> tuple[Outcome, st
     alone = choices.choice[:, best]  # (n,)
     outcome = Outcome(expected, helped, alone, reached=choices.reached, gains=choices.gains)
     return outcome, choices.names[0][best]
-
-
-def _kept(formula: Formula, choices: _Choices, outcome: Outcome) -> Kept:
-    """Return the metric of all choices, and with those of Moses where the change is estimated to harm."""
-    harms = np.nan_to_num(outcome.helped, nan=1) < 0.5  # (n,)
-    kept = np.where(harms[:, None], choices.before, choices.statistics)  # (n, size)
-    every, rest = (100 * float(formula.score(rows.sum(axis=0))) for rows in (choices.statistics, kept))
-    return Kept(all=every, kept=rest)

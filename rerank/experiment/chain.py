@@ -21,7 +21,7 @@ from rerank.experiment.sets import CHOOSE, NbestFiles
 from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 from rerank.lists.append import join_features, write_features
 from rerank.reranker.make import Ingredients, gains, make_reranker
-from rerank.systems.widening import widen_list
+from rerank.systems.translations import merge_translations
 from rerank.tuning.gain import FORMAT, GAIN, write_gain
 from rerank.tuning.tune import tune
 from rerank.tuning.tuning_set import Lists
@@ -114,7 +114,7 @@ def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
     requests, output = experiment.candidates, experiment.nbest(name)
     settings = [[each.identity for each in requests], resources.precision]
     inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
-    action = partial(widen_list, files.nbest, files.source, requests, output, resources)
+    action = partial(merge_translations, files.nbest, files.source, requests, output, resources)
     return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True)
 
 
@@ -174,7 +174,7 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     """Make the reranker that can be applied to new lists."""
     ingredients, folder = _ingredients(experiment, link), experiment.result("reranker")
     requests = ingredients.requests
-    parts = [part for request in requests if request.kind != "scores" for part in request.files]
+    parts = [part for request in requests if not request.row.one_list for part in request.files]
     texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
     train, counted = experiment.train, (experiment.train.source, experiment.dev.source)
     inputs = (

@@ -7,8 +7,8 @@ import numpy as np
 
 from features.feature import Resources
 from features.feature_set import FeatureSet
-from features.kinds.language_model import require_kenlm
 from features.models.config import read_config
+from features.models.tables import load
 from features.progress import warn
 from moses_io.errors import InputError, at, shown
 from moses_io.hypothesis import UNLABELLED
@@ -24,14 +24,11 @@ from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
 from rerank.lists.scoring import check_joined, check_labels, check_total, score_list
 from rerank.lists.sources import WholeSources
-from rerank.systems.request import indicators
+from rerank.systems.translations import indicators
 from rerank.tuning.folds import check_folds
 
 RECORD = "stages.json"
 """What was made, in the folder of results."""
-
-LEARNING = ("ibm1",)
-"""Kinds of features that learn from a corpus before they say anything, which may take minutes."""
 
 
 def check_inputs(experiment: Experiment, to_make: str = "") -> None:
@@ -56,14 +53,13 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
         source, _ = read_texts(files.source, files.reference)
         if files.moses_output:
             read_moses_output(files.moses_output, files.source, experiment.tuning.filters.marks)
-        for path in (
-            part for each in requests_of(experiment, name) if each.row.takes == "files" for part in each.parts
-        ):
+        read = [each.parts for each in requests_of(experiment, name) if each.row.takes in ("files", "weights")]
+        for path in itertools.chain.from_iterable(read):
             check_plain(path)
         if files.nbest != to_make:
             _check_list(experiment, files, len(source))
-    if any(request.kind.startswith("kenlm") for request in experiment.features.values()):
-        require_kenlm()
+    for required in {request.row.requires for request in experiment.features.values()} - {""}:
+        load(required)()
     parts = [part for request in experiment.features.values() for part in request.parts]
     used = {part.partition("/")[0] for part in (*parts, *(entry.start for entry in experiment.models.values()))}
     for name, entry in experiment.models.items():
@@ -78,7 +74,7 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
         InputError: a file that a feature cannot use, a program that fails, or a list without what a feature looks at.
     """
     of_text = [each for each in requests_of(experiment, "dev") if each.row.takes != "models"]
-    tried = [each for each in of_text if each.kind not in LEARNING]
+    tried = [each for each in of_text if not each.row.learns]
     if tried and not _is_read(experiment, experiment.dev):
         dev = experiment.dev
         next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, resources), at_once=1))

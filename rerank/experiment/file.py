@@ -10,7 +10,6 @@ from features.models.settings import check_rows, check_values
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, labelled_requests, models_and_values
 from moses_io.errors import InputError, at
-from rerank.experiment.corpus import look_at
 from rerank.experiment.models import (
     Groups,
     ModelEntry,
@@ -23,7 +22,7 @@ from rerank.experiment.models import (
     read_model,
     translating,
 )
-from rerank.experiment.recipe import find_recipe
+from rerank.experiment.recipe import find_recipe, look_at
 from rerank.experiment.sets import CHOOSE, SET, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import (
     as_table,
@@ -38,7 +37,7 @@ from rerank.experiment.toml import (
 )
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.systems.request import CandidateRequest, check_names, list_name
+from rerank.systems.translations import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import FOLDS
 from rerank.tuning.settings import settle
@@ -277,7 +276,7 @@ def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
 
 def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> None:
     """Refuse a feature that a model, once it is trained, could not give."""
-    names = models_and_values(request.kind, request.argument)[1] if request.kind in ("neural", "ensemble") else ()
+    names = models_and_values(request.kind, request.argument)[1] if request.row.reads == "values" else ()
     for part, direction in zip(request.parts, ("forward", "backward"), strict=False):
         entry = models.get(part.partition("/")[0])
         if entry is None:
@@ -286,7 +285,7 @@ def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> Non
         if part == request.parts[0]:
             with at(f"{part!r}: "):
                 check_values(names, architecture)
-        if request.kind in ("agreement", "links"):
+        if request.row.reads == "attention":
             if (direction == "backward") != (entry.request.backward or part.endswith("/backward")):
                 raise InputError(f"expected a {direction} model, {part!r} is not one")
             with at(f"{part!r}: "):

@@ -11,7 +11,7 @@ from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest
 from moses_io.errors import InputError, at
 from rerank.experiment.toml import check_keys, path_of
-from rerank.systems.request import check_candidates, check_forward
+from rerank.systems.translations import check_candidates, check_forward
 
 Groups = dict[str, tuple[str, ...]]
 """Names of the models behind a name."""
@@ -99,7 +99,7 @@ def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureReque
     for part in request.parts:
         name, slash, member = part.partition("/")
         lists.append([f"{model}{slash}{member}" for model in groups.get(name, (name,))])
-    if request.kind == "ensemble":
+    if request.row.joint:
         return [request.with_parts([part for parts in lists for part in parts])]
     size = max(len(parts) for parts in lists)
     if any(len(parts) not in (1, size) for parts in lists):

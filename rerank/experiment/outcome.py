@@ -20,7 +20,7 @@ from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.report.worth import write_table
-from rerank.systems.attend import attend as read_choices
+from rerank.systems.attention import attend as read_choices
 from rerank.tuning.ablation import Ablation, write_ablation, write_column
 from rerank.tuning.gain import GAIN
 from rerank.tuning.tuning_set import Lists

@@ -6,25 +6,23 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from features.progress import note, part_of, progress_bar
+from features.progress import note, progress_bar
 from moses_io.errors import InputError
 from moses_io.folders import locked_with_contents, remove
 from moses_io.json_files import read_json
 from moses_io.streams import check_plain, digest, hidden, open_output, remove_halves
 from rerank import __version__
-from rerank.experiment.remaining import Expected, Remaining, in_words
 from rerank.experiment.workers import workers
 
-SECONDS = "seconds"
-"""Key of the time that a stage took, which is no part of its fingerprint."""
-
-LONGEST = 1e9
-"""Seconds of a stage that are believed, at most."""
+WORK = {
+    "train": 50.0, "translate": 15.0, "score": 4.0, "tune": 16.0, "estimate": 18.0, "ablate dev": 66.0, "evaluate": 9.0,
+    "attend": 3.0, "run": 120.0,
+}  # fmt: skip
+"""Seconds that stages of the sample take, by their names or the first words of these; others take about one."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +40,17 @@ class Stage:
     action: Callable[[], object]
     apart: bool = False
 
-    def perform(self, remaining: Remaining) -> None:
-        """Make the outputs, in the place of links and pipes that are there: where these lead is not ours.
+    @property
+    def work(self) -> float:
+        """How long it takes, compared with other stages."""
+        return WORK.get(self.name, WORK.get(self.name.partition(" ")[0].rstrip(","), 1.0))
 
-        Bars tell of what `remaining` says of the run.
-        """
+    def perform(self) -> None:
+        """Make the outputs, in the place of links and pipes that are there: where these lead is not ours."""
         for path in map(Path, self.outputs):
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 path.unlink(missing_ok=True)
-        with part_of(partial(remaining.beside, self.name)), progress_bar(self.name, None):
+        with progress_bar(self.name, None):
             self.action()
 
     def clear(self) -> None:
@@ -79,34 +79,47 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
     running: dict[str, Stage] = {}
     with workers(min(jobs, sum(stage.apart for stage in stages) or 1), address) as pool:
         needs = _needs(stages)
-        expected = tuple(record.expected(stage, needs[stage.name]) for stage in stages)
-        remaining = Remaining(pool.jobs, waiting=expected)
+        began = monotonic()
+        done = 0.0  # work of the stages that have ended
         while waiting or running:
             ready = _ready(waiting, running, needs) if pool.free else None
             if ready is None:
                 ended = running.pop(pool.wait())
-                remaining = remaining.ended(ended.name, monotonic())
-                record.end(ended, remaining.took(ended.name))
+                record.end(ended)
+                done += ended.work
                 continue
-            waiting.remove(ready)
             place = f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}"
             if not record.begin(ready):
-                remaining = remaining.without(ready.name)
+                waiting.remove(ready)
                 note(f"{place}: up to date")
                 continue
-            remaining = remaining.begun(ready.name, monotonic())
-            note(f"{place}{in_words(remaining.seconds(monotonic()))}")
+            left = sum(stage.work for stage in (*running.values(), *waiting))
+            note(f"{place}{_time_left(done, left, monotonic() - began)}")
+            waiting.remove(ready)
             if (jobs > 1 or address) and ready.apart:
                 running[ready.name] = ready
-                pool.start(ready.name, partial(ready.perform, remaining))
+                pool.start(ready.name, ready.perform)
             else:
-                ready.perform(remaining)
-                remaining = remaining.ended(ready.name, monotonic())
-                record.end(ready, remaining.took(ready.name))
+                ready.perform()
+                record.end(ready)
+                done += ready.work
+
+
+def _time_left(done: float, left: float, seconds: float) -> str:
+    """Return the end of a line, which extrapolates the seconds that the work took that is done; empty before any is."""
+    if not done:
+        return ""
+    minutes = round(seconds * left / done / 60)
+    if minutes < 1:
+        return ", under a minute left of the whole"
+    if minutes < 60:
+        return f", about {minutes} min left of the whole"
+    hours, rest = divmod(10 * round(minutes / 10), 60)
+    return f", about {hours} h{f' {rest} min' if rest else ''} left of the whole"
 
 
 class _Record:
-    """Of each stage when it was last done the fingerprint, digests of what it made, and its seconds; a file of JSON."""
+    """Of each stage when it was last done the fingerprint and digests of what it made; a file of JSON."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -117,8 +130,7 @@ class _Record:
         """Note that a stage begins and return True, unless it is up to date."""
         before = _fingerprint(stage.inputs, stage.settings)
         made = {"outputs": _digests(stage.outputs)}
-        known = {key: value for key, value in self.stages.get(stage.name, {}).items() if key != SECONDS}
-        if known == {**before, **made} and None not in made["outputs"]:
+        if self.stages.get(stage.name) == {**before, **made} and None not in made["outputs"]:
             stage.clear()
             return False
         self._begun[stage.name] = before
@@ -126,22 +138,11 @@ class _Record:
         self._write()
         return True
 
-    def end(self, stage: Stage, seconds: float) -> None:
+    def end(self, stage: Stage) -> None:
         """Note that a stage was done with what it read when it began."""
-        made = {"outputs": _digests(stage.outputs), SECONDS: round(seconds, 1)}
-        self.stages[stage.name] = {**self._begun.pop(stage.name), **made}
+        self.stages[stage.name] = {**self._begun.pop(stage.name), "outputs": _digests(stage.outputs)}
         self._write()
         stage.clear()
-
-    def expected(self, stage: Stage, needs: frozenset[str]) -> Expected:
-        """Return what is known of a stage before its files are read; its time only if its settings are the same."""
-        known = self.stages.get(stage.name, {})
-        own = _identity(stage.settings)
-        same = own == {key: known.get(key) for key in own}
-        seconds = known.get(SECONDS)
-        timed = same and isinstance(seconds, int | float) and 0 <= seconds < LONGEST
-        earlier = float(seconds or 0) if timed else None
-        return Expected(stage.name, stage.apart, earlier, needs, kept=same and "outputs" in known)
 
     def _write(self) -> None:
         with open_output(str(self._path)) as stream:
@@ -175,12 +176,7 @@ def _as_json(value: Any) -> bytes:
 
 def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
     """Return, as JSON values, all that decides the result of a stage."""
-    return {**_identity(settings), "inputs": _digests(inputs)}
-
-
-def _identity(settings: Any) -> dict[str, Any]:
-    """Return, as JSON values, what decides the result beside files."""
-    return {"version": __version__, "settings": json.loads(json.dumps(settings))}
+    return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
 
 
 def _digests(paths: Sequence[str]) -> list[Any]:

@@ -139,20 +139,15 @@ class Ranking(NamedTuple):
     Attributes:
         candidates: as the list has them.
         scores: (candidates,) by the linear model.
-        estimate: of the candidate with the highest score, if there is one.
-        kept: whether Moses' choice is kept although another candidate scores higher.
     """
 
     candidates: SentenceList
     scores: Array
-    estimate: Estimate | None = None
-    kept: bool = False
 
     @property
     def best(self) -> Hypothesis:
         """The candidate that is chosen; of equal scores the first in the list."""
-        place = self.candidates.moses_choice if self.kept else None
-        return self.candidates.hypotheses[int(np.argmax(self.scores)) if place is None else place]
+        return self.candidates.hypotheses[int(np.argmax(self.scores))]
 
     @property
     def order(self) -> list[int]:
@@ -161,8 +156,8 @@ class Ranking(NamedTuple):
         return order
 
 
-Judge = Callable[[Ranking], Ranking]
-"""Adds an estimate to a ranking, and decides whether Moses' choice is kept."""
+Estimator = Callable[[Ranking], Estimate]
+"""Estimates how good the choice of a ranking is."""
 
 
 @dataclass(frozen=True)
@@ -187,17 +182,17 @@ def rerank(
     weights: str,
     holes: Holes,
     outputs: Outputs,
-    judge: Judge | None = None,
+    estimator: Estimator | None = None,
     moses_output: MosesOutput | None = None,
 ) -> None:
-    """Write what given weights choose; see `write_choices`. The judge compares with the decoder's output, if given."""
+    """Write what given weights choose; see `write_choices`. Estimates compare with the decoder's output, if given."""
     by_name = load_weights(weights)
     model = LinearModel(by_name, weights)
     note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
     lists = _read(nbest, holes, outputs.text)
     if moses_output:
         lists = moses_output.add_to(lists)
-    write_choices(rankings(lists, model, replace(holes, live=is_live(nbest))), outputs, judge)
+    write_choices(rankings(lists, model, replace(holes, live=is_live(nbest))), outputs, estimator)
 
 
 def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) -> Iterator[Ranking | bytes]:
@@ -209,26 +204,25 @@ def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) ->
         yield item if isinstance(item, bytes) else Ranking(item, model.scores(item))
 
 
-def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, judge: Judge | None = None) -> None:
-    """Write the best candidate of each sentence, and what else is wanted; estimates are those of the judge."""
+def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, estimator: Estimator | None = None) -> None:
+    """Write the best candidate of each sentence, and what else is wanted."""
     unlisted = ranked_lists = 0
     with contextlib.ExitStack() as stack:
         best = stack.enter_context(open_output(outputs.text))
         again = stack.enter_context(open_output(outputs.nbest)) if outputs.nbest else None
         estimates = stack.enter_context(open_output(outputs.confidence)) if outputs.confidence else None
         for item in ranked:
-            ranking = judge(item) if judge and not isinstance(item, bytes) else item
-            if isinstance(ranking, bytes):
-                best.write(ranking)
+            estimate = estimator(item) if estimator and not isinstance(item, bytes) else None
+            if isinstance(item, bytes):
+                best.write(item)
             else:
                 ranked_lists += 1
-                unlisted += ranking.candidates.moses_choice is None
-                best.write(encode(ranking.best.text) + b"\n")
+                unlisted += item.candidates.moses_choice is None
+                best.write(encode(item.best.text) + b"\n")
                 if again:
-                    _write_list(again, ranking, outputs.most)
+                    _write_list(again, item, outputs.most)
             if estimates:
-                known = None if isinstance(ranking, bytes) else ranking.estimate
-                estimates.write(known.line if known else b"\t\n")
+                estimates.write(estimate.line if estimate else b"\t\n")
             if outputs.text == STANDARD:
                 best.flush()
     if unlisted:

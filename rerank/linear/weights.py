@@ -7,11 +7,12 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import note, warn
-from features.request import REST
+from features.table import is_fixed
 from moses_io.errors import InputError, at, nearest, shown
 from moses_io.hypothesis import UNLABELLED, is_sparse
 from moses_io.text import read_lines
-from moses_io.weights import UNKNOWN_WORDS, WeightFile, Weights, read_weight_file
+from moses_io.untuneable import UNKNOWN_WORDS
+from moses_io.weights import WeightFile, Weights, read_weight_file
 from rerank.linear.candidates import FeatureSpace
 
 START = "the start weights"
@@ -60,7 +61,7 @@ def fit_start(content: WeightFile, path: str, space: FeatureSpace) -> tuple[Weig
         if len(values) != space.dense_size:
             raise InputError(f"{path}: expected {space.dense_size} start weights, found {len(values)}")
         weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
-    rest = [name for name, _ in space.dense if REST.fullmatch(name)]
+    rest = [name for name, _ in space.dense if is_fixed(name)]
     weights = with_rest(weights, space)
     with at(f"{path}: "):
         space.vector(weights)
@@ -86,7 +87,7 @@ def unseen(weights: Weights, space: FeatureSpace) -> dict[str, float]:
 
 def with_rest(weights: Weights, space: FeatureSpace) -> Weights:
     """Return the weights with 1 for a feature `rest` that has none: it is a part of Moses' total and never tuned."""
-    rest = [name for name, _ in space.dense if REST.fullmatch(name)]
+    rest = [name for name, _ in space.dense if is_fixed(name)]
     return dict.fromkeys(rest, (1.0,)) | weights
 
 

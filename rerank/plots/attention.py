@@ -18,7 +18,6 @@ from moses_io.alignment import Alignment, read_alignments
 from moses_io.errors import InputError, counted
 from moses_io.text import check_markup, read_parallel, tokens
 from rerank.plots.canvas import COLOURS, canvas, label, names
-from rerank.report.attention import Attention
 
 CELL = 0.16
 """Inches of a word each way."""
@@ -55,17 +54,19 @@ def read_pair(source: str, target: str, sentence: int, alignments: str | None) -
     return pairs[sentence], read_alignments(alignments, pairs)[sentence] if alignments else frozenset()
 
 
-def attend(folders: Sequence[str], device: str, pair: SentencePair) -> list[Attention]:
-    """Return what each model attends to by itself, forward and backward ones alike (J, I); errors are `Aligner`'s."""
+def matrices(folders: Sequence[str], device: str, pair: SentencePair, links: Alignment) -> list[Grid]:
+    """Return what each model attends to by itself, forward and backward ones alike; errors are those of `Aligner`.
+
+    Target words stand down, source words across.
+    """
+    source, target = pair
     named = names(folders)
     aligners = [Aligner([folder], device) for folder in folders]
-    return [Attention(name, aligner.align([pair])[0].attention) for name, aligner in zip(named, aligners, strict=True)]
-
-
-def matrices(attentions: Sequence[Attention], pair: SentencePair, links: Alignment) -> list[Grid]:
-    """Return a matrix a model: target words down, source words across."""
-    source, target = pair
-    return [Grid(each.model, each.weights, rows=target, columns=source, links=links) for each in attentions]
+    attentions = [aligner.align([pair])[0].attention for aligner in aligners]  # each (J, I)
+    return [
+        Grid(name, weights, rows=target, columns=source, links=links)
+        for name, weights in zip(named, attentions, strict=True)
+    ]
 
 
 def dimensions(folders: Sequence[str], device: str, pair: SentencePair, word: int) -> list[Grid]:

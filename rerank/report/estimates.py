@@ -16,7 +16,6 @@ def lines(confidence: Confidence, tests: Mapping[str, Fit]) -> list[str]:
     width = max(map(len, fits))
     rows = {of: f"{fit.correlation:5.3f}  {fit.alone:5.3f}  {_means(fit.quarters, 1)}" for of, fit in fits.items()}
     changes = {of: _means(fit.changes, 100) for of, fit in fits.items() if fit.changes}
-    kept = confidence.kept
     return [
         f"Confidence: expected {name} of a sentence > what it reached, means of quarters, least sure first",
         f"{'':<{width}}  {'r':>5}  alone",
@@ -24,7 +23,6 @@ def lines(confidence: Confidence, tests: Mapping[str, Fit]) -> list[str]:
         f"r: with what was reached; alone: of the single predictor {confidence.alone!r}",
         "Changes that made a difference: probability that they helped > share that did, quarters",
         *(f"{of:<{width}}  {row}" for of, row in changes.items()),
-        f"--keep-unless 0.5 on {DEV}: {name} {kept.all:.2f} -> {kept.kept:.2f}",
     ]
 
 
@@ -35,7 +33,6 @@ def as_json(confidence: Confidence, tests: Mapping[str, Fit]) -> dict[str, Any]:
         "metric": confidence.metric,
         "alone": confidence.alone,
         "sets": {of: asdict(fit) for of, fit in fits.items()},
-        "keep_unless_0.5": asdict(confidence.kept),
     }
 
 

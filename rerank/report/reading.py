@@ -9,10 +9,10 @@ from rerank.analysis.listed import Chosen, merged, read_listed
 from rerank.analysis.margins import Depths, Margins
 from rerank.confidence.confidence import Confidence, Measured, Measuring
 from rerank.linear.selection import LinearModel, Ranking
-from rerank.report.attention import Attentions
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.evaluation import ListFacts, LookUp, Systems
 from rerank.report.page.candidates import Chunks
+from rerank.systems.attention import Attentions
 
 
 class ListReading(NamedTuple):

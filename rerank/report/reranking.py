@@ -15,7 +15,6 @@ from rerank.linear.weights import kept_start
 from rerank.metrics.filters import Filters
 from rerank.report.analysis import analyse, charts
 from rerank.report.analysis import lines as analysis_lines
-from rerank.report.attention import Attentions, read_attention
 from rerank.report.changes import MOSES, RERANKED, Reranked
 from rerank.report.charts.confidence import confidence as draw
 from rerank.report.estimates import as_json
@@ -27,6 +26,7 @@ from rerank.report.reading import read
 from rerank.report.terminal import side_by_side, summary, table
 from rerank.report.tuned import lines as tuned_lines
 from rerank.report.worth import lines as worth_lines
+from rerank.systems.attention import Attentions, read_attention
 from rerank.tuning.ablation import read_worth
 from rerank.tuning.gain import read_gain
 

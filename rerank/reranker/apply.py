@@ -9,8 +9,8 @@ from features.feature import Resources
 from moses_io.errors import InputError
 from moses_io.nbest import read_moses_output
 from moses_io.streams import is_live
-from rerank.confidence.file import CONFIDENCE, ConfidentJudge, read_judge
-from rerank.linear.selection import Outputs, read_holes, write_choices
+from rerank.confidence.file import CONFIDENCE, read_estimator
+from rerank.linear.selection import Estimator, Outputs, read_holes, write_choices
 from rerank.reranker.folder import WEIGHTS
 from rerank.reranker.reranker import Reranker
 
@@ -24,7 +24,6 @@ class Application:
         allow_code: whether features that run code of users may do so.
         batch: sentences that are scored together, at most; 0 for as many as `score` takes.
         on_missing: what stands for a sentence without candidates: `error`, `blank`, or a file with a line for each.
-        keep_unless: probability that a change helps below which Moses' choice is kept; None for never.
         moses_output: file with Moses' own output, a line a source sentence; empty if that is the candidates with the
             highest totals.
     """
@@ -33,7 +32,6 @@ class Application:
     allow_code: bool = False
     batch: int = 0
     on_missing: str = "error"
-    keep_unless: float | None = None
     moses_output: str = ""
 
 
@@ -55,12 +53,12 @@ def apply(folder: str, nbest: str, source: str, outputs: Outputs, resources: Res
         precision=resources.precision,
         cache=resources.cache,
     )
-    judge = _read_judge(Path(folder), how) if outputs.confidence or how.keep_unless is not None else None
-    write_choices(reranker.rankings(nbest, source, holes, how.batch, moses_output), outputs, judge)
+    estimator = _read_estimator(Path(folder), bool(output)) if outputs.confidence else None
+    write_choices(reranker.rankings(nbest, source, holes, how.batch, moses_output), outputs, estimator)
 
 
-def _read_judge(folder: Path, how: Application) -> ConfidentJudge:
+def _read_estimator(folder: Path, moses_output: bool) -> Estimator:
     if not (folder / CONFIDENCE).is_file():
         made = "make it anew by `moses-rerank run` of this version"
         raise InputError(f"{folder}: a reranker without {CONFIDENCE}, which tells how good its choices are; {made}")
-    return read_judge(str(folder / CONFIDENCE), str(folder / WEIGHTS), how.keep_unless, bool(how.moses_output))
+    return read_estimator(str(folder / CONFIDENCE), str(folder / WEIGHTS), moses_output).estimate

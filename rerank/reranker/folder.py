@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
-from features.request import FeatureRequest, labelled_requests, runs_code
+from features.request import FeatureRequest, labelled_requests, row_of, runs_code
 from moses_io.errors import InputError, at, shown
 from moses_io.json_files import read_json, write_json
 from moses_io.streams import LONGEST_NAME, digest
@@ -19,7 +19,7 @@ from moses_io.text import whole
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE
-from rerank.systems.request import CandidateRequest, check_candidates, check_names
+from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
 FORMATS = (1, 2)
 """The second has models that add candidates, which versions that know the first alone must not overlook."""
@@ -27,7 +27,7 @@ MANIFEST = "reranker.json"
 WEIGHTS = "weights.ini"
 CARD = "README.md"
 
-_ROOMS = {"models": "models", "folder": "models", "files": "tables"}
+_ROOMS = {"models": "models", "folder": "models", "files": "tables", "weights": "tables"}
 """Where the parts of features stand, by what their kind takes."""
 
 
@@ -160,14 +160,15 @@ def read_features(
             raise InputError(f"the reranker has no feature {label!r}; it has {', '.join(manifest.features)}")
     requests = []
     for label, text in manifest.features.items():
-        kind = text.partition(":")[0]
+        row = row_of(text)
         if runs_code(text) and label not in others and not allow_code:
             raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code; --allow-code lets it")
-        if kind == "scores" and label not in others:
+        if row and row.one_list and label not in others:
             raise InputError(
                 f"feature {label!r}: scores of another tool; name their file by --feature {label}=scores:FILE"
             )
-        if kind == "command" and label not in others and manifest.code and not os.path.isdir(manifest.code):
+        runs_there = row and row.takes == "shell" and label not in others and manifest.code
+        if runs_there and not os.path.isdir(manifest.code):
             again = f"--feature {shown(f'{label}={text}')}, which runs in the working folder"
             raise InputError(f"feature {label!r}: no folder {manifest.code}, in which its program ran; give {again}")
         (request,) = labelled_requests({label: others.get(label, text)}, "" if label in others else manifest.code)
@@ -231,13 +232,13 @@ class _Rooms:
 
 def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
     """Copy what a feature reads, and return the request with the places in the folder."""
-    if request.kind == "scores":
-        return replace(request, argument="FILE")
-    if request.row.takes not in _ROOMS:
-        return request
-    if request.kind == "rest" and len(weight_files(request.argument)) > 1:
-        return request.with_parts([rooms.place_weights(_ROOMS["files"], request.argument)])
     row = request.row
+    if row.one_list:
+        return replace(request, argument=row.argument)
+    if row.takes not in _ROOMS:
+        return request
+    if row.takes == "weights" and len(weight_files(request.argument)) > 1:
+        return request.with_parts([rooms.place_weights(_ROOMS["weights"], request.argument)])
     return request.with_parts([rooms.place(_ROOMS[row.takes], part, row.marks_of(part)) for part in request.parts])
 
 

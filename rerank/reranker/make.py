@@ -13,7 +13,7 @@ from moses_io.weights import read_weights
 from rerank import __version__
 from rerank.reranker.card import CardFacts, card, language
 from rerank.reranker.folder import CARD, Contents, Manifest, read_candidates, write_folder
-from rerank.systems.request import CandidateRequest, indicators
+from rerank.systems.translations import CandidateRequest, indicators
 
 
 @dataclass(frozen=True)

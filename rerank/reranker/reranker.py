@@ -18,15 +18,14 @@ from moses_io.streams import Lines, is_live, name_of
 from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
 from rerank import __version__
-from rerank.confidence.file import CONFIDENCE, read_judge
+from rerank.confidence.file import CONFIDENCE, read_estimator
 from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
-from rerank.linear.selection import Estimate, Holes, Judge, LinearModel, Ranking, rankings, read_holes
+from rerank.linear.selection import Estimate, Estimator, Holes, LinearModel, Ranking, rankings, read_holes
 from rerank.linear.weights import load_weights
 from rerank.lists.scoring import load_features, score_list, written
 from rerank.lists.sources import open_sources
 from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
-from rerank.systems.request import indicators
-from rerank.systems.widening import Widening
+from rerank.systems.translations import CandidateMerger, indicators
 
 Widen = Callable[[list[Sentence]], list[Sentence]]
 """What adds candidates to sentences."""
@@ -145,7 +144,7 @@ class Reranker:
         reranker._open(requests, place / WEIGHTS, resources)  # not by texts alone: requests have folders of code
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         if candidates:
-            reranker._widening = Widening(candidates, Resources(device, precision)).widen
+            reranker._widening = CandidateMerger(candidates, Resources(device, precision)).merge
             reranker._indicators = indicators([each.name for each in candidates])
         note(f"signature: {manifest.signature}|version:{__version__}")
         return reranker
@@ -184,15 +183,17 @@ class Reranker:
         """
         given = not isinstance(moses_output, str) or moses_output != ""
         printed = read_moses_output(input_of(moses_output, "<moses_output>")) if given else None
-        judge, holes = self._judge(given), Holes(blank=True)
+        estimator, holes = self._estimator(given), Holes(blank=True)
         listed, text = input_of(nbest, "<nbest>"), input_of(source, "<source>")
         for item in self.rankings(listed, text, holes, moses_output=printed):
             if not isinstance(item, bytes):
-                yield _scored(judge(item) if judge else item)
+                yield _scored(item, estimator(item) if estimator else None)
 
-    def _judge(self, moses_output: bool) -> Judge | None:
+    def _estimator(self, moses_output: bool) -> Estimator | None:
+        if not self._confidence:
+            return None
         try:
-            return read_judge(self._confidence, self._origin, None, moses_output) if self._confidence else None
+            return read_estimator(self._confidence, self._origin, moses_output).estimate
         except InputError as error:
             warn(f"no estimates: {error}")
             return None
@@ -257,13 +258,13 @@ def _lists(scored: Iterable[tuple[list[Sentence], list[Column]]]) -> Iterator[Se
             yield SentenceList(sentence.sentence, hypotheses, sentence.path)
 
 
-def _scored(ranking: Ranking) -> ScoredSentence:
+def _scored(ranking: Ranking, estimate: Estimate | None) -> ScoredSentence:
     hypotheses = ranking.candidates.hypotheses
     candidates = (
         ScoredCandidate(hypotheses[place].text, _values(hypotheses[place]), float(ranking.scores[place]))
         for place in ranking.order
     )
-    return ScoredSentence(ranking.candidates.sentence, tuple(candidates), ranking.estimate)
+    return ScoredSentence(ranking.candidates.sentence, tuple(candidates), estimate)
 
 
 def _values(hypothesis: Hypothesis) -> dict[str, tuple[float, ...]]:

@@ -22,7 +22,6 @@ from rerank.analysis.listed import merged, read_listed
 from rerank.confidence.confidence import Measured
 from rerank.linear.selection import Estimate, Holes, LinearModel, Ranking, rankings
 from rerank.metrics.filters import Filters
-from rerank.report.attention import Attention
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
 from rerank.report.evaluation import LookUp, evaluate
 from rerank.report.page.candidates import Chunks
@@ -51,7 +50,7 @@ class Explored:
     nbest: Path
     reranked: Reranked
     estimates: dict[int, Estimate]
-    attention: dict[tuple[int, str], list[Attention]]
+    attention: dict[tuple[int, str], dict[str, Any]]
 
     @property
     def systems(self) -> dict[str, Sequence[str]]:
@@ -92,7 +91,7 @@ def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored
     differ = [old != new for old, new in zip(before, after, strict=True)]
     estimates = {number: Estimate(50 + number, 0.5 if differ[number] else None) for number in range(20)}
     attention = {
-        (number, system): [Attention(model, made_up(number, source[number], lines[number])) for model in "ab"]
+        (number, system): {model: made_up(number, source[number], lines[number]) for model in "ab"}
         for system, lines in ((MOSES, before), (RERANKED, after))
         for number in range(0, len(source), 2)
     }
@@ -155,7 +154,7 @@ def long(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
         before=[target, *reranked.before[1:]],
         after=[target, *reranked.after[1:]],
     )
-    attention = {(0, MOSES): [Attention("a", made_up(0, source, target))]}
+    attention = {(0, MOSES): {"a": made_up(0, source, target)}}
     return write_page(Explored(folder / "list", changed, explored.estimates, attention), folder / "report.html")
 
 

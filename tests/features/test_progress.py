@@ -54,12 +54,10 @@ def test_bars_within_bars_are_one_below_the_other(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(progress, "LOOK", -1.0)
-    with progress.part_of(lambda name, _: f", {name} of the whole"), progress.progress_bar("tune", None):
+    with progress.progress_bar("tune", None):
         for number in progress.with_bar("folds", range(2), 2):
             bar = progress._open[-1].progress
-            words = f"{'folds' if number else 'tune'} of the whole"
-            assert [(task.description, task.fields["note"]) for task in bar.tasks] == [("tune", words), ("folds", "")]
+            assert [(task.description, task.fields["note"]) for task in bar.tasks] == [("tune", ""), ("folds", "")]
             if number:
                 progress.note("a line")
                 bar.refresh()
@@ -75,29 +73,11 @@ def test_what_a_bar_shows_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
     steering = "\x1b]0;owned\x07\x9b2J\u202e\n"
-    with progress.part_of(lambda name, _: f", whole{steering}"), progress.progress_bar(f"[red]bar{steering}", 2) as bar:
+    with progress.progress_bar(f"[red]bar{steering}", 2) as bar:
         bar.progress.refresh()
         bar.say(f"[/] words{steering}")
         bar.progress.refresh()
     drawn = screen.getvalue()
     assert not any(each in drawn for each in ("\x1b]0", "\x07", "\x9b", "\u202e"))
     shown = r"\x1b]0;owned\x07\x9b2J\u202e\n"
-    assert all(f"{text}{shown}" in drawn for text in ("[red]bar", "whole", "[/] words"))
-
-
-def test_a_bar_speaks_of_the_whole(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says how long its own rest takes, once it has worked for some time; what was done before does not count."""
-    times = iter([0.0, 2.0, 10.0, 20.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
-    monkeypatch.setattr(progress, "PAUSE", -1.0)
-    with (
-        progress.progress_shown(),
-        progress.part_of(lambda name, left: f", {name} {left}"),
-        progress.progress_bar("train", 100, done=90) as bar,
-    ):
-        for _ in range(3):
-            bar.advance(1, "at ease")
-    assert capfd.readouterr().err.splitlines() == [
-        "train: 91 of 100 at ease, train None", "train: 92 of 100 at ease, train 40.0",
-        f"train: 93 of 100 at ease, train {20 * 7 / 3}",
-    ]  # fmt: skip
+    assert all(f"{text}{shown}" in drawn for text in ("[red]bar", "[/] words"))

@@ -1,11 +1,14 @@
+import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from moses_io.errors import InputError
-from moses_io.json_files import MOST_BYTES, read_json
+from moses_io.json_files import MOST_BYTES, read_json, read_record, record_of
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -46,3 +49,76 @@ def test_what_is_no_file_of_a_sensible_size(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             read_json(tmp_path / name)
+
+
+class Part(NamedTuple):
+    name: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Inner:
+    count: int
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError("expected a whole number from 1")
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner
+    parts: list[Part]
+    weights: dict[str, tuple[float, ...]]
+    p: float | None
+    chosen: bool = False
+
+
+WRITTEN: dict[str, Any] = {
+    "inner": {"count": 2},
+    "parts": [["a", [1, 2.5]]],
+    "weights": {"LM0": [0.5], "TM0": []},
+    "p": None,
+    "more": "of another version",
+}
+
+
+def test_a_record_of_nested_ones(write: Write) -> None:
+    read = read_record(write("a.json", json.dumps(WRITTEN)), Outer)
+    assert read == Outer(Inner(2), [Part("a", (1.0, 2.5))], {"LM0": (0.5,), "TM0": ()}, None)
+    assert type(read.parts[0].values[0]) is float
+    assert read_record(str(write("b.json", '{"a": 1}')), dict[str, float]) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"inner": [2]}, "Expected `object`, got `array` - at `$.inner`"),
+        ({"inner": {}}, "Object missing required field `count` - at `$.inner`"),
+        ({"inner": {"count": 2.5}}, "Expected `int`, got `float` - at `$.inner.count`"),
+        ({"inner": {"count": True}}, "Expected `int`, got `bool` - at `$.inner.count`"),
+        ({"inner": {"count": 0}}, "expected a whole number from 1 - at `$.inner`"),
+        ({"parts": [["a", [1, "2"]]]}, "Expected `float`, got `str` - at `$.parts[0][1][1]`"),
+        ({"parts": [["a"]]}, "Expected `array` of length 2, got 1 - at `$.parts[0]`"),
+        ({"parts": [[1, []]]}, "Expected `str`, got `int` - at `$.parts[0][0]`"),
+        ({"weights": {"a\n\x1b": [None]}}, "Expected `float`, got `null` - at `$.weights[...][0]`"),
+        ({"weights": {"a": [float("nan")]}}, "expected a number up to 3.4e+38, found nan"),
+        ({"p": -float("inf")}, "expected a number up to 3.4e+38, found -inf"),
+        ({"p": 1e39}, "expected a number up to 3.4e+38, found 1e+39"),
+        ({"inner": {"count": 10**400}}, f"expected a number up to 3.4e+38, found 1{'0' * 79}…"),
+        ({"chosen": 1}, "Expected `bool`, got `int` - at `$.chosen`"),
+    ],
+)
+def test_a_record_of_other_types_is_told_in_a_line(write: Write, change: dict[str, Any], fault: str) -> None:
+    path = write("a.json", json.dumps(WRITTEN | change))
+    with pytest.raises(InputError) as caught:
+        read_record(path, Outer)
+    assert str(caught.value) == f"{path}: not as `moses-rerank` wrote it ({fault})"
+
+
+def test_a_record_nested_too_deeply() -> None:
+    value: list[Any] = []
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(InputError, match=r"a\.json: not as .* \(maximum recursion depth exceeded"):
+        record_of(value, Outer, "a.json")

@@ -9,14 +9,17 @@ from pathlib import Path
 
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
-from rerank.experiment.init.contents import ListContent, Text, is_translation, read_unigrams
 from rerank.experiment.init.matching import (
     MARGIN,
     Languages,
+    ListContent,
+    Text,
     TextsByLanguage,
     closest_pair,
     fault_of_alignment,
+    is_translation,
     parallel_groups,
+    read_unigrams,
     split_by_candidates,
     texts_of,
     without_unlike,

@@ -14,7 +14,7 @@ from moses_io.hypothesis import parse_line
 from moses_io.streams import check_plain, open_input, packing_faults
 from moses_io.text import decode, is_document, number, tokens, without_line_end
 from moses_io.weights import read_weights
-from rerank.experiment.init.contents import ListContent, Text, read_list, read_text
+from rerank.experiment.init.matching import ListContent, Text, read_list, read_text
 
 NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
 WEIGHT_LINES = "weights without sections"

@@ -18,7 +18,7 @@ from moses_io.errors import InputError
 from moses_io.folders import InUse, remove
 from moses_io.json_files import write_json
 from moses_io.streams import numbered_lines, open_output
-from moses_io.text import read_references
+from moses_io.text import read_parallel, read_references, tokens
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.file import Experiment
@@ -26,7 +26,6 @@ from rerank.experiment.sets import SET
 from rerank.experiment.stages import Stage
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.grid import Cell, Replicate, corpus_of
-from rerank.experiment.studies.perplexity import measure
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import replicates_p_value
@@ -39,6 +38,33 @@ def cut(whole: ParallelFiles, size: int, first: ParallelFiles) -> None:
     for path, output in zip(whole.files, first.files, strict=True):
         with open_output(output) as stream:
             stream.writelines(line for _, line in islice(numbered_lines(path), size))
+
+
+def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: str, output: str) -> None:
+    """Write, as JSON, the number of weights of each model, and its perplexities by the names of texts.
+
+    Args:
+        folders: of models; of two that were trained together, both.
+        texts: what they predict.
+        device: `auto`, `cpu` or `cuda`.
+        output: file to write.
+
+    Raises:
+        InputError: a folder that is no model, or texts that do not fit each other.
+    """
+    from features.models.device import find_device
+    from features.models.scoring.members import Members, parameters_of, perplexity_of
+
+    pairs = {
+        name: [(tuple(tokens(one)), tuple(tokens(other))) for one, other in read_parallel(files.source, files.target)]
+        for name, files in texts.items()
+    }
+    measured = []
+    for folder in folders:
+        model = Members([folder], find_device(device), "measure them one by one")
+        perplexities = {name: perplexity_of(model, each) for name, each in pairs.items()}
+        measured.append({"parameters": parameters_of(model.models[0]), "perplexity": perplexities})
+    write_json(output, measured, indent=1)
 
 
 Outputs = Mapping[str, Sequence[str]]

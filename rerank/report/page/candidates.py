@@ -12,9 +12,9 @@ from moses_io.nbest import SentenceList
 from moses_io.text import tokens
 from rerank.analysis.listed import Listed, having
 from rerank.linear.selection import Ranking
-from rerank.report.attention import Attention, Attentions
 from rerank.report.changes import MOSES, RERANKED, Reranked, parts, weights_say
 from rerank.report.page.sentences import digits, packed, readable
+from rerank.systems.attention import Attentions
 
 CHUNK = 20
 """Sentences of a chunk."""
@@ -111,15 +111,12 @@ def _systems(
         ours = name == RERANKED
         place = weights_say(candidates, line, reranked.weights) if ours else candidates.find(line)
         aligned = _aligned(None if place is None else candidates.hypotheses[place], source, counts_marks)
-        attended = [_rows(each) for each in attention.get((number, name), ())]
+        attended = [
+            {"model": printable(model), "weights": weights.astype(np.float64).round(4).tolist()}  # (J, I)
+            for model, weights in attention.get((number, name), {}).items()
+        ]
         systems[name] = {"place": place, "attention": attended, **aligned}
     return systems
-
-
-def _rows(attention: Attention) -> Mapping[str, Any]:
-    """Return the model's name and its weights (J, I) with four decimals."""
-    rows = attention.weights.astype(np.float64).round(4).tolist()
-    return {"model": printable(attention.model), "weights": rows}
 
 
 def _aligned(hypothesis: Hypothesis | None, source: int, counts_marks: bool | None) -> Mapping[str, Any]:

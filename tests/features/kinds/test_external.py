@@ -17,10 +17,10 @@ import pytest
 
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.foreign import packaged
 from features.kinds.external import ask, read_scores
 from features.models.huggingface import HuggingFace
 from features.request import parse_requests
+from features.table import packaged
 from moses_io.errors import InputError
 
 Command = Callable[..., tuple[int, bytes, str]]

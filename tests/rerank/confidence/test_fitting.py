@@ -12,7 +12,7 @@ from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, Measured, Measuring
-from rerank.confidence.file import ConfidentJudge, read_confidence, read_judge, write_confidence
+from rerank.confidence.file import read_confidence, read_estimator, write_confidence
 from rerank.confidence.fitting import DevFiles, fit_confidence
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
@@ -103,15 +103,15 @@ def test_another_metric_is_expected(fitted: Any, tmp_path: Path) -> None:
     assert measured.outcome.reached == pytest.approx(reached)
     assert measured.outcome.expected.mean() == pytest.approx(np.mean(reached), abs=2)
     one, other = read_confidence(str(path)), read_confidence(str(fitted.confidence))
-    assert (one.units.names, one.kept) != (other.units.names, other.kept)
+    assert (one.units.names, one.dev) != (other.units.names, other.dev)
 
 
 def test_estimates_of_a_sentence_need_no_other(fitted: Any) -> None:
-    judge = read_judge(str(fitted.confidence), str(fitted.weights), None, moses_output=False)
+    confidence = read_estimator(str(fitted.confidence), str(fitted.weights), moses_output=False)
     ranked = rankings(fitted)
-    estimates = {each.candidates.sentence: judge(each).estimate for each in ranked}
+    estimates = {each.candidates.sentence: confidence.estimate(each) for each in ranked}
     for number in np.random.default_rng(0).permutation(len(ranked)).tolist():
-        assert judge(ranked[number]).estimate == estimates[ranked[number].candidates.sentence]
+        assert confidence.estimate(ranked[number]) == estimates[ranked[number].candidates.sentence]
 
 
 def test_a_line_a_sentence(command: Command, fitted: Any, tmp_path: Path) -> None:
@@ -120,40 +120,38 @@ def test_a_line_a_sentence(command: Command, fitted: Any, tmp_path: Path) -> Non
     status, out, _ = command(*rerank, "--estimator", fitted.confidence, "--confidence", tmp_path / "out")
     assert (status, out) == (0, plain)
     lines = (tmp_path / "out").read_text().split("\n")
-    judge = read_judge(str(fitted.confidence), str(fitted.weights), None, moses_output=False)
-    expected = [judge(each).estimate for each in rankings(fitted)]
+    confidence = read_estimator(str(fitted.confidence), str(fitted.weights), moses_output=False)
+    expected = [confidence.estimate(each) for each in rankings(fitted)]
     assert lines == [
-        *(f"{each.expected:.2f}\t{'' if each.helped is None else f'{each.helped:.4f}'}" for each in expected if each),
+        *(f"{each.expected:.2f}\t{'' if each.helped is None else f'{each.helped:.4f}'}" for each in expected),
         "\t", "\t", "",
     ]  # fmt: skip
-    assert {each.helped is None for each in expected if each} == {True, False}
+    assert {each.helped is None for each in expected} == {True, False}
 
 
-def test_moses_choice_is_kept(command: Command, fitted: Any) -> None:
-    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights]
-    keep = [*rerank, "--estimator", fitted.confidence, "--keep-unless"]
-    chosen = command(*rerank)[1].split(b"\n")
-    assert command(*keep, 0)[1].split(b"\n") == chosen
-    moses = [each.candidates.hypotheses[each.candidates.highest_total].text.encode() for each in rankings(fitted)]
-    assert command(*keep, 1)[1].split(b"\n") == [*moses, b""]
-    judge = read_judge(str(fitted.confidence), str(fitted.weights), None, moses_output=False)
-    helped = [estimate.helped for each in rankings(fitted) if (estimate := judge(each).estimate)]
-    middle = sorted(each for each in helped if each is not None)[5]
-    kept = command(*keep, repr(middle))[1].split(b"\n")
-    wanted = [old if p is not None and p < middle else new for old, new, p in zip(moses, chosen, helped, strict=False)]
-    assert kept == [*wanted, b""]
-    assert kept not in (chosen, [*moses, b""])
+def test_moses_choice_is_no_longer_kept(command: Command, fitted: Any, tmp_path: Path) -> None:
+    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--output", tmp_path / "o"]
+    for folder in (rerank, ["apply", tmp_path, fitted.nbest, "--source", fitted.reference]):
+        status, out, err = command(*folder, "--keep-unless", 0.5)
+        assert (status, out, err.count("\n")) == (2, b"", 1)
+        assert "--keep-unless was removed, it gained nothing in cross-validation; use --confidence, which" in err
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_the_output_of_moses_is_kept(command: Command, fitted: Any, write: Callable[..., Path]) -> None:
-    """The second candidates, as MBR may choose; in one sentence none of the candidates, whose change is made."""
+def test_the_output_of_moses_is_compared_with(
+    command: Command, fitted: Any, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The second candidates, as MBR may choose; in one sentence none of the candidates."""
     printed = [each.candidates.hypotheses[1].text for each in rankings(fitted)]
     printed[3] = "none of them"
     chosen = [each.best.text for each in rankings(fitted)]
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--estimator", fitted.confidence]
     output = write("moses", "".join(f"{text} \n" for text in printed))
-    status, out, err = command(*rerank, "--keep-unless", 1, "--moses-output", output)
-    assert (status, out.decode().split("\n")) == (0, [*printed[:3], chosen[3], *printed[4:], ""])
+    status, out, err = command(*rerank, "--confidence", tmp_path / "c", "--moses-output", output)
+    assert (status, out.decode().split("\n")) == (0, [*chosen, ""])
+    helped = [line.split("\t")[1] for line in (tmp_path / "c").read_text().splitlines()]
+    changed = [one != other for one, other in zip(printed, chosen, strict=True)]
+    assert [bool(each) for each in helped] == [*changed[:3], False, *changed[4:]]
     assert err.endswith("Moses' output is not among the candidates in 1 of 80 sentences\n")
 
 
@@ -176,7 +174,8 @@ def fit_with_output(fitted: Any, printed: list[str], folder: Path) -> Path:
 
 def test_a_missing_output_of_moses_is_warned_of_if_dev_had_one(command: Command, fitted: Any, tmp_path: Path) -> None:
     confidence = fit_with_output(fitted, [each.candidates.hypotheses[1].text for each in rankings(fitted)], tmp_path)
-    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--estimator", confidence, "--keep-unless", 0.5]
+    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--estimator", confidence]
+    rerank += ["--confidence", tmp_path / "estimates"]
     status, _, err = command(*rerank)
     warning = f"warning: {confidence}: fitted with Moses' output of dev, but none of this list is given"
     assert status == 0 and warning in err
@@ -190,40 +189,35 @@ def test_an_output_of_the_highest_totals_is_no_other_choice(command: Command, fi
 
 
 def test_confidence_is_fitted_against_the_output_of_moses(fitted: Any, tmp_path: Path) -> None:
-    """What is kept on dev, by hand: with probabilities that the second candidates are better."""
+    """By hand: with probabilities that the choices are better than the second candidates."""
     printed = [each.candidates.hypotheses[1].text for each in rankings(fitted)]
     again = fit_with_output(fitted, printed, tmp_path)
     one, other = read_confidence(str(fitted.confidence)), read_confidence(str(again))
-    assert one.kept.all == other.kept.all and one.quality.intercept == other.quality.intercept
+    assert one.quality.intercept == other.quality.intercept
     assert one.helped.intercept != other.helped.intercept
     bleu, references = Metric("bleu"), fitted.reference.read_text().splitlines()
-    judge = ConfidentJudge(other)
     better = []
     for ranking, answer, text in zip(rankings(fitted), references, printed, strict=True):
         count = bleu.counter([answer])
         new, old = bleu.formula.smoothed(np.array([count(ranking.best.text), count(text)])).round(12)
-        judged = judge(ranking._replace(candidates=replace(ranking.candidates, moses_output=text)))
-        if judged.estimate and judged.estimate.helped is not None and new != old:
-            better.append((judged.estimate.helped, new > old))
+        estimate = other.estimate(ranking._replace(candidates=replace(ranking.candidates, moses_output=text)))
+        if estimate.helped is not None and new != old:
+            better.append((estimate.helped, new > old))
     helped, true = np.array(better).T
     assert len(better) > 20 and helped.mean() == pytest.approx(true.mean(), abs=0.1)
 
 
 def test_arguments_that_do_not_go_together(command: Command, fitted: Any, tmp_path: Path) -> None:
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--output", tmp_path / "o"]
-    both = "--confidence and --keep-unless need --estimator, and --estimator one of them"
+    both = "--confidence needs --estimator, and --estimator needs --confidence"
     for arguments, message in (
         (["--confidence", tmp_path / "c"], both),
-        (["--keep-unless", 0.5], both),
         (["--estimator", fitted.confidence], both),
-        (["--estimator", fitted.confidence, "--keep-unless", 0.5, "--nbest", tmp_path / "n"], "cannot go with --nbest"),
         (["--estimator", fitted.confidence, "--confidence", tmp_path / "o"], "--output and --confidence name the same"),
         (["--estimator", tmp_path / "none", "--confidence", tmp_path / "c"], "none: No such file"),
     ):
         status, out, err = command(*rerank, *arguments)
         assert (status, out, err.count("\n"), message in err) == (2, b"", 1, True), err
-    with pytest.raises(SystemExit):
-        command(*rerank, "--keep-unless", "1.5")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -279,13 +273,19 @@ def test_a_damaged_file(altered: Altered, changes: dict[str, Any], message: str)
     assert "altered.json: " in str(caught.value) and message in str(caught.value)
 
 
+def test_what_earlier_versions_wrote_is_read(fitted: Any, altered: Altered, tmp_path: Path) -> None:
+    confidence = read_confidence(str(altered({"kept": {"all": 30.5, "kept": 30.25}})))
+    write_confidence(str(tmp_path / "again"), confidence)
+    assert (tmp_path / "again").read_bytes() == fitted.confidence.read_bytes()
+
+
 def test_a_predictor_of_another_version(fitted: Any, altered: Altered) -> None:
     content = fitted.values()["helped"]
     content["predictors"]["luck"] = {"mean": 0, "deviation": 1, "coefficient": 1}
-    judge = ConfidentJudge(read_confidence(str(altered({"helped": content}))))
+    confidence = read_confidence(str(altered({"helped": content})))
     with pytest.raises(InputError, match="fitted with 'luck', which is no predictor of this version"):
         for ranking in rankings(fitted):
-            judge(ranking)
+            confidence.estimate(ranking)
 
 
 def test_other_files(write: Callable[..., Path]) -> None:

@@ -323,15 +323,10 @@ def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Pat
     apply += ["--feature", f"Known=scores:{folder / 'news.known'}"]
     rerank = ["rerank", work / "test.nbest.gz", "--weights", work / "weights.ini"]
     rerank += ["--estimator", work / "confidence.json"]
-    for keep in ([], ["--keep-unless", 0.4], ["--keep-unless", 1]):
-        chosen = [
-            command(*words, *keep, "--confidence", path)[:2]
-            for words, path in zip((apply, rerank), estimates, strict=True)
-        ]
-        assert chosen[0] == chosen[1] and chosen[0][0] == 0
-        assert estimates[0].read_bytes() == estimates[1].read_bytes()
-        assert estimates[0].read_bytes().count(b"\n") == SENTENCES
-    assert chosen[0][1] == (work / "test.moses").read_bytes()
+    chosen = [command(*words, "--confidence", path)[:2] for words, path in zip((apply, rerank), estimates, strict=True)]
+    assert chosen[0] == chosen[1] and chosen[0][0] == 0
+    assert estimates[0].read_bytes() == estimates[1].read_bytes()
+    assert estimates[0].read_bytes().count(b"\n") == SENTENCES
     (work / "reranker" / "confidence.json").write_text("{}")
     assert "confidence.json: not what it was when the reranker was made" in command(*apply)[2]
     (work / "reranker" / "confidence.json").unlink()
@@ -339,7 +334,7 @@ def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Pat
     del manifest["files"]["confidence.json"]
     (work / "reranker" / "reranker.json").write_text(json.dumps(manifest))
     assert command(*apply)[:2] == (0, (work / "test.reranked").read_bytes())
-    status, out, err = command(*apply, "--keep-unless", 0.5)
+    status, out, err = command(*apply, "--confidence", folder / "none")
     assert (status, out, "a reranker without confidence.json" in err) == (2, b"", True)
 
 
@@ -377,7 +372,6 @@ def test_confidence_in_another_metric_costs_only_itself(command: Command, folder
     printed, done = run(command, folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
     assert "estimate confidence" in done and not {"tune", "ablate dev"} & set(done)
     assert "Confidence: expected chrf of a sentence > what it reached" in printed
-    assert re.search(r"^--keep-unless 0.5 on dev, out of fold: chrf \d", printed, re.MULTILINE)
     assert re.search(r"^  expected   chrf \d+\.\d", printed, re.MULTILINE)
     page = (folder / "work" / "report.html").read_text()
     assert "expected chrf</text>" in page
@@ -547,12 +541,15 @@ def applied(command: Command, folder: Path, printed_by_moses: tuple[Path, list[s
     return lambda *more: command(*apply, *more)
 
 
-def test_apply_keeps_the_output_of_moses(applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]]) -> None:
-    """All of it where each change must be certain, but for the sentence whose output is no candidate."""
-    chosen, (status, out, err) = applied()[1], applied("--keep-unless", 1)
-    wanted = [*printed_by_moses[1], ""]
-    wanted[4] = chosen.decode().split("\n")[4]
-    assert (status, out.decode().split("\n")) == (0, wanted)
+def test_apply_compares_with_the_output_of_moses(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    """Where it is no candidate, as in one sentence, there is no probability, and the change is made."""
+    status, out, err = applied("--confidence", tmp_path / "estimates")
+    helped = [bool(line.split("\t")[1]) for line in (tmp_path / "estimates").read_text().splitlines()]
+    chosen = out.decode().splitlines()
+    changed = [one != other for one, other in zip(chosen, printed_by_moses[1], strict=True)]
+    assert (status, helped) == (0, [*changed[:4], False, *changed[5:]])
     assert "Moses' output is not among the candidates in 1 of 30 sentences\n" in err
 
 

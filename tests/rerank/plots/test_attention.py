@@ -8,7 +8,7 @@ import torch
 from features.models.alignment import Aligner, dimension_rows
 from features.models.folder import load_model, save_weights
 from moses_io.errors import InputError
-from rerank.plots.attention import attend, dimensions, matrices, plot_grids, read_pair
+from rerank.plots.attention import dimensions, matrices, plot_grids, read_pair
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -39,7 +39,7 @@ def test_markup_in_the_source_of_a_pair_is_an_error(write: Write) -> None:
 
 def test_a_matrix_a_model(pointed: dict[str, Path], tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
     folders = [str(folder) for folder in pointed.values()]
-    grids = matrices(attend(folders, "cpu", PAIR), PAIR, frozenset({(0, 0), (2, 3)}))
+    grids = matrices(folders, "cpu", PAIR, frozenset({(0, 0), (2, 3)}))
     assert [grid.model for grid in grids] == ["forward", "backward"]
     for folder, grid in zip(folders, grids, strict=True):
         np.testing.assert_array_equal(grid.weights, Aligner([folder], "cpu").align([PAIR])[0].attention)

@@ -8,8 +8,7 @@ import pytest
 
 from features.models.alignment import Aligner
 from moses_io.alignment import read_alignments
-from rerank.systems import align as align_module
-from rerank.systems.align import stretches
+from rerank.systems import attention
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -80,7 +79,7 @@ def test_matrices(
     name: str,
 ) -> None:
     """In stretches of two pairs; the same bytes each time."""
-    monkeypatch.setattr(align_module, "STRETCH", 2)
+    monkeypatch.setattr(attention, "STRETCH", 2)
     path, contents = tmp_path / name, []
     for _ in range(2):
         assert command("align", *pointed.values(), *texts, "--soft", path)[0] == 0
@@ -156,11 +155,3 @@ def test_what_is_wrong_leaves_no_file(
     assert (status, out, err.count("\n")) == (2, b"", 1)
     assert err.startswith("moses-rerank align: ") and message in err
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_stretches_hold_what_the_memory_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(align_module, "STRETCH", 3)
-    monkeypatch.setattr(align_module, "CELLS", 24)
-    small, large = (("a",), ("b",)), (("a",) * 6, ("b",) * 3)  # 3 and 24 cells
-    assert list(stretches([small] * 4 + [large] + [small])) == [[small] * 3, [small], [large], [small]]
-    assert list(stretches([])) == []

@@ -16,7 +16,6 @@ from rerank.confidence.confidence import Measured
 from rerank.linear.collecting import collect
 from rerank.linear.selection import Estimate, Ranking
 from rerank.metrics.filters import Filters
-from rerank.report.attention import Attention
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.page.candidates import Chunks
 from rerank.report.page.document import Overview, page
@@ -63,7 +62,7 @@ def explore(tmp_path: Path) -> Callable[..., Explored]:
         )
         estimates = {0: Estimate(41.256, 0.75), 2: Estimate(90, None)}
         rows = np.array([[0.1, 0.9], [0.25, 0.75], [1 / 3, 2 / 3]], dtype=np.float32)
-        attention = {(0, "moses"): [Attention("fwd\x07", rows)], (0, "reranked"): [Attention("fwd\x07", rows[::-1])]}
+        attention = {(0, "moses"): {"fwd\x07": rows}, (0, "reranked"): {"fwd\x07": rows[::-1]}}
         names = merged(next(read_nbest(str(path))))
         changes, chunks = [], Chunks(reranked, names, attention, BytesIO())
         for listed in read_listed(str(path), references, len(reranked.source), Filters("")):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from features.models.decoding.translator import Translation
+from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
-from rerank.systems.widening import listable
+from rerank.systems.translations import check_names, indicators, list_name, listable
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, str | bytes], Path]
@@ -79,3 +80,24 @@ def test_what_a_list_cannot_hold_is_left_out() -> None:
 def test_an_empty_source_is_told(models: dict[str, Path], write: Write, command: Command) -> None:
     status, out, err = command("translate", models["forward"], "--source", write("source", ""))
     assert (status, out) == (2, b"") and "source: the file is empty; expected a sentence a line" in err
+
+
+def test_lists_are_named_by_letters_and_digits() -> None:
+    assert list_name("many-cohn_align.1") == "manycohnalign1"
+    assert indicators(["a", "b"]) == ["FromMoses", "Froma", "Fromb"] and indicators([]) == []
+
+
+@pytest.mark.parametrize(
+    ("models", "features", "message"),
+    [
+        (["a-b", "ab"], {}, "models.ab: another list is called ab, too"),
+        (["Moses"], {}, "models.Moses: another list is called Moses, too"),
+        (["a"], {"Froma": "length"}, "features.Froma: that is what says who has a candidate; name another label"),
+        (["a"], {"Rest": "rest:moses.ini"}, "features.Rest: rest is for the decoder's own candidates; name no `cand"),
+        (["a"], {"P": "phrases"}, "features.P: phrases is for the decoder's own candidates; name no `candidates`"),
+    ],
+)
+def test_names_and_features_that_do_not_go(models: list[str], features: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_names(models, features)
+    check_names(models[:1] if len(models) > 1 else [], features)

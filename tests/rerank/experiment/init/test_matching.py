@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from rerank.experiment.init import contents
-from rerank.experiment.init.contents import (
+from rerank.experiment.init import matching
+from rerank.experiment.init.matching import (
     Text,
     Words,
     count_words,
@@ -68,7 +68,7 @@ def test_a_translation_has_a_candidate_of_each_sentence(write: Write, lines: lis
 
 def test_words(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the first lines; only spaces and tabs separate them."""
-    monkeypatch.setattr(contents, "SOME", 2)
+    monkeypatch.setattr(matching, "SOME", 2)
     path = str(write("text", "a b\u00a0c\ta\nb\nc\n"))
     assert count_words(path) == {"a": 2, "b\u00a0c": 1, "b": 1}
     assert read_text(path) == Text(path, 3)
@@ -85,5 +85,5 @@ def test_the_likeliest_words_of_a_model(write: Write, monkeypatch: pytest.Monkey
     arpa = f"\n\\data\\\nngram 1=5\nngram 2=1\n\n\\1-grams:\n{unigrams}\n\\2-grams:\n-0.1\ta b\n\\end\\\n"
     path = str(write("arpa", arpa))
     assert read_unigrams(path) == {"a", "b", "c", "<s>"}
-    monkeypatch.setattr(contents, "SOME", 2)
+    monkeypatch.setattr(matching, "SOME", 2)
     assert read_unigrams(path) == {"a", "b"}
