@@ -26,8 +26,8 @@ from rerank.inputs import (
 )
 
 if TYPE_CHECKING:
+    from rerank.metrics.evaluation import Evaluation
     from rerank.metrics.filters import Filters
-    from rerank.report.evaluation import Evaluation
     from rerank.tuning.gain import Gain
     from rerank.tuning.tuning_set import Lists
 
@@ -246,7 +246,7 @@ def evaluate(
         InputError: another number of lines than the references have, or marks of segmentation in a text.
     """
     from rerank.metrics.filters import Filters
-    from rerank.report.evaluation import evaluate_files
+    from rerank.report.listed import evaluate_files
 
     check_types(str, tokenize=tokenize)
     texts = mapping_of(systems, "systems", "translations by the name of the system")

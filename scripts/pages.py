@@ -21,7 +21,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Have links to pages of the root lead to where they are on the site."""
-    return markdown.replace("](../", "](") if page.file.src_uri not in PAGES.values() else markdown
+    if page.file.src_uri in PAGES.values():
+        return markdown
+    above = "../" * page.file.src_uri.count("/")
+    return markdown.replace(f"]({above}../", f"]({above}")
 
 
 def _anchor(heading: str, separator: str) -> str:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "scripts" / "bench_gpu", *arguments]
+    command = [sys.executable, ROOT / "scripts" / "lab" / "bench_gpu", *arguments]
     places = {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | places)
 

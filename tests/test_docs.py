@@ -63,7 +63,7 @@ class Block:
     @property
     def commands(self) -> list[list[str]]:
         """Simple commands that call `moses-rerank` or a script, as words without redirections."""
-        if self.language or not re.search(r"^(.* )?(moses-rerank|scripts/\w+) ", self.text, re.MULTILINE):
+        if self.language or not re.search(r"^(.* )?(moses-rerank|scripts/[\w/-]+) ", self.text, re.MULTILINE):
             return []
         calls = simple_commands(self.text)
         return [words for words in calls if words[0] == "moses-rerank" or words[0].startswith("scripts/")]
@@ -87,7 +87,7 @@ def simple_commands(text: str) -> list[list[str]]:
 
 def read_blocks() -> list[Block]:
     blocks = []
-    for path in (ROOT / "README.md", *sorted(DOCS.glob("*.md"))):
+    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))):
         for token in MarkdownIt().parse(path.read_text(encoding="utf-8")):
             if token.type == "fence" and token.map:
                 name = path.relative_to(ROOT).as_posix()

@@ -39,7 +39,7 @@ from features.progress import warn
 from moses_io.errors import InputError
 from moses_io.folders import LOCK, locked, make_folder
 from moses_io.json_files import write_json
-from moses_io.streams import check_plain, open_output, remove_halves, sha256
+from moses_io.streams import check_plain, open_output, remove_temporaries, sha256
 
 _BEGUN = {CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in ("vocabulary", "bpe"))}
 """Files of a model that are there before it trains."""
@@ -113,7 +113,7 @@ def remove_leftovers(folders: Iterable[Path]) -> None:
     """Remove what a killed training left half-written of our own files; nothing else is ours to remove."""
     for folder in folders:
         for name in (WEIGHTS, BASE, CHECKPOINT, METRICS, RECORD, *FOLD_WEIGHTS, *_BEGUN):
-            remove_halves(folder / name)
+            remove_temporaries(folder / name)
 
 
 def save_weights(folder: Path, network: EncoderDecoder, weights_name: str = WEIGHTS) -> None:

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.progress import show
     from moses_io.errors import InputError
     from rerank.metrics.filters import Filters
-    from rerank.report.evaluation import evaluate_files
+    from rerank.report.listed import evaluate_files
     from rerank.report.terminal import table
 
     systems = {path: path for path in arguments.systems}

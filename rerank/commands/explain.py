@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.progress import show
     from moses_io.nbest import read_moses_output
     from moses_io.text import read_lines, read_sources
-    from rerank.report.explanation import Question, explain
+    from rerank.report.explanation import explain
 
     files = [("source", arguments.source, read_sources)] if arguments.source else []
     files += [("reference", path, read_lines) for path in arguments.reference]
@@ -43,8 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.moses_output:
         lines = read_moses_output(arguments.moses_output, arguments.source or "", marks=True).lines
         output = _line(lines, arguments.moses_output, arguments.sentence)
-    question = Question(arguments.sentence, arguments.candidate, arguments.against, output)
-    show(explain(arguments.nbest, arguments.weights, question, texts))
+    candidates = (arguments.candidate, arguments.against)
+    show(explain(arguments.nbest, arguments.weights, arguments.sentence, candidates, output, texts))
 
 
 def _line(lines: Sequence[str], path: str, sentence: int) -> str:

@@ -37,12 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Merge."""
     from features.progress import note, progress_bar
-    from moses_io.merge import merge_lists
+    from moses_io.merge import describe_origins, merge_lists
 
+    lists = _by_name(arguments.lists)
     with progress_bar("merge", None):
-        merged = merge_lists(_by_name(arguments.lists), arguments.output, arguments.missing)
-    sizes = counted(merged.sentences, "sentence"), counted(merged.origins.counts.total(), "candidate")
-    note(f"{', '.join(sizes)}: {merged.origins}")
+        sentences, origins = merge_lists(lists, arguments.output, arguments.missing)
+    sizes = counted(sentences, "sentence"), counted(origins.total(), "candidate")
+    note(f"{', '.join(sizes)}: {describe_origins(list(lists), origins)}")
 
 
 def _missing(text: str) -> str | float:

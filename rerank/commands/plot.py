@@ -81,18 +81,18 @@ def _attention(arguments: argparse.Namespace) -> None:
 
 
 def _curves(arguments: argparse.Namespace) -> None:
-    from rerank.plots.curves import plot_curves, read_curves
+    from rerank.plots.measurements import plot_curves, read_curves
 
     plot_curves(read_curves(arguments.models), arguments.output)
 
 
 def _length(arguments: argparse.Namespace) -> None:
-    from rerank.plots.length import plot_length, read_bins
+    from rerank.plots.measurements import plot_length, read_bins
 
     plot_length(read_bins(arguments.source, arguments.reference, arguments.systems), arguments.output)
 
 
 def _weights(arguments: argparse.Namespace) -> None:
-    from rerank.plots.weights import plot_weights, read_spreads
+    from rerank.plots.measurements import plot_weights, read_spreads
 
     plot_weights(*read_spreads(arguments.weights), arguments.output)

@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace) -> None:
     study = read_study(arguments.study, allow_code=arguments.allow_code)
     trainings = len(study.experiment.models) * len(study.sizes) * len(study.seeds)
     jobs = arguments.jobs or jobs_for(trainings, arguments.device, arguments.ray)
-    outcome = run_study(study, resources, jobs, arguments.ray)
-    show(outcome.lines)
-    if outcome.failed:
-        more = f" and {len(outcome.failed) - 1} more" if len(outcome.failed) > 1 else ""
-        others = f"{more} of {counted(outcome.parts, 'part')}"
-        raise InputError(f"{outcome.failed[0]}{others} failed, as told above; the same command tries them again")
+    lines, failed, parts = run_study(study, resources, jobs, arguments.ray)
+    show(lines)
+    if failed:
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        others = f"{more} of {counted(parts, 'part')}"
+        raise InputError(f"{failed[0]}{others} failed, as told above; the same command tries them again")

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Train."""
     from features.models.folder import check_free
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
-    from rerank.experiment.models import members
+    from rerank.experiment.entries import members
     from rerank.experiment.workers import do_all, jobs_for
 
     settings = read_settings(arguments.set, "KEY=VALUE")
@@ -73,8 +73,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("seed: several models have the seeds 1, 2, …; leave it away")
     switches = {name: vars(arguments)[name] for name in ("backward", "right_to_left", "paper_sizes")}
     trainings = {}
-    for name, preset, seed in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds):
-        request = TrainingRequest(preset, **switches, settings=settings | ({"seed": seed} if several else {}))
+    for name, model in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds).items():
+        own = {"seed": model["seed"]} if several else {}
+        request = TrainingRequest(model["preset"], **switches, settings=settings | own)
         request.check(arguments.start_from)
         output = f"{arguments.output}/{name}" if several else arguments.output
         if arguments.ray and not arguments.resume:

@@ -119,7 +119,7 @@ class Recipe:
 
 
 def find_recipe(corpus: Corpus) -> Recipe:
-    """Return models that train within the budget; docs/choices.md has figures and what else was tried."""
+    """Return models that train within the budget; docs/lab/choices.md has figures and what else was tried."""
     words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)

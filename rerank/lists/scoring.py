@@ -13,8 +13,9 @@ from features.request import FeatureRequest, split_values
 from moses_io.alignment import LinkNumbering
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import no_total
+from moses_io.list_end import ListEnd
 from moses_io.merge import first_indicator
-from moses_io.nbest import EmptyLines, ListEnd, SentenceList, read_nbest, without_marks
+from moses_io.nbest import EmptyLines, SentenceList, read_nbest, without_marks
 from moses_io.streams import Lines, name_of
 from moses_io.text import LARGEST, tokens
 from rerank import __version__

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
 from moses_io.nbest import SentenceList, check_id
-from moses_io.streams import LONGEST, Lines, is_live, open_input, packing_faults, too_long
+from moses_io.streams import LONGEST, Lines, is_live, open_input, too_long
 from moses_io.text import check_markup, decode, first_line, read_sources, without_line_end, without_tabs
 
 PATIENCE = 10.0
@@ -78,8 +78,7 @@ class GrowingSources:
         """Read one more line, waited for so many seconds, and return whether there is one."""
         line, end = b"", time.monotonic() + patience
         while not line.endswith(b"\n"):
-            with packing_faults(self._path, lambda: self._read + 1):
-                part = self._stream.readline(LONGEST + 1)
+            part = self._stream.readline(LONGEST + 1)
             line += part
             if len(line) > LONGEST:
                 raise too_long(self._path, self._read + 1)

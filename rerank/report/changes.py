@@ -9,11 +9,11 @@ from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
 from moses_io.text import without_missing
 from moses_io.weights import Weights, weighted
-from rerank.analysis.listed import Listed
 from rerank.linear.selection import Estimate
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
+from rerank.report.listed import Listed
 
 MOSES, RERANKED = "moses", "reranked"
 """Names of both systems."""

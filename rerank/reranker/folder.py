@@ -57,31 +57,30 @@ class Manifest:
         return f"reranker|sha256:{hashlib.sha256(content).hexdigest()[:12]}"
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a reranker is made of.
-
-    Attributes:
-        requests: the features that it scores with, in their order.
-        weights: file of theirs and of the list's features.
-        tuned: signature of the tuning that found them.
-        confidence: file that estimates how good choices are, or nothing.
-        candidates: models that add candidates.
-    """
-
-    requests: Sequence[FeatureRequest]
-    weights: str
-    tuned: str
-    confidence: str = ""
-    candidates: Sequence[CandidateRequest] = ()
-
-
-def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manifest:
+def write_folder(
+    folder: Path,
+    requests: Sequence[FeatureRequest],
+    weights: str,
+    tuned: str,
+    *,
+    confidence: str = "",
+    candidates: Sequence[CandidateRequest] = (),
+    link: bool = False,
+) -> Manifest:
     """Make the folder of a reranker.
 
     Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
     list and stays out; so does the code of users' features. Commands run in the folder in which they ran
     before, as another folder may have another program of the same name; modules are looked for there, too.
+
+    Args:
+        folder: to make.
+        requests: the features that it scores with, in their order.
+        weights: file of theirs and of the list's features.
+        tuned: signature of the tuning that found them.
+        confidence: file that estimates how good choices are, or nothing.
+        candidates: models that add candidates.
+        link: whether to link to models and tables.
 
     Raises:
         InputError: the folder is there already, or a file cannot be copied.
@@ -89,26 +88,23 @@ def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manife
     try:
         folder.mkdir(parents=True)
         rooms = _Rooms(folder, link)
-        features = {request.label: _place(request, rooms).text for request in contents.requests}
-        candidates = {
-            each.name: replace(each, folders=tuple(rooms.place("models", folder) for folder in each.folders)).text
-            for each in contents.candidates
+        features = {request.label: _place(request, rooms).text for request in requests}
+        added = {
+            each.name: replace(each, folders=tuple(rooms.place("models", model) for model in each.folders)).text
+            for each in candidates
         }
-        shutil.copyfile(contents.weights, folder / WEIGHTS)
-        if contents.confidence:
-            shutil.copyfile(contents.confidence, folder / CONFIDENCE)
+        shutil.copyfile(weights, folder / WEIGHTS)
+        if confidence:
+            shutil.copyfile(confidence, folder / CONFIDENCE)
     except shutil.Error as error:
         origin, _, reason = error.args[0][0]
         raise InputError(f"{origin}: {reason}") from None
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from None
-    code = next((request.folder for request in contents.requests if runs_code(request.text)), "")
-    manifest = Manifest(features, _files(folder), contents.tuned, candidates, code)
-    values = asdict(manifest)
-    for name in ("candidates", "code"):
-        if not values[name]:
-            del values[name]
-    about = {"format": FORMATS[bool(candidates)], "version": __version__}
+    code = next((request.folder for request in requests if runs_code(request.text)), "")
+    manifest = Manifest(features, _files(folder), tuned, added, code)
+    about = {"format": FORMATS[bool(added)], "version": __version__}
+    values = {name: value for name, value in asdict(manifest).items() if value or name not in ("candidates", "code")}
     write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
     return manifest
 

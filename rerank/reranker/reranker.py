@@ -206,7 +206,7 @@ class Reranker:
         batch: int = 0,
         moses_output: MosesOutput | None = None,
     ) -> Iterator[Ranking | bytes]:
-        """Yield a ranking for each source sentence, or the line of `holes`; see `Application` for the batch.
+        """Yield a ranking for each source sentence, or the line of `holes`; `batch` sentences are scored together.
 
         Raises:
             InputError: as `rerank`; or the decoder's output has another number of lines than the source, which is seen
@@ -251,6 +251,8 @@ def _prepared(widening: Widen, live: bool, sentences: list[Sentence]) -> list[Se
 
 def _lists(scored: Iterable[tuple[list[Sentence], list[Column]]]) -> Iterator[SentenceList]:
     """Yield the candidates of each sentence with all features, as a reader of the scored list would."""
+    # By way of text: values are rounded as `score` writes them, so that choices are those of its list, and the lines
+    # are what `apply --nbest` writes.
     for sentences, columns in scored:
         rows = written(columns) if columns else itertools.repeat([])
         for sentence in sentences:

@@ -4,8 +4,8 @@ Along a line w + x·d the score of a candidate is a line in x; the best candidat
 corners of the upper envelope of its candidates' lines. All corners of all sentences, in order of x, give the metric
 everywhere. The best of all directions is taken, until it gains no more (as Moses' `powell` does). A run begins at
 random near the start. The mean of many runs is worth more on other sentences than the best of them
-(`docs/tuning-figures.md`); with `restarts` a run begins at the start and climbs again from near the best so far, for
-what is highest on this set.
+(`docs/lab/tuning-figures.md`); with `restarts` a run begins at the start and climbs again from near the best so far,
+for what is highest on this set.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,8 +1,8 @@
 """`--tuner auto`: the mean of three tuners, unless something else is surely better where nothing was tuned.
 
 What is highest on folds is so by chance as much as by merit: where a tuner is chosen for that alone, it is worth less
-elsewhere than the mean over which it was chosen (`docs/tuning-figures.md`). So a lead over the mean must be sure. That
-of the weights that tuning starts from must be likely at least; to keep them for less loses more elsewhere than it
+elsewhere than the mean over which it was chosen (`docs/lab/tuning-figures.md`). So a lead over the mean must be sure.
+That of the weights that tuning starts from must be likely at least; to keep them for less loses more elsewhere than it
 saves. Where no feature is new they were tuned for the very same features, on the very sentences of all folds, and their
 lead there says nothing; the mean is drawn to them.
 

@@ -95,7 +95,7 @@ def test_as_many_updates_are_planned_as_are_made(tmp_path: Path, dropout: float,
 def test_only_what_it_left_itself_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     others = [folder / ".git" / "config", folder / ".notes", folder / ".git" / ".keep.12345678"]
-    left = folder / ".model.safetensors.a1b2c3d4.half"
+    left = folder / ".model.safetensors.a1b2c3d4.temporary"
     for path in (*others, left):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
