@@ -106,7 +106,7 @@ class CheckedFeature(CandidateFeature):
     """A feature of a candidate that also checks whether what it has read, such as a table, fits a list."""
 
     @abstractmethod
-    def check_list(self) -> None:
+    def end(self) -> None:
         """Warn, after the last sentence, if the table or corpus does not match the list."""
 
 

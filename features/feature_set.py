@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from features.arrays import Array, Integers
+from features.cache import Journal
 from features.feature import (
     CheckedFeature,
     Feature,
@@ -20,7 +21,6 @@ from features.feature import (
     Steps,
 )
 from features.groups import groups
-from features.kept.journal import Journal
 from features.models.tables import load
 from features.request import FeatureRequest
 from moses_io.errors import InputError
@@ -149,10 +149,8 @@ class FeatureSet:
     def end(self) -> None:
         """End the features that follow the list and run the checks of the others; called after the last sentence."""
         for feature in self._features.values():
-            if isinstance(feature, ListFeature):
+            if isinstance(feature, ListFeature | CheckedFeature):
                 feature.end()
-            elif isinstance(feature, CheckedFeature):
-                feature.check_list()
 
     def alone(self, label: str, sentence: Sentence) -> Array:
         """(candidates, values) of a feature of models that read one candidate after the other."""

@@ -1,8 +1,10 @@
-"""Formulas of metrics on one row of statistics, compiled: the innermost loop of every tuner.
+"""Counts of n-grams, and formulas of metrics on one row of statistics, compiled: the innermost loop of every tuner.
 
 All arithmetic of BLEU is in the type of the row, float64, or float32 where Moses is followed to the last bit.
 """
 
+import collections
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,3 +60,26 @@ def ter(row: Array) -> Any:
     if row[1] > 0:
         return 1 - row[0] / row[1]
     return 0.0 if row[0] > 0 else 1.0
+
+
+ORDER = 4
+
+Ngram = tuple[str, ...]
+Ngrams = collections.Counter[Ngram]
+
+
+def count_ngrams(tokens: Sequence[str]) -> Ngrams:
+    """Count the n-grams of 1 … `ORDER` tokens."""
+    return collections.Counter(
+        tuple(tokens[start : start + length])
+        for length in range(1, ORDER + 1)
+        for start in range(len(tokens) - length + 1)
+    )
+
+
+def by_length(values: Iterable[tuple[Ngram, float]]) -> list[float]:
+    """Sum values of n-grams of 1 … `ORDER` tokens, those of each length apart."""
+    sums = [0.0] * ORDER
+    for ngram, value in values:
+        sums[len(ngram) - 1] += value
+    return sums

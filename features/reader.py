@@ -1,21 +1,19 @@
 """Models as features use them: what is needed of sentences is read at once."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
+from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
-from features.kept.cache import Cache
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model
 from features.models.scoring.alone import score_alone
-from features.models.scoring.inference import prepare
 from features.models.scoring.members import Members
 from features.models.scoring.tree import score_tree
-from features.models.scoring.values import CandidateScores
 from features.progress import warn
 from moses_io.errors import InputError
 from moses_io.text import encode
@@ -43,7 +41,7 @@ class Reader:
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
         self.folders, self._device = folders, find_device(resources.device)
-        self._members = self._load(partial(prepare, precision=resources.precision))
+        self._members = self._load(resources.precision)
         self.group = GROUP[self._device.type]
         self.config, self.signature = self._members.models[0].config, self._members.signature
         self.precision = "precision:bf16" if resources.precision == "bf16" else ""
@@ -56,7 +54,7 @@ class Reader:
             InputError: the memory does not suffice for a single candidate.
         """
         if self._cache is None or attention:
-            return _reading(names, self._score(sentences, names, attention))
+            return self._score(sentences, names, attention)
         keys = [self._keys(each, names) for each in sentences]
         looked_up = self._cache.look_up([key for rows in keys for row in rows for key in row])
         known = {key: value for key, value in looked_up.items() if len(value) == NUMBER}
@@ -68,24 +66,25 @@ class Reader:
                 new_keys += [key for place in places for key in rows[place]]
         steps = Steps()
         if new:
-            scores = self._score(new, names, attention=False)
-            computed = {key: value.tobytes() for key, value in zip(new_keys, scores.values.ravel(), strict=True)}
+            reading = self._score(new, names, attention=False)
+            values = np.stack([reading.values[name] for name in names], axis=1)  # (new candidates, names)
+            computed = {key: value.tobytes() for key, value in zip(new_keys, values.ravel(), strict=True)}
             self._cache.keep(computed)
-            known, steps = known | computed, scores.steps
+            known, steps = known | computed, reading.steps
         values = np.frombuffer(b"".join(known[key] for rows in keys for row in rows for key in row))
-        return _reading(names, CandidateScores(values.reshape(-1, len(names)), [], steps))  # (N, names)
+        return Reading(dict(zip(names, values.reshape(-1, len(names)).T, strict=True)), [], steps)
 
     def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
         """Read in float32 by the models as they were trained, each candidate from its first word."""
         ((_, models),) = self._exact.for_each([sentence.source])
-        return _reading(names, score_alone(models, [sentence], names, attention))
+        return score_alone(models, [sentence], names, attention)
 
     @cached_property
     def _exact(self) -> Members:
         return self._load()
 
-    def _load(self, prepare: Callable[[Model], object] = lambda model: None) -> Members:
-        return Members(self.folders, self._device, "use one feature 'neural' a model", prepare)
+    def _load(self, precision: str = "") -> Members:
+        return Members(self.folders, self._device, "use one feature 'neural' a model", precision)
 
     def _keys(self, sentence: Sentence, names: Sequence[str]) -> list[list[bytes]]:
         """Return the keys of each candidate's values in a cache."""
@@ -95,7 +94,7 @@ class Reader:
         starts = [name.encode() + b"\n" for name in names]
         return [[hashlib.blake2b(start + text, digest_size=16).digest() for start in starts] for text in texts]
 
-    def _score(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> CandidateScores:
+    def _score(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> Reading:
         """Score sentences, those together that the same models read."""
         parts = []
         for places, models in self._members.for_each([each.source for each in sentences]):
@@ -104,7 +103,7 @@ class Reader:
 
     def _score_by(
         self, models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool
-    ) -> CandidateScores:
+    ) -> Reading:
         """Score sentences, or if the memory does not suffice its halves."""
         try:
             score = score_alone if self.config.direction == "backward" else score_tree
@@ -119,26 +118,22 @@ class Reader:
         return _joined([self._score_by(models, half, names, attention) for half in _halves(sentences)])
 
 
-def _reading(names: Sequence[str], scores: CandidateScores) -> Reading:
-    return Reading(dict(zip(names, scores.values.T, strict=True)), scores.attention, scores.steps)
-
-
-def _in_order(sentences: Sequence[Sentence], parts: Sequence[tuple[Sequence[int], CandidateScores]]) -> CandidateScores:
+def _in_order(sentences: Sequence[Sentence], parts: Sequence[tuple[Sequence[int], Reading]]) -> Reading:
     """Join what was said of some sentences each, by their places, in the order of all."""
     counts = np.array([len(each.hypotheses) for each in sentences])  # (n,)
     firsts = np.cumsum(counts) - counts  # (n,)
     rows = [np.arange(firsts[place], firsts[place] + counts[place]) for places, _ in parts for place in places]
-    order, joined = np.argsort(np.concatenate(rows)), _joined([scores for _, scores in parts])  # (N,)
+    order, joined = np.argsort(np.concatenate(rows)), _joined([reading for _, reading in parts])  # (N,)
     attention = [joined.attention[row] for row in order] if joined.attention else []
-    return joined._replace(values=joined.values[order], attention=attention)  # (N, names)
+    return joined._replace(values={name: each[order] for name, each in joined.values.items()}, attention=attention)
 
 
-def _joined(parts: Sequence[CandidateScores]) -> CandidateScores:
+def _joined(parts: Sequence[Reading]) -> Reading:
     """Join what was said of some candidates, and of those after them."""
-    return CandidateScores(
-        values=np.concatenate([scores.values for scores in parts]),  # (N, names)
-        attention=[each for scores in parts for each in scores.attention],
-        steps=reduce(Steps.plus, (scores.steps for scores in parts)),
+    return Reading(
+        values={name: np.concatenate([each.values[name] for each in parts]) for name in parts[0].values},
+        attention=[rows for each in parts for rows in each.attention],
+        steps=reduce(Steps.plus, (each.steps for each in parts)),
     )
 
 

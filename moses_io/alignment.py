@@ -85,18 +85,13 @@ def word_alignment(
 ) -> Alignment | None:
     """Return the links between words, or None if the list has none; arguments and errors are those of `fitted`."""
     links = printed_alignment(line)
-    return None if links is None else fitted(links, source_length, target_length, of_list).links
+    return None if links is None else fitted(links, source_length, target_length, of_list)[0]
 
 
-class Fitted(NamedTuple):
-    """Links within a sentence and its translation, and whether others were dropped that point behind the end."""
-
-    links: Alignment
-    dropped: bool
-
-
-def fitted(links: PrintedLinks, source_length: int, target_length: int, of_list: bool | None = None) -> Fitted:
-    """Return links between words as indices from 0.
+def fitted(
+    links: PrintedLinks, source_length: int, target_length: int, of_list: bool | None = None
+) -> tuple[Alignment, bool]:
+    """Return links between words as indices from 0, and whether others were dropped that point behind the end.
 
     Links of chart decoders, which count `<s>` and `</s>`, are moved back by one, and those of `<s>` and `</s>` are
     dropped. Links of other decoders are not moved, and those that point one or two words behind the end of the source
@@ -121,7 +116,7 @@ def fitted(links: PrintedLinks, source_length: int, target_length: int, of_list:
     moved = behind if decided is None else decided
     indices = {(i - 1, j - 1) for i, j in links} if moved else links
     within = frozenset((i, j) for i, j in indices if 0 <= i < source_length and 0 <= j < target_length)
-    return Fitted(within, dropped=behind and not moved)
+    return within, behind and not moved
 
 
 def counts_marks(links: PrintedLinks, source_length: int, target_length: int) -> bool | None:

@@ -35,6 +35,17 @@ def at(place: str) -> Iterator[None]:
         raise InputError(f"{place}{error}") from None
 
 
+@contextlib.contextmanager
+def opening(path: object) -> Iterator[None]:
+    """Make an `InputError` that names the file or folder of what goes wrong when it is opened."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path}: no file has a name with a NUL in it") from None
+
+
 def reason_of(error: InputError | OSError | MemoryError) -> str:
     """Return what a user is told of what ended some work."""
     if isinstance(error, OSError):

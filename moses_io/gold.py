@@ -48,22 +48,13 @@ class LinkCounts(NamedTuple):
         return self.in_sure / self.sure
 
 
-class _GoldLink(NamedTuple):
-    sure: bool
-    line: int
-
-
 class _GoldSentence(NamedTuple):
     line: int  # the first one that has it
-    links: dict[tuple[int, int], _GoldLink]
+    links: dict[tuple[int, int], tuple[bool, int]]  # of each link whether it is sure, and its line
 
 
-class _Entry(NamedTuple):
-    """A link as a line has it, words from 0, or none for a word that is linked with nothing."""
-
-    sentence: int
-    link: tuple[int, int] | None
-    sure: bool
+_Entry = tuple[int, tuple[int, int] | None, bool]
+"""A sentence, a link, words from 0, or none for a word that is linked with nothing, and whether the link is sure."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +84,14 @@ class Gold:
         if sentence not in self.sentences:
             return LinkCounts()
         gold = self.sentences[sentence].links
-        for (i, j), each in gold.items():
+        for (i, j), (_, line) in gold.items():
             if i >= source or j >= target:
                 hint = "" if self.base else "; if it counts words from 1, say --gold-base 1"
                 link = (
                     f"the link {i + self.base}-{j + self.base} is beyond the {source} source and {target} target words"
                 )
-                raise InputError(f"{self.name}:{each.line}: {link}{hint}")
-        sure = {link for link, each in gold.items() if each.sure}
+                raise InputError(f"{self.name}:{line}: {link}{hint}")
+        sure = {link for link, (is_sure, _) in gold.items() if is_sure}
         return LinkCounts(
             sentences=1,
             links=len(links),
@@ -149,8 +140,8 @@ def read_gold(path: str, base: int) -> Gold:
         for sentence, link, sure in entries:
             links = sentences.setdefault(sentence, _GoldSentence(lines, {})).links
             if link:
-                links[link] = _GoldLink(sure or (link in links and links[link].sure), lines)
-    if not any(link.sure for each in sentences.values() for link in each.links.values()):
+                links[link] = (sure or (link in links and links[link][0]), lines)
+    if not any(sure for each in sentences.values() for sure, _ in each.links.values()):
         raise InputError(f"{name_of(path)}: no sure link, without which there is no alignment error rate")
     if by_link:
         return Gold(name_of(path), base=1, lines=None, sentences=sentences)
@@ -160,7 +151,7 @@ def read_gold(path: str, base: int) -> Gold:
 
 def _links_of(parts: list[str], sentence: int, base: int) -> list[_Entry]:
     """Read a line of links."""
-    entries = []
+    entries: list[_Entry] = []
     for part in parts:
         match = _LINK.fullmatch(part)
         if not match:
@@ -169,7 +160,7 @@ def _links_of(parts: list[str], sentence: int, base: int) -> list[_Entry]:
         i, j = int(source) - base, int(target or typed) - base
         if min(i, j) < 0:
             raise Fault(f"the link {part} has word 0, the first one is {base}")
-        entries.append(_Entry(sentence, (i, j), sure=(kind or mark) in ("-", "S")))
+        entries.append((sentence, (i, j), (kind or mark) in ("-", "S")))
     return entries
 
 
@@ -184,4 +175,4 @@ def _link_of(parts: list[str]) -> list[_Entry]:
     if not well or max(len(kinds), len(confidences)) > 1 or len(kinds) + len(confidences) < len(others):
         raise Fault(f"expected {_FORMS}, found {shown(' '.join(parts))}")
     sentence, i, j = (int(each) - 1 for each in numbers)
-    return [_Entry(sentence, (i, j) if min(i, j) >= 0 else None, sure="P" not in kinds)]
+    return [(sentence, (i, j) if min(i, j) >= 0 else None, "P" not in kinds)]

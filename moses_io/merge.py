@@ -8,13 +8,11 @@ indicator of each list, whose weight takes up by how much that value is off.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby, repeat
 from math import fsum, inf
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from moses_io.errors import InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, feature_texts, with_features, with_other_features, with_total
@@ -37,29 +35,15 @@ Candidate = dict[int, Hypothesis]
 """The line of a candidate in each list that has it, by the place of the list, the first one first."""
 
 
-@dataclass(frozen=True)
-class Origins:
-    """How many candidates come from which lists.
-
-    Attributes:
-        names: of all lists.
-        counts: candidates by the names of the lists that have them, in the order of `names`.
-    """
-
-    names: tuple[str, ...]
-    counts: Counter[tuple[str, ...]]
-
-    def __str__(self) -> str:
-        several = sum(count for names, count in self.counts.items() if len(names) > 1)
-        alone = [f"{self.counts[(name,)]} of {name} alone" for name in self.names]
-        return ", ".join([*alone, f"{several} of {'both' if len(self.names) == 2 else 'several'}"])
+Origins = Counter[tuple[str, ...]]
+"""Candidates by the names of the lists that have them, in the order of the lists."""
 
 
-class Merged(NamedTuple):
-    """What a merged list holds: sentences, and candidates by their origins."""
-
-    sentences: int
-    origins: Origins
+def describe_origins(names: Sequence[str], origins: Origins) -> str:
+    """Return how many candidates only one list has, of all lists by their names, and how many several have."""
+    several = sum(count for having, count in origins.items() if len(having) > 1)
+    alone = [f"{origins[(name,)]} of {name} alone" for name in names]
+    return ", ".join([*alone, f"{several} of {'both' if len(names) == 2 else 'several'}"])
 
 
 class _Spread:
@@ -131,8 +115,10 @@ def first_indicator(hypothesis: Hypothesis) -> float | None:
     return next((dense[name][0] for name in names if name in dense), None)
 
 
-def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LOWEST) -> Merged:
+def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LOWEST) -> tuple[int, Origins]:
     """Write one list of all candidates of several lists, sentences in the order of their ids.
+
+    Return the number of sentences, and the origins of the candidates.
 
     Candidates of a sentence with the same tokens are one, but for those that one list repeats. Those of the first list
     keep their lines, and get at the end of the third field what only later lists say of them, the indicators and last
@@ -156,14 +142,15 @@ def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LO
     names = tuple(lists)
     layout = _Layout(names)
     readings = [_rising(path, layout) for path in lists.values()]
-    sentences, origins = 0, Origins(names, Counter())
+    sentences = 0
+    origins = Origins()
     with open_output(output) as stream:
         for parts in _together(readings):
             candidates = _candidates(parts)
             stream.writelines(_written(candidates, parts, layout, _fills(candidates, layout.spreads, missing)))
-            origins.counts.update(tuple(names[place] for place in candidate) for candidate in candidates)
+            origins.update(tuple(names[place] for place in candidate) for candidate in candidates)
             sentences += 1
-    return Merged(sentences, origins)
+    return sentences, origins
 
 
 def merge_sentence(lists: Mapping[str, SentenceList], missing: str | float = LOWEST) -> Iterator[bytes]:

@@ -3,24 +3,19 @@
 Ids are keys: gaps are legal, an id that comes again after another one is not.
 """
 
-import bisect
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from moses_io.alignment import describe_field, printed_links, printed_phrases
+from moses_io.compression import CANDIDATE
 from moses_io.errors import Fault, InputError, at, counted, shown
-from moses_io.hypothesis import Hypothesis, no_total, parse_line
-from moses_io.packing import CANDIDATE
+from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.streams import Lines, name_of, numbered_lines, open_output
-from moses_io.text import has_marks, read_lines, tokens, without_line_end
+from moses_io.text import has_marks, read_lines, without_line_end
 
 MARKS = "segmentation marks such as |0-1| in the text; decode without -t and -tt (report-segmentation)"
-
-FEWEST_TOTALS = 6
-"""Minimum number of lines of a sentence for the check that totals fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +48,13 @@ class SentenceList:
     @property
     def highest_total(self) -> int:
         """Index of the candidate with the highest total; of equal totals the first one."""
-        totals = [-math.inf if hypothesis.total is None else hypothesis.total for hypothesis in self.hypotheses]
+        totals = [total_or_lowest(hypothesis) for hypothesis in self.hypotheses]
         return totals.index(max(totals))
 
     def find(self, text: str) -> int | None:
         """Return the index of the candidate with a text, of several the first one with the highest total."""
         found = [index for index, hypothesis in enumerate(self.hypotheses) if hypothesis.text == text]
-        totals = {index: self.hypotheses[index].total for index in found}
-        return max(found, key=lambda index: -math.inf if (total := totals[index]) is None else total, default=None)
+        return max(found, key=lambda index: total_or_lowest(self.hypotheses[index]), default=None)
 
     @property
     def moses_choice(self) -> int | None:
@@ -74,6 +68,11 @@ class SentenceList:
     def moses_text(self) -> str:
         """The translation that the decoder chose."""
         return self.hypotheses[self.highest_total].text if self.moses_output is None else self.moses_output
+
+
+def total_or_lowest(hypothesis: Hypothesis) -> float:
+    """Return the total of a line, minus infinity for one without."""
+    return -math.inf if hypothesis.total is None else hypothesis.total
 
 
 class Layout:
@@ -105,16 +104,10 @@ class Layout:
 
 
 class Order:
-    """The ids met so far: those of one sentence must stand together.
-
-    Ids that go up are kept as runs without a gap, so that a list in order needs no memory for them. An id below one
-    that came before is kept in a set. A check takes O(log runs).
-    """
+    """The ids met so far, some 60 bytes each: those of one sentence must stand together."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._fallen: set[int] = set()
+        self._met: set[int] = set()
         self._current: int | None = None
 
     def check(self, sentence: int) -> None:
@@ -126,18 +119,11 @@ class Order:
         if sentence == self._current:
             return
         self._current = sentence
-        after = bisect.bisect_right(self._starts, sentence)
-        if (after and sentence < self._ends[after - 1]) or sentence in self._fallen:
+        if sentence in self._met:
             raise Fault(
                 f"sentence {sentence} comes again after others; `moses-rerank validate --regroup` puts a list in order"
             )
-        if after < len(self._starts):
-            self._fallen.add(sentence)
-        elif after and sentence == self._ends[-1]:
-            self._ends[-1] += 1
-        else:
-            self._starts.append(sentence)
-            self._ends.append(sentence + 1)
+        self._met.add(sentence)
 
 
 class EmptyLines:
@@ -153,84 +139,6 @@ class EmptyLines:
 
     def __str__(self) -> str:
         return f"{counted(self.count, 'empty line')}, the first of them line {self._first}"
-
-
-class ListEnd:
-    """The last sentence of a list, to tell whether its last line was cut off, as by a killed decoder or a full disk."""
-
-    def __init__(self) -> None:
-        self._before: Hypothesis | None = None
-        self._lines: list[Hypothesis] = []
-
-    def add(self, hypothesis: Hypothesis) -> None:
-        """Add the next line."""
-        if self._lines and self._lines[-1].sentence != hypothesis.sentence:
-            self._before, self._lines = self._lines[-1], []
-        self._lines.append(hypothesis)
-
-    def follow(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
-        """Yield the lists unchanged and record their lines."""
-        for sentence_list in lists:
-            self._before = self._lines[-1] if self._lines else None
-            self._lines = list(sentence_list.hypotheses)
-            yield sentence_list
-
-    def cut(self) -> str:
-        """Return the number of the last line and what it lacks if it was cut off, or "".
-
-        A line is cut off if it has no line end, and lacks something that the line before it has. A last line that only
-        has no line end is legal.
-        """
-        before = self._lines[-2] if len(self._lines) > 1 else self._before
-        if before is None or self._lines[-1].line.endswith(b"\n"):
-            return ""
-        lacks = _lacks(self._lines[-1], before) or _total_rises(self._lines)
-        return f"{self._lines[-1].number}: the last line was cut off: no line end, and {lacks}" if lacks else ""
-
-
-def _lacks(last: Hypothesis, before: Hypothesis) -> str:
-    """Return what a line lacks that the one before it has, or ""."""
-    if len(last.fields) < len(before.fields):
-        return f"{counted(len(last.fields), 'field')}, the line before has {len(before.fields)}"
-    if before.total is not None and last.total is None:
-        return no_total(last)
-    # Fields before the last one are followed by bars, so that they are whole.
-    return _lacks_in_last_field(last, before) if 4 < len(before.fields) == len(last.fields) else ""
-
-
-def _lacks_in_last_field(last: Hypothesis, before: Hypothesis) -> str:
-    """Return what the last field of a line, of links or phrases, lacks that the same field of the line before has."""
-    own = without_line_end(last.fields[-1])
-    other = without_line_end(before.fields[-1])
-    name = f"its field {len(last.fields)}"
-    as_before = ", as that of the line before does" if other else ""
-    # An empty field does not show what it is for, so that of the last line decides.
-    if describe_field(other if other.strip(b" ") else own) == "segmentation":
-        whole = not before.text or _reaches_end(before)
-        if last.text and whole and not _reaches_end(last):
-            return f"{name} does not reach the last word{as_before}"
-        return ""
-    if printed_links(other) is None:
-        return ""
-    if printed_links(own) is None:
-        return f"{name} ends inside a link"
-    # Moses prints a space behind each link.
-    if other.endswith(b" ") and not own.endswith(b" "):
-        return f"{name} does not end with a space{as_before}"
-    return ""
-
-
-def _reaches_end(hypothesis: Hypothesis) -> bool:
-    """Return whether the last field of a line is a segmentation up to the last target word."""
-    phrases = printed_phrases(hypothesis.fields[-1]) or []
-    return max((each.target_end for each in phrases), default=-1) >= max(len(tokens(hypothesis.text)) - 1, 0)
-
-
-def _total_rises(lines: Sequence[Hypothesis]) -> str:
-    """Return that the last total is higher than the one before, if all others of the sentence fall; or ""."""
-    totals = [-math.inf if line.total is None else line.total for line in lines]
-    falls = len(totals) >= FEWEST_TOTALS and totals[:-1] == sorted(totals[:-1], reverse=True)
-    return "its total is higher than that of the line before" if falls and totals[-1] > totals[-2] else ""
 
 
 def without_end(line: bytes) -> str:

@@ -1,32 +1,28 @@
 """Byte streams: plain, gzip, bzip2 or xz by content, `-` for stdin and stdout, files that appear whole or not."""
 
-import bz2
 import contextlib
 import fcntl
 import glob
-import gzip
 import hashlib
-import lzma
 import os
 import re
 import stat
 import sys
 import tempfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from moses_io.errors import InputError, shown
-from moses_io.packing import LINE, is_packed, unpacked
+from moses_io.compression import LINE, compressing, decompressed, is_compressed
+from moses_io.errors import InputError, opening, shown
 
 STANDARD = "-"
 LONGEST = 10_000_000
-"""Bytes of a line, at most: what is packed in a small file must not fill the memory."""
-HALF = ".half"
+"""Bytes of a line, at most: what is compressed in a small file must not fill the memory."""
+TEMPORARY = ".temporary"
 """End of the name of a file that is being written."""
 LONGEST_NAME = 200
 """Maximum bytes of a file name that is embedded in another file name."""
@@ -57,25 +53,23 @@ def name_of(path: str | Lines) -> str:
 
 @contextlib.contextmanager
 def open_input(path: str, size: int = LINE) -> Iterator[BinaryIO]:
-    """Open a file, or stdin for `-`, and unpack gzip, bzip2 and xz, told by the first bytes and not by the name.
+    """Open a file, or stdin for `-`; gzip, bzip2 and xz are decompressed, whatever the name is.
 
     Raises:
-        InputError: the file cannot be opened, or is a folder; or stdin was closed at the start; and, while it is read,
-            what is packed in it is far too large for it, where each line counts `size` bytes more than it has.
+        InputError: the file cannot be opened, or is a folder; or stdin was closed at the start; while it is read, it
+            cannot be read on, is compressed and damaged or cut off, or is far too large for its compressed size, where
+            each line counts `size` bytes more than it has.
     """
+    name = name_of(path)
     with contextlib.ExitStack() as stack:
-        if path == STANDARD and not sys.stdin:
-            raise InputError(f"{name_of(path)}: stdin is closed; name a file")
-        try:
-            if path == STANDARD:
+        with opening(name):
+            if path != STANDARD:
+                raw = stack.enter_context(open(path, "rb"))
+            elif sys.stdin:
                 raw = cast("BufferedReader", sys.stdin.buffer)
             else:
-                raw = stack.enter_context(Path(path).open("rb"))
-            stream = stack.enter_context(unpacked(raw, name_of(path), size))
-        except OSError as error:
-            raise InputError(f"{name_of(path)}: {error.strerror}") from None
-        except ValueError:
-            raise InputError(f"{path}: no file has a name with a NUL in it") from None
+                raise InputError(f"{name}: stdin is closed; name a file")
+            stream = stack.enter_context(decompressed(raw, name, size))
         yield stream
 
 
@@ -85,10 +79,8 @@ def check_plain(path: str | Path) -> None:
     Raises:
         InputError: it is one, or is not there.
     """
-    try:
+    with opening(path):
         mode = os.stat(path).st_mode
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
     if not stat.S_ISREG(mode):
         raise InputError(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'a pipe or a device'}, expected a plain file")
 
@@ -100,41 +92,24 @@ def read_start_of(path: str | Path, most: int) -> bytes:
         InputError: it is no plain file, or cannot be read.
     """
     check_plain(path)
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(most)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+    with opening(path), open(path, "rb") as stream:
+        return stream.read(most)
 
 
 def numbered_lines(path: str | Lines, size: int = LINE) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
 
     Raises:
-        InputError: the file cannot be opened, what is packed in it is damaged or cut off, or a line is longer than
-            `LONGEST`; the line is named. One of `Lines` has a line end in its midst.
+        InputError: as `open_input`, or a line is longer than `LONGEST`. One of `Lines` has a line end in its midst.
     """
     if isinstance(path, Lines):
         yield from _numbered(path)
         return
-    number = 0
-    with open_input(path, size) as stream, packing_faults(path, lambda: number + 1):
+    with open_input(path, size) as stream:
         for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start=1):
             if len(line) > LONGEST:
                 raise too_long(path, number)
             yield number, line
-
-
-@contextlib.contextmanager
-def packing_faults(path: str, number: Callable[[], int]) -> Iterator[None]:
-    """Make an `InputError` of what is wrong with a packed file, or with its disk, at the line that is read."""
-    try:
-        yield
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise InputError(f"{name_of(path)}: {error.strerror}") from None
-        fault = "cut off" if isinstance(error, EOFError) else "damaged"
-        raise InputError(f"{name_of(path)}:{number()}: the packed stream is {fault} here") from None
 
 
 def is_live(nbest: str | Lines) -> bool:
@@ -163,7 +138,7 @@ def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:
             line = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogateescape")
         except UnicodeEncodeError:
             raise InputError(f"{place}: a lone surrogate, which no text has: {shown(text)}") from None
-        if number == 1 and is_packed(line):
+        if number == 1 and is_compressed(line):
             raise InputError(f"{place}: expected lines of text, found compressed bytes; give the path instead")
         line = line.removesuffix(b"\n")
         if b"\n" in line:
@@ -209,10 +184,10 @@ def sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def open_output(path: str) -> Iterator[BinaryIO]:
-    """Open a file for writing, or stdout for `-`; a name in `.gz`, `.bz2` or `.xz` is packed.
+    """Open a file for writing, or stdout for `-`; a name in `.gz`, `.bz2` or `.xz` is compressed.
 
     The bytes go to a temporary file beside the target, which takes its name only when the block ends well, so that
-    no half file is ever left. What is not a plain file (a pipe, `/dev/null`) is written directly, and so is a file
+    no file is left half-written. What is not a plain file (a pipe, `/dev/null`) is written directly, and so is a file
     that is open already (`/dev/stdout`, `/dev/fd/3`), behind what stands there.
 
     Raises:
@@ -226,25 +201,21 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     target = Path(path)
-    try:
+    with opening(path):
         if path.endswith("/"):
             raise InputError(f"{path}: the name of a folder, expected that of a file")
         direct = _direct(target, path)
         if direct is None:
             target = target.resolve()
-            remove_halves(target)
-            descriptor, temporary = tempfile.mkstemp(HALF, f"{hidden(target.name)}.", target.parent)
-            _hold(descriptor)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"{path}: no file has a name with a NUL in it") from None
+            remove_temporaries(target)
+            descriptor, temporary = tempfile.mkstemp(TEMPORARY, f"{hidden(target.name)}.", target.parent)
+            _lock(descriptor)
     if direct is not None:
         with BufferedWriter(direct) as stream:
             yield stream
         return
     try:
-        with BufferedWriter(_Target(descriptor, path)) as raw, _packed(raw, path) as stream:
+        with BufferedWriter(_Target(descriptor, path)) as raw, compressing(raw, path) as stream:
             yield stream
         os.chmod(temporary, _permissions(target))
         os.replace(temporary, target)
@@ -268,13 +239,13 @@ def open_between(path: str) -> Iterator[BinaryIO]:
         raise
 
 
-def remove_halves(path: Path) -> None:
+def remove_temporaries(path: Path) -> None:
     """Remove what writings of a file left beside it that were killed, not those under way; see `open_output`."""
-    for half in path.parent.glob(f"{glob.escape(hidden(path.name))}.{'?' * 8}{HALF}"):
-        if half.is_file():
-            with contextlib.suppress(OSError), half.open("rb") as stream:
-                if _hold(stream.fileno()):
-                    half.unlink()
+    for temporary in path.parent.glob(f"{glob.escape(hidden(path.name))}.{'?' * 8}{TEMPORARY}"):
+        if temporary.is_file():
+            with contextlib.suppress(OSError), temporary.open("rb") as stream:
+                if _lock(stream.fileno()):
+                    temporary.unlink()
 
 
 def hidden(name: str) -> str:
@@ -284,8 +255,8 @@ def hidden(name: str) -> str:
     return f".{name}" if len(data) <= LONGEST_NAME else f".{hashlib.sha256(data).hexdigest()[:32]}"
 
 
-def _hold(descriptor: int) -> bool:
-    """Hold an open file as one that is being written; return False if another process does, or without locks."""
+def _lock(descriptor: int) -> bool:
+    """Lock an open file as one that is being written; return False if another process does, or without locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -298,16 +269,6 @@ def _direct(target: Path, path: str) -> _Target | None:
     if is_open := _DESCRIPTOR.fullmatch(path):
         return _Target(os.dup(_STANDARD.get(is_open[1]) or int(is_open[2])), path)
     return _Target(target, path) if target.exists() and not target.is_file() else None
-
-
-def _packed(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:
-    if path.endswith(".gz"):
-        return gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0)
-    if path.endswith(".bz2"):
-        return bz2.open(raw, "wb")
-    if path.endswith(".xz"):
-        return lzma.open(raw, "wb")
-    return contextlib.nullcontext(raw)
 
 
 def _permissions(target: Path) -> int:

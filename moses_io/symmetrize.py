@@ -4,6 +4,7 @@
 target word) from 0.
 """
 
+import operator
 from bisect import bisect
 from collections.abc import Callable, Iterable
 
@@ -11,16 +12,6 @@ from moses_io.alignment import Alignment
 
 _NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))
 """Steps to neighbouring links in symal's order, as (source, target): those beside, then those across."""
-
-
-def intersection(forward: Alignment, backward: Alignment) -> Alignment:
-    """Return the links of both."""
-    return forward & backward
-
-
-def union(forward: Alignment, backward: Alignment) -> Alignment:
-    """Return the links of either."""
-    return forward | backward
 
 
 def grow_diag_final_and(forward: Alignment, backward: Alignment) -> Alignment:
@@ -41,8 +32,8 @@ def grow_diag_final_and(forward: Alignment, backward: Alignment) -> Alignment:
 
 
 SYMMETRIZATIONS: dict[str, Callable[[Alignment, Alignment], Alignment]] = {
-    "intersection": intersection,
-    "union": union,
+    "intersection": operator.and_,
+    "union": operator.or_,
     "grow-diag-final-and": grow_diag_final_and,
 }
 """How two directions are joined, by the names that users say."""

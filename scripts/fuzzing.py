@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from features.cache import FILE, Cache
 from features.feature import Resources
-from features.kept.cache import FILE, Cache
+from features.kinds.external import read_scores
 from features.kinds.language_model import KenLM
-from features.kinds.score_files import read_scores
 from features.models.config import read_config
 from features.models.folder import load_model
-from features.models.subwords import learn
-from features.models.training.metrics import read_epochs
-from features.models.vocabulary import load_vocabulary
+from features.models.training.request import read_epochs
+from features.models.vocabulary import learn, load_vocabulary
 from features.translation_table import read_table
 from moses_io.alignment import read_alignments, segmentation, word_alignment
 from moses_io.errors import Fault, InputError

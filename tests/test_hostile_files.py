@@ -26,7 +26,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moses_io import packing
+from moses_io import compression
 from moses_io.errors import InputError
 from moses_io.nbest import read_hypotheses
 from moses_io.streams import numbered_lines
@@ -198,16 +198,16 @@ def test_lists_with_equal_features_are_far_from_the_limits(
     lines = list(read_hypotheses(str(sample / "dev.nbest.gz")))
     content = b"".join(b"|||".join([*line.fields[:2], features, b" -1\n"]) for line in lines)
     packed = pack(content)
-    assert len(content) < 0.6 * packing.BYTES_LIMIT[0] * len(packed)
-    assert len(content) + packing.CANDIDATE * len(lines) < 0.6 * packing.LINES_LIMIT[0] * len(packed)
+    assert len(content) < 0.6 * compression.BYTES_LIMIT[0] * len(packed)
+    assert len(content) + compression.CANDIDATE * len(lines) < 0.6 * compression.LINES_LIMIT[0] * len(packed)
     (tmp_path / "list").write_bytes(packed)
     assert sum(1 for _ in read_hypotheses(str(tmp_path / "list"))) == len(lines)
 
 
 def test_a_large_list_is_read_whatever_its_size(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is allowed in advance does not matter to a list that is compressed as others are."""
-    monkeypatch.setattr(packing, "BYTES_LIMIT", (packing.BYTES_LIMIT[0], 2**20))
-    monkeypatch.setattr(packing, "LINES_LIMIT", (packing.LINES_LIMIT[0], 2**22))
+    monkeypatch.setattr(compression, "BYTES_LIMIT", (compression.BYTES_LIMIT[0], 2**20))
+    monkeypatch.setattr(compression, "LINES_LIMIT", (compression.LINES_LIMIT[0], 2**22))
     lines = gzip.decompress((sample / "dev.nbest.gz").read_bytes()).splitlines(keepends=True)[:12_000]
     for pack in (gzip.compress, bz2.compress, lzma.compress):
         (tmp_path / "list").write_bytes(pack(b"".join(lines)))

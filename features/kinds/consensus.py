@@ -8,8 +8,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.feature import Resources, Sentence
-from features.formulas import bleu, chrf
-from features.ngrams import ORDER
+from features.formulas import ORDER, bleu, chrf
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import no_total
 from moses_io.text import number

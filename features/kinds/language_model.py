@@ -11,7 +11,7 @@ from types import ModuleType
 
 from features.feature import CandidateFeature, Resources
 from moses_io.errors import InputError, shown
-from moses_io.streams import digest, numbered_lines, open_input, packing_faults, read_start_of
+from moses_io.streams import digest, numbered_lines, open_input, read_start_of
 from moses_io.text import decode, without_line_end
 
 BINARY = b"mmap lm http://kheafield.com/code"
@@ -83,7 +83,7 @@ def _size(path: str, most: int) -> int:
     if size >= most:
         return size
     size = 0
-    with open_input(path) as stream, packing_faults(path, lambda: 1):
+    with open_input(path) as stream:
         while size < most and (block := stream.read(2**20)):
             size += len(block)
     return size

@@ -1,12 +1,13 @@
 """Lexical scores: each word of one side comes from any word of the other, or from none."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
 from features.arrays import Array
 from features.feature import CheckedFeature, Resources, Sentence
-from features.kinds.length import two_files
+from features.kinds.surface import Tokens, two_files
 from features.progress import warn
 from features.table import FEATURES
 from features.translation_table import ITERATIONS, NULL, Table, estimate, read_table
@@ -26,7 +27,44 @@ others; with their columns reversed at most 4 %.
 """
 
 
-class Lexical(CheckedFeature):
+class _Tables(CheckedFeature):
+    """Tables that should have some of the words of a list.
+
+    Counts how many words have a pair in a table, among the first candidates of the sentences. Only pairs of different
+    words with letters count: punctuation and names are the same in both languages, and are found also if the columns of
+    a table are reversed.
+    """
+
+    def __init__(self, name: str, expected: str) -> None:
+        self._name, self._expected = name, expected
+        self._words = self._with_pair = 0
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
+        """(N, values)."""
+        for each in sentences:
+            self._count(*self._checked(each.source, each.hypotheses[0]))
+        return super().__call__(sentences)
+
+    @abstractmethod
+    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table[str], Tokens, Tokens]:
+        """Return a table, the words that it predicts, and those that it predicts them from."""
+
+    def _count(self, table: Table[str], predicted: Tokens, condition: Tokens) -> None:
+        others = [word for word in condition if any(map(str.isalpha, word))]
+        for word in filter(lambda word: any(map(str.isalpha, word)), predicted):
+            self._words += 1
+            self._with_pair += any(word != other and word in table.get(other, ()) for other in others)
+
+    def end(self) -> None:
+        """Warn if almost no word has a pair, and begin to count anew."""
+        words, with_pair = self._words, self._with_pair
+        self._words = self._with_pair = 0
+        if words >= FEWEST_WORDS and with_pair < FEWEST_FOUND * words:
+            found = f"{with_pair} of {words}" if with_pair else f"none of {words}"
+            warn(f"feature '{self._name}': {found} words of the list have a pair in the table; {self._expected}")
+
+
+class Lexical(_Tables):
     """One value: sum over the predicted side of the log of the mean of p(word|other word), NULL among the others.
 
     `lex.f2e` predicts the candidate from the source, `lex.e2f` the source from the candidate; the name of the file says
@@ -41,32 +79,21 @@ class Lexical(CheckedFeature):
         if len(marks) != 1:
             raise InputError(f"{argument}: expected f2e or e2f in the name, which tells what the table predicts")
         self._predicts_source = marks == ("e2f",)
-        self._table, self._found = read_table(argument), _Found()
-        self._name = f"lexical:{argument}"
+        words = "source word, target word" if self._predicts_source else "target word, source word"
+        columns = f"expected lines '{words}, probability'; its columns may be reversed, or hold word numbers"
+        super().__init__(f"lexical:{argument}", columns)
+        self._table = read_table(argument)
         self.signature = f"lexical|{marks[0]}|sha256:{digest(Path(argument))}"
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 1)."""
-        for each in sentences:
-            self._found.add(self._table, *self._sides(each.source, each.hypotheses[0]))
-        return super().__call__(sentences)
-
-    def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
+    def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
         """Predict the side that the table does."""
-        return [model1(self._table, *self._sides(source, hypothesis))]
+        return [model1(*self._checked(source, hypothesis))]
 
-    def check_list(self) -> None:
-        """Warn if almost no word pair of the list is in the table."""
-        words = "source word, target word" if self._predicts_source else "target word, source word"
-        expected = f"expected lines '{words}, probability'"
-        self._found.check(self._name, f"{expected}; its columns may be reversed, or hold word numbers")
-
-    def _sides(self, source: Sequence[str], hypothesis: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the side that is predicted, and the other one."""
-        return (source, hypothesis) if self._predicts_source else (hypothesis, source)
+    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table[str], Tokens, Tokens]:
+        return (self._table, source, hypothesis) if self._predicts_source else (self._table, hypothesis, source)
 
 
-class Estimated(CheckedFeature):
+class Estimated(_Tables):
     """Two values, log p(candidate|source) and log p(source|candidate), by tables estimated from a corpus.
 
     Five iterations of EM from equal probabilities.
@@ -76,55 +103,24 @@ class Estimated(CheckedFeature):
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
+        super().__init__(
+            f"ibm1:{argument}", "expected SOURCE,TARGET; the two may be reversed, or be of other languages"
+        )
         source, target = two_files(argument, "ibm1")
         pairs = [(tokens(left), tokens(right)) for left, right in read_parallel(source, target)]
         for path, side in zip((source, target), zip(*pairs, strict=True), strict=True):
             if not any(side):
                 raise InputError(f"{path}: all lines are blank; expected words to estimate from")
-        self._name, self._found = f"ibm1:{argument}", _Found()
         self._forward = estimate(pairs, NULL)
         self._backward = estimate([(right, left) for left, right in pairs], NULL)
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 2)."""
-        for each in sentences:
-            self._found.add(self._forward, each.hypotheses[0], each.source)
-        return super().__call__(sentences)
-
-    def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
+    def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
         """Predict both sides."""
         return [model1(self._forward, hypothesis, source), model1(self._backward, source, hypothesis)]
 
-    def check_list(self) -> None:
-        """Warn if almost no word pair of the list is in the corpus."""
-        self._found.check(self._name, "expected SOURCE,TARGET; the two may be reversed, or be of other languages")
-
-
-class _Found:
-    """How many words of a list have a pair in a table, among the first candidates of its sentences.
-
-    Only pairs of different words with letters count: punctuation and names are the same in both languages, and are
-    found also if the columns of a table are reversed.
-    """
-
-    def __init__(self) -> None:
-        self._words = self._with_pair = 0
-
-    def add(self, table: Table[str], predicted: Sequence[str], condition: Sequence[str]) -> None:
-        """Count the predicted words of a candidate."""
-        others = [word for word in condition if any(map(str.isalpha, word))]
-        for word in filter(lambda word: any(map(str.isalpha, word)), predicted):
-            self._words += 1
-            self._with_pair += any(word != other and word in table.get(other, ()) for other in others)
-
-    def check(self, name: str, expected: str) -> None:
-        """Warn if the share is too low, and reset the counts."""
-        words, with_pair = self._words, self._with_pair
-        self._words = self._with_pair = 0
-        if words >= FEWEST_WORDS and with_pair < FEWEST_FOUND * words:
-            found = f"{with_pair} of {words}" if with_pair else f"none of {words}"
-            warn(f"feature '{name}': {found} words of the list have a pair in the table; {expected}")
+    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table[str], Tokens, Tokens]:
+        return self._forward, hypothesis, source
 
 
 def model1(table: Table[str], predicted: Sequence[str], condition: Sequence[str]) -> float:

@@ -5,6 +5,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,12 +17,8 @@ from moses_io.errors import InputError
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 
 
-def _after_fork() -> None:
-    """Use one thread: after a fork, OpenMP would wait forever for the threads of the parent."""
-    torch.set_num_threads(1)
-
-
-os.register_at_fork(after_in_child=_after_fork)
+# One thread after a fork: OpenMP would wait forever for the threads of the parent.
+os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 def check_process(device: torch.device, process: int) -> None:

@@ -1,7 +1,7 @@
 """A model as a folder: `config.json`, `source.vocabulary`, `target.vocabulary`, `model.safetensors`.
 
 Models on pieces of words also have `source.bpe` and `target.bpe`, of sentencepiece. Nothing is pickled, and scoring
-needs nothing else; `dev.folds` and `fold-N.safetensors` are for the sentences of dev (`folds.py`). While a model
+needs nothing else; `dev.folds` and `fold-N.safetensors` are for the sentences of dev (`DevFolds`). While a model
 trains, the weights in its folder are those of the best epoch so far, and `training.safetensors` holds what `--resume`
 needs.
 """
@@ -9,24 +9,37 @@ needs.
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from features.models.config import BASE, CHECKPOINT, CONFIG, METRICS, SIDES, WEIGHTS, ModelConfig, read_config
+from features.models.config import (
+    BASE,
+    CHECKPOINT,
+    CONFIG,
+    FOLD_WEIGHTS,
+    METRICS,
+    RECORD,
+    SIDES,
+    WEIGHTS,
+    ModelConfig,
+    read_config,
+)
 from features.models.device import within_memory
-from features.models.folds import FOLD_WEIGHTS, RECORD
 from features.models.network.model import EncoderDecoder
+from features.models.settings import Architecture
 from features.models.vocabulary import Vocabulary, load_vocabulary
-from features.models.weights import load_network
 from features.progress import warn
 from moses_io.errors import InputError
 from moses_io.folders import LOCK, locked, make_folder
 from moses_io.json_files import write_json
-from moses_io.streams import check_plain, open_output, remove_halves, sha256
+from moses_io.streams import check_plain, open_output, remove_temporaries, sha256
 
 _BEGUN = {CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in ("vocabulary", "bpe"))}
 """Files of a model that are there before it trains."""
@@ -100,7 +113,7 @@ def remove_leftovers(folders: Iterable[Path]) -> None:
     """Remove what a killed training left half-written of our own files; nothing else is ours to remove."""
     for folder in folders:
         for name in (WEIGHTS, BASE, CHECKPOINT, METRICS, RECORD, *FOLD_WEIGHTS, *_BEGUN):
-            remove_halves(folder / name)
+            remove_temporaries(folder / name)
 
 
 def save_weights(folder: Path, network: EncoderDecoder, weights_name: str = WEIGHTS) -> None:
@@ -150,3 +163,78 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
         warn(f"{folder}: the training of this model has not ended; these are its best weights so far")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)
+
+
+_TYPES = {torch.float32: "F32", torch.int32: "I32"}
+"""Types of tensors as safetensors names them: weights, and tables of words."""
+
+
+class _Unfilled(TorchFunctionMode):
+    """Gives tensors no first values: for those without memory torch does it in Python, and loads its compiler.
+
+    It is asked for attributes of tensors, too, whose slots have no `__module__`.
+    """
+
+    def __torch_function__(self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__module__", "") == "torch.nn.init":
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
+
+
+def outline(architecture: Architecture, source_size: int, target_size: int) -> dict[str, Tensor]:
+    """Return the weights of a network by name, with shapes and nothing in them, which takes no memory."""
+    with torch.device("meta"), _Unfilled():
+        return EncoderDecoder(architecture, source_size, target_size).state_dict()
+
+
+def load_network(path: Path, architecture: Architecture, source_size: int, target_size: int) -> EncoderDecoder:
+    """Return a network with the weights of a file.
+
+    Raises:
+        InputError: the file is damaged, or its tensors are not those of such a network.
+    """
+    tensors = load_weights(path, outline(architecture, source_size, target_size), target_size)
+    network = EncoderDecoder(architecture, source_size, target_size)
+    network.load_state_dict(tensors)
+    return network
+
+
+def load_weights(path: Path, expected: Mapping[str, Tensor], target_size: int) -> dict[str, Tensor]:
+    """Return the tensors of a file, by the names, types and shapes of those that are expected.
+
+    Raises:
+        InputError: the file is damaged, or its tensors are others.
+    """
+    try:
+        reason = _difference(path, expected)
+        tensors = safetensors.torch.load_file(path) if not reason else {}
+        reason = reason or no_words(tensors, target_size)
+    except (safetensors.SafetensorError, OSError) as error:
+        reason = str(error).splitlines()[0]
+    if reason:
+        raise InputError(f"{path}: damaged, or of another model ({reason})")
+    return tensors
+
+
+def _difference(path: Path, expected: Mapping[str, Tensor]) -> str:
+    """Say what of the names, types and shapes in the head of a file is not as expected; nothing if all is."""
+    with safetensors.safe_open(path, "pt") as stream:
+        slices = {name: stream.get_slice(name) for name in stream.keys()}  # noqa: SIM118
+        shapes = {name: f"{each.get_dtype()} {list(each.get_shape())}" for name, each in slices.items()}
+    for name in sorted(shapes.keys() | expected.keys()):
+        if name not in expected:
+            return f"unknown tensor {name!r}"
+        if name not in shapes:
+            return f"no tensor {name!r}"
+        shape = f"{_TYPES[expected[name].dtype]} {list(expected[name].shape)}"
+        if shapes[name] != shape:
+            return f"tensor {name!r} is {shapes[name]}, expected {shape}"
+    return ""
+
+
+def no_words(tensors: Mapping[str, Tensor], target_size: int) -> str:
+    """Say which table of target words has a number that is none; nothing if all are."""
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.int32 and not ((tensor >= 0) & (tensor < target_size)).all():
+            return f"tensor {name!r} has a number that is no word's"
+    return ""

@@ -23,16 +23,16 @@ TABLES: dict[str, dict[str, str]] = {
         "transformer": "features.models.network.transformer:TransformerDecoder",
     },
     "score": {
-        "additive": "features.models.network.scores:Additive",
-        "dot": "features.models.network.scores:Dot",
-        "general": "features.models.network.scores:General",
-        "concat": "features.models.network.scores:Additive",
-        "location": "features.models.network.scores:Location",
+        "additive": "features.models.network.attention:Additive",
+        "dot": "features.models.network.attention:Dot",
+        "general": "features.models.network.attention:General",
+        "concat": "features.models.network.attention:Additive",
+        "location": "features.models.network.attention:Location",
     },
     "window": {
-        "global": "features.models.network.windows:Global",
-        "local-m": "features.models.network.windows:LocalMonotonic",
-        "local-p": "features.models.network.windows:LocalPredictive",
+        "global": "features.models.network.attention:Global",
+        "local-m": "features.models.network.attention:LocalMonotonic",
+        "local-p": "features.models.network.attention:LocalPredictive",
     },
     "terms": {
         "position": "features.models.network.terms:Position",
@@ -46,48 +46,41 @@ TABLES: dict[str, dict[str, str]] = {
         "coverage": "features.models.network.objectives:Coverage",
     },
     "optimizer": {
-        "adam": "features.models.training.optimizers:adam",
+        "adam": "features.models.training.epoch:adam",
         "sgd": "torch.optim:SGD",
     },
     "schedule": {
-        "linear": "features.models.training.optimizers:linear",
-        "constant": "features.models.training.optimizers:constant",
-        "halving": "features.models.training.optimizers:halving",
+        "linear": "features.models.training.epoch:linear",
+        "constant": "features.models.training.epoch:constant",
+        "halving": "features.models.training.epoch:halving",
     },
 }
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a model can say of a candidate.
+    """What a model can say of a candidate: a function of `features.models.scoring.values`.
 
     Attributes:
-        target: a function of `features.models.scoring.values`.
         description: a line for `moses-rerank features`.
         of_attention: a model without attention cannot give it.
     """
 
-    target: str
     description: str
     of_attention: bool = False
 
 
-_VALUES = "features.models.scoring.values"
 VALUES = {
-    "logprob": Value(f"{_VALUES}:logprob", "log-probability, </s> included"),
-    "known": Value(f"{_VALUES}:known", "the same without tokens that the model does not know"),
-    "unknown": Value(f"{_VALUES}:unknown", "number of tokens that the model does not know"),
-    "worst": Value(f"{_VALUES}:worst", "log-probability of the worst token"),
-    "worst3": Value(f"{_VALUES}:worst3", "log-probabilities of the three worst tokens, divided by 3"),
-    "entropy": Value(f"{_VALUES}:entropy", "entropy of the attention, summed over the tokens", True),
-    "coverage": Value(f"{_VALUES}:coverage", "sum over source words of log min(1, attention) (Wu et al. 2016)", True),
-    "deviation": Value(
-        f"{_VALUES}:deviation", "minus the sum over source words of (1 - attention)² (Xu et al. 2015)", True
-    ),
+    "logprob": Value("log-probability, </s> included"),
+    "known": Value("the same without tokens that the model does not know"),
+    "unknown": Value("number of tokens that the model does not know"),
+    "worst": Value("log-probability of the worst token"),
+    "worst3": Value("log-probabilities of the three worst tokens, divided by 3"),
+    "entropy": Value("entropy of the attention, summed over the tokens", True),
+    "coverage": Value("sum over source words of log min(1, attention) (Wu et al. 2016)", True),
+    "deviation": Value("minus the sum over source words of (1 - attention)² (Xu et al. 2015)", True),
     "fertility": Value(
-        f"{_VALUES}:fertility",
-        "log-density of the attention of source words, by a model with global fertility (Cohn et al. 2016)",
-        True,
+        "log-density of the attention of source words, by a model with global fertility (Cohn et al. 2016)", True
     ),
 }
 """Named in brackets behind a model's folder."""

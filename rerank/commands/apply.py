@@ -1,9 +1,11 @@
 """`moses-rerank apply`."""
 
 import argparse
+import os
+from pathlib import Path
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import add_choices, add_resources, positive_number, read_outputs, read_resources
+from rerank.commands.arguments import add_choices, add_resources, declarers, positive_number, read_outputs
 
 HELP = "rerank new lists with a trained reranker"
 EXAMPLES = """\
@@ -16,14 +18,12 @@ next sentence tells; the source may be a pipe, or a file that grows beside the l
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("reranker", metavar="RERANKER", help="folder")
-    add("list", nargs="?", default="-", metavar="NBEST", help="n-best list as Moses wrote it (default: stdin)")
-    add("--source", required=True, metavar="FILE", help="source, line k belongs to id k (from 0)")
-    add("--output", default="-", metavar="FILE", help="text to write, one line a source sentence")
-    add(
-        "--nbest", dest="reranked", metavar="FILE", help="also write the list with all features, best first, new totals"
-    )
+    add, read, write = declarers(parser)
+    read("reranker", metavar="RERANKER", help="folder")
+    read("list", nargs="?", default="-", metavar="NBEST", help="n-best list as Moses wrote it (default: stdin)")
+    read("--source", required=True, help="source, line k belongs to id k (from 0)")
+    write("--output", default="-", help="text to write, one line a source sentence")
+    write("--nbest", help="also write the list with all features, best first, new totals")
     add_choices(parser)
     add(
         "--batch",
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="sentences scored together, at most (default: those of 10,000 candidates)",
     )
-    add(
+    read(
         "--feature",
         action="append",
         default=[],
@@ -44,8 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Apply."""
-    from rerank.reranker.apply import Application, apply
+    """Write the best candidate of each sentence of a list, whose ids go up; one line a source sentence, always."""
+    from moses_io.nbest import read_moses_output
+    from moses_io.streams import is_live
+    from rerank.confidence.confidence import CONFIDENCE, read_estimator
+    from rerank.linear.selection import read_holes, write_choices
+    from rerank.reranker.folder import WEIGHTS
+    from rerank.reranker.reranker import Reranker
 
     features = {}
     for text in arguments.feature:
@@ -53,13 +58,27 @@ def run(arguments: argparse.Namespace) -> None:
         if not equals:
             raise InputError(f"--feature {text}: expected LABEL=KIND[:ARG]")
         features[label] = kind
-    how = Application(
-        features,
-        arguments.allow_code,
-        arguments.batch,
-        arguments.on_missing,
-        moses_output=arguments.moses_output,
-    )
     outputs = read_outputs(arguments)
-    resources = read_resources(arguments)
-    apply(arguments.reranker, arguments.list, arguments.source, outputs, resources, how)
+    nbest, source = arguments.list, arguments.source
+    holes = read_holes(None, None, arguments.on_missing)
+    moses_output = None
+    if arguments.moses_output:
+        whole = os.path.isfile(source) and not is_live(nbest)  # else the end of the source is not there yet
+        moses_output = read_moses_output(arguments.moses_output, source if whole else "")
+    reranker = Reranker.load(
+        arguments.reranker,
+        features=features,
+        allow_code=arguments.allow_code,
+        device=arguments.device,
+        precision=arguments.precision,
+        cache=arguments.cache,
+    )
+    estimator = None
+    if arguments.confidence:
+        folder = Path(arguments.reranker)
+        if not (folder / CONFIDENCE).is_file():
+            made = "make it anew by `moses-rerank run` of this version"
+            raise InputError(f"{folder}: a reranker without {CONFIDENCE}, which tells how good its choices are; {made}")
+        given = bool(arguments.moses_output)
+        estimator = read_estimator(str(folder / CONFIDENCE), str(folder / WEIGHTS), given).estimate
+    write_choices(reranker.rankings(nbest, source, holes, arguments.batch, moses_output), outputs, estimator)

@@ -1,6 +1,12 @@
 """`moses-rerank ems`."""
 
 import argparse
+import re
+
+from moses_io.errors import InputError
+from moses_io.streams import name_of, numbered_lines
+from moses_io.text import decode, write_text
+from rerank.commands.arguments import declarers
 
 HELP = "add steps for reranking to the experiment.meta of Moses' EMS"
 EXAMPLES = """\
@@ -9,15 +15,72 @@ EXAMPLES = """\
 
 In the configuration a section [RERANKING] and a line of [EVALUATION] switch them on; docs/moses.md shows both."""
 
+# EMS takes IN and OUT in a template for file names wherever they stand, in the name of this module, too: templates name
+# no parameter of it in full. It knows by its stderr alone that a step failed.
+MODULE = """\
+[RERANKING] single
+train
+	in: TUNING:input TUNING:reference TUNING:weight-config TRAINING:corpus
+	out: reranker
+	default-name: reranking/reranker
+	ignore-unless: trainer
+	rerun-on-change: trainer decoder decoder-settings nbest
+	template: $trainer IN0 IN1 $decoder IN2 --working-dir OUT.work --corpus IN3 --f $input-extension \
+--e $output-extension --nbest $nbest --decoder-flags="$decoder-settings" && ln -sfn OUT.work/reranker OUT
+	error: ^moses-rerank [a-z-]+:,^Traceback
+
+"""
+"""Makes a reranker of the training corpus, the tuning set and the tuned ini."""
+
+STEP = """\
+rerank
+	in: system-output RERANKING:reranker input
+	out: reranked-output
+	default-name: evaluation/reranked
+	pass-unless: reranking
+	template: $reranking IN1 IN0.best* --source IN2 --output OUT
+	error: ^moses-rerank [a-z-]+:,^Traceback
+"""
+"""Applies it to the n-best list of a test set; stands in `EVALUATION` before `NEXT`."""
+
+NEXT, READS, READS_NOW = "remove-markup", "system-output", "reranked-output"
+"""The step after the decoder, and what it reads."""
+
+_MODULE = re.compile(r"\[(.+)\]\s+\S")
+_INPUTS = re.compile(r"\s+in: ")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("meta", metavar="META", help="experiment.meta of Moses, or your own")
-    parser.add_argument("--output", default="-", metavar="FILE", help="copy to write, with the steps")
+    _, read, write = declarers(parser)
+    read("meta", metavar="META", help="experiment.meta of Moses, or your own")
+    write("--output", default="-", help="copy to write, with the steps")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Add the steps."""
-    from rerank.moses.ems import add_steps
+    """Write a copy of an `experiment.meta` with the module and the step.
 
-    add_steps(arguments.meta, arguments.output)
+    Raises:
+        InputError: it has them already, or no step `NEXT` that reads what the decoder writes.
+    """
+    lines = [decode(line) for _, line in numbered_lines(arguments.meta)]
+    module = step = ""
+    added: list[str] = []
+    changed = 0
+    for line in lines:
+        heading = _MODULE.match(line)
+        if heading:
+            module, step = heading[1], ""
+            if module == "RERANKING":
+                raise InputError(f"{name_of(arguments.meta)}: has a module [RERANKING] already")
+            added += [MODULE] if module == "EVALUATION" else []
+        elif re.match(r"[^\s#]", line):
+            step = line.split()[0]
+            added += [STEP] if (module, step) == ("EVALUATION", NEXT) else []
+        elif (module, step) == ("EVALUATION", NEXT) and _INPUTS.match(line) and READS in line.split():
+            line, changed = line.replace(READS, READS_NOW), changed + 1
+        added.append(line)
+    if changed != 1:
+        expected = f"expected a step {NEXT} in [EVALUATION] that reads {READS}, as in Moses' experiment.meta"
+        raise InputError(f"{name_of(arguments.meta)}: {expected}")
+    write_text(arguments.output, "".join(added))

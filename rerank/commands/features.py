@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """List."""
-    from features.kinds.score_files import LINES
+    from features.kinds.external import LINES
     from features.models.tables import ADDED, VALUES
     from features.progress import show
     from features.request import usage

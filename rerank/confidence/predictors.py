@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.formulas import bleu
-from features.ngrams import ORDER, count_ngrams
+from features.formulas import ORDER, bleu, count_ngrams
 from moses_io.nbest import SentenceList
 from moses_io.text import tokens
 

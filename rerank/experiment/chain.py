@@ -1,30 +1,40 @@
-"""The whole chain of an experiment: train, score, tune, rerank, evaluate."""
+"""The whole chain of an experiment, as stages: train, score, tune, rerank, estimate what features are worth, report."""
 
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 
 from features.feature import Resources
+from features.models.config import read_config
 from features.models.training.request import TrainingFiles, train_model
 from features.request import runs_code, together
 from moses_io.errors import InputError
 from moses_io.folders import locked, make_folder
+from moses_io.nbest import read_moses_output
 from moses_io.text import read_lines, write_text
 from moses_io.weights import weight_files
 from rerank.confidence.confidence import CONFIDENCE
-from rerank.experiment.checks import RECORD, check_inputs, try_features
-from rerank.experiment.file import Experiment, TuningEntry
-from rerank.experiment.models import ModelEntry
-from rerank.experiment.outcome import ablate, attend, choose, confide, evaluate, requests_of, scored_lists
-from rerank.experiment.sets import CHOOSE, NbestFiles
-from rerank.experiment.stages import Stage, make_or_go_on, run_stages
+from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT
+from rerank.confidence.fitting import DevFiles, fit_confidence
+from rerank.experiment.checks import check_inputs, try_features
+from rerank.experiment.entries import CHOOSE, UNNAMED, NbestFiles
+from rerank.experiment.file import Experiment
+from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
+from rerank.linear.selection import Holes, Outputs, choose_by_total, choose_by_weights, read_holes
 from rerank.lists.append import join_features, write_features
+from rerank.metrics.metric import Metric
+from rerank.report.changes import MOSES, RERANKED
+from rerank.report.reranking import RerankingFiles, write_report
 from rerank.reranker.make import Ingredients, gains, make_reranker
+from rerank.systems.attention import attend as read_choices
 from rerank.systems.translations import merge_translations
-from rerank.tuning.gain import FORMAT, GAIN, write_gain
+from rerank.tuning.ablation import write_ablation, write_column, write_table
+from rerank.tuning.gain import FORMAT as GAIN_FORMAT
+from rerank.tuning.gain import GAIN, write_gain
 from rerank.tuning.tune import tune
-from rerank.tuning.tuning_set import Lists
 
 
 def run_experiment(
@@ -67,18 +77,19 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
 
 def stages_of(experiment: Experiment, resources: Resources, link: bool = False) -> list[Stage]:
     """Return all that is to be done, in order; the reranker links to what it needs, or copies it."""
-    device = resources.device
-    models = [] if experiment.trained else trainings(experiment, device)
-    to_widen = experiment.sets if experiment.candidates else {}
-    widened = [_widen(experiment, name, files, resources) for name, files in to_widen.items()]
-    scores = [stage for name, files in experiment.sets.items() for stage in _score(experiment, name, files, resources)]
-    choices = [stage for name, files in experiment.tests.items() for stage in choose(experiment, name, files)]
-    read = [stage for name, files in experiment.tests.items() for stage in attend(experiment, name, files, device)]
-    reports = [evaluate(experiment, name, files) for name, files in experiment.tests.items()]
-    spelled = [_spell_out(experiment)] if experiment.text else []
-    tuned = [_tune(experiment), confide(experiment)]
-    after = [*choices, *ablate(experiment), *read, *reports, _keep(experiment, link)]
-    return [*spelled, *models, *widened, *scores, *tuned, *after]
+    sets, tests = experiment.sets.items(), experiment.tests.items()
+    stages = [_spell_out(experiment)] if experiment.text else []
+    if not experiment.trained:
+        stages += trainings(experiment, resources.device)
+    if experiment.candidates:
+        stages += [_widen(experiment, name, files, resources) for name, files in sets]
+    stages += [stage for name, files in sets for stage in _score(experiment, name, files, resources)]
+    stages += [_tune(experiment), _confide(experiment)]
+    stages += [stage for name, files in tests for stage in _choose(experiment, name, files)]
+    stages += _ablate(experiment)
+    stages += [stage for name, files in tests for stage in attend(experiment, name, files, resources.device)]
+    stages += [evaluate(experiment, name, files) for name, files in tests]
+    return [*stages, _keep(experiment, link)]
 
 
 def _spell_out(experiment: Experiment) -> Stage:
@@ -90,23 +101,20 @@ def _spell_out(experiment: Experiment) -> Stage:
 
 def trainings(experiment: Experiment, device: str) -> list[Stage]:
     """Return a stage for each model; of two that train together, one."""
-    return [_train(experiment, name, entry, device) for name, entry in experiment.models.items()]
-
-
-def _train(experiment: Experiment, name: str, entry: ModelEntry, device: str) -> Stage:
-    dev = experiment.dev.texts
-    files = TrainingFiles(corpus=entry.request.reads(experiment.train), dev=dev)
-    folder, start = experiment.model(name), experiment.model(entry.start) if entry.start else ""
-    settings = {
-        "preset": entry.request.preset,
-        "backward": entry.request.backward,
-        "right-to-left": entry.request.right_to_left,
-        "settings": [asdict(part) for part in entry.request.settle()],
-    }
-    inputs = (*files.corpus.files, *dev.files, *([start] if start else []))
-    train = partial(train_model, entry.request, files, device=device, start=start, resume=True)
-    action = partial(make_or_go_on, folder, inputs, settings, train)
-    return Stage(f"train {name}", inputs, settings, (folder,), action, apart=True)
+    stages = []
+    for name, entry in experiment.models.items():
+        request, start = entry.request, experiment.model(entry.start) if entry.start else ""
+        files = TrainingFiles(corpus=request.reads(experiment.train), dev=experiment.dev.texts)
+        settings = {
+            "preset": request.preset,
+            "backward": request.backward,
+            "right-to-left": request.right_to_left,
+            "settings": [asdict(part) for part in request.settle()],
+        }
+        inputs = (*files.corpus.files, *files.dev.files, start)
+        train = partial(train_model, request, files, device=device, start=start, resume=True)
+        stages.append(folder_stage(f"train {name}", inputs, settings, experiment.model(name), train, apart=True))
+    return stages
 
 
 def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> Stage:
@@ -123,15 +131,11 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
     if not experiment.features:
         return []
     stages, nbest = [], experiment.nbest(name)
-    for group in together(requests_of(experiment, name)):
+    for group in together(experiment.requests(name)):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
-        parts = [part for request in group for part in request.files]
-        settings = [
-            [request.identity for request in group],
-            resources.precision if group[0].readers else "",
-        ]
+        inputs = (nbest, files.source, *(part for request in group for part in request.files))
+        settings = [[request.identity for request in group], resources.precision if group[0].readers else ""]
         action = partial(write_features, nbest, files.source, group, output, resources)
-        inputs = (nbest, files.source, *parts)
         stages.append(Stage(f"score {name} {group[0].label}", inputs, settings, (output,), action, apart=True))
     columns, output = [stage.outputs[0] for stage in stages], experiment.result(f"{name}.nbest.gz")
     action = partial(join_features, nbest, columns, output)
@@ -139,27 +143,143 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
 
 
 def _tune(experiment: Experiment) -> Stage:
-    start, entry, weights = experiment.start, experiment.tuning, experiment.result("weights.ini")
-    lists = scored_lists(experiment, "dev")
-    settings = [entry.tuning.signature, entry.tuning.metric, lists.signature, asdict(entry.caution), FORMAT]
-    other = scored_lists(experiment, CHOOSE) if experiment.choose else None
-    outputs = (weights, experiment.result(GAIN))
-    action = partial(_tune_and_tell, lists, start, entry, other, outputs)
-    read = [path for each in (lists, other) if each for path in (*each.nbest, *each.references)]
-    return Stage("tune", (*read, *weight_files(start)), settings, outputs, action)
-
-
-def _tune_and_tell(lists: Lists, start: str, entry: TuningEntry, other: Lists | None, outputs: tuple[str, str]) -> None:
     """Tune, and keep what was gained for the report."""
-    weights, gain = outputs
-    write_gain(gain, tune(lists, start, entry.tuning, weights, entry.caution, other))
+    start, entry, weights, gain = experiment.start, experiment.tuning, experiment.weights, experiment.result(GAIN)
+    dev, other = experiment.lists("dev"), experiment.lists(CHOOSE) if experiment.choose else None
+
+    def action() -> None:
+        write_gain(gain, tune(dev, start, entry.tuning, weights, entry.caution, other))
+
+    settings = [entry.tuning.signature, entry.tuning.metric, dev.signature, asdict(entry.caution), GAIN_FORMAT]
+    inputs = (*dev.files, *(other.files if other else ()), *weight_files(start))
+    return Stage("tune", inputs, settings, (weights, gain), action)
+
+
+def _confide(experiment: Experiment) -> Stage:
+    """Fit, on folds of dev, how good choices are and how likely a change helps."""
+    entry, lists, output = experiment.tuning, experiment.lists("dev"), experiment.result(CONFIDENCE)
+    tuning, folds = entry.tuning, entry.caution.folds
+    files = DevFiles(lists, experiment.start, experiment.weights, experiment.dev.moses_output)
+    action = partial(fit_confidence, files, tuning, entry.confidence, folds, output)
+    settings = [tuning.signature, tuning.metric, entry.confidence, entry.filters.text, folds, CONFIDENCE_FORMAT]
+    inputs = (*lists.files, *weight_files(files.start), files.weights, files.moses_output)
+    return Stage("estimate confidence", inputs, settings, (output,), action)
+
+
+def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
+    """Return the stages of Moses' own choice and of ours.
+
+    Moses' choice is its output if the experiment names that, else the candidates with the highest totals. For a
+    sentence without candidates both have the line of the output, or an empty line.
+    """
+    scored, output = experiment.scored(name), files.moses_output
+    moses, ours = (experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED))
+    if output:
+        lines = read_moses_output(output, files.source, experiment.tuning.filters.marks).lines
+        holes = Holes(len(lines), lines=lines)
+        decode = partial(write_text, moses, "".join(f"{line}\n" for line in lines))
+    else:
+        holes = read_holes(files.source, None, "blank")
+        decode = partial(choose_by_total, files.nbest, holes, moses)
+    choice = partial(choose_by_weights, scored, experiment.weights, holes, Outputs(ours))
+    inputs = (scored, files.source, experiment.weights, output)
+    return [
+        Stage(_of("choose as Moses did", name), (output or files.nbest, files.source), None, (moses,), decode),
+        Stage(f"rerank {name}", inputs, None, (ours,), choice),
+    ]
+
+
+def _ablate(experiment: Experiment) -> list[Stage]:
+    """Tell what each feature of the experiment is worth: on dev, where weights are tuned, then on test sets."""
+    columns, entry = _columns(experiment, experiment.sets), experiment.tuning
+    if not columns:
+        return []
+    lists = experiment.lists("dev")
+    features, folds = tuple(experiment.features), entry.caution.folds
+    settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, folds, *features]
+    inputs = (*lists.files, *weight_files(experiment.start))
+    action = partial(write_ablation, lists, experiment.start, features, entry.tuning, folds, columns["dev"])
+    stages = [Stage("ablate dev", inputs, settings, (columns["dev"],), action)]
+    for name in list(columns)[1:]:
+        lists, metric = experiment.lists(name), entry.tuning.metric
+        action = partial(write_column, lists, Metric(metric), columns["dev"], columns[name])
+        inputs = (*lists.files, columns["dev"])
+        stages.append(Stage(f"ablate {name}", inputs, [metric, lists.filters.text], (columns[name],), action))
+    outputs = (experiment.result("ablation.txt"), experiment.result("ablation.json"))
+    action = partial(write_table, columns, outputs)
+    return [*stages, Stage("ablate", tuple(columns.values()), list(columns), outputs, action)]
+
+
+def attend(experiment: Experiment, name: str, files: NbestFiles, device: str) -> list[Stage]:
+    """Keep what models attended to while they read Moses' choices and ours, for the report."""
+    models, output = attentive(experiment), experiment.result(f"{name}.attention.npz")
+    if not models:
+        return []
+    systems = {system: experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED)}
+    action = partial(read_choices, models, files.source, systems, device, output)
+    inputs = (files.source, *systems.values(), *models.values())
+    return [Stage(f"attend {name}", inputs, list(models), (output,), action, apart=True)]
+
+
+def attentive(experiment: Experiment) -> dict[str, str]:
+    """Return the folders of the models that features read and that have attention, by their names in the experiment.
+
+    Raises:
+        InputError: a folder that is no model.
+    """
+    requests = [request for request in experiment.features.values() if request.row.takes == "models"]
+    names = dict.fromkeys(part for request in requests for part in request.parts)
+    return {name: experiment.model(name) for name in names if _wiring(experiment, name) != "none"}
+
+
+def _wiring(experiment: Experiment, name: str) -> str:
+    entry = experiment.models.get(name.partition("/")[0])
+    return (entry.request.settle()[0] if entry else read_config(Path(name)).architecture).wiring
+
+
+def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
+    """Tell what reranking changed and, where there are references, what it gained."""
+    reranking = RerankingFiles(
+        before=experiment.result(f"{name}.{MOSES}"),
+        after=experiment.result(f"{name}.{RERANKED}"),
+        source=files.source,
+        references=files.reference,
+        scored=experiment.scored(name),
+        weights=experiment.weights,
+        ablation=_columns(experiment, ("dev", name)),
+        confidence=experiment.result(CONFIDENCE),
+        gain=experiment.result(GAIN),
+        attention=experiment.result(f"{name}.attention.npz") if attentive(experiment) else "",
+        name=name,
+        train_target=experiment.train.target,
+    )
+    inputs = (
+        files.source, *files.reference, reranking.before, reranking.after, reranking.scored, reranking.weights,
+        *reranking.ablation.values(), reranking.confidence, reranking.gain, reranking.attention,
+        reranking.train_target if files.reference else "",
+    )  # fmt: skip
+    filters = experiment.tuning.filters
+    reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))
+    action = partial(write_report, reranking, filters, reports)
+    return Stage(_of("evaluate", name), inputs, filters.text, reports, action)
+
+
+def _columns(experiment: Experiment, names: Iterable[str]) -> dict[str, str]:
+    """Return where it is said what features are worth on those of the sets that have references; dev always has."""
+    judged = [name for name in names if experiment.features and experiment.sets[name].reference]
+    return {name: experiment.result(f"{name}.ablation.json") for name in judged}
+
+
+def _of(stage: str, test: str) -> str:
+    """Return the name of a stage of a test set, without that of the set which has none."""
+    return stage if test == UNNAMED else f"{stage}, {test}"
 
 
 def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
-    requests = requests_of(experiment)
+    requests = experiment.requests()
     return Ingredients(
         requests=tuple(requests),
-        weights=experiment.result("weights.ini"),
+        weights=experiment.weights,
         corpus=experiment.train,
         dev=experiment.dev.source,
         reports=tuple((name, experiment.report(name, "txt")) for name in experiment.tests),
@@ -172,31 +292,27 @@ def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
 
 def _keep(experiment: Experiment, link: bool) -> Stage:
     """Make the reranker that can be applied to new lists."""
-    ingredients, folder = _ingredients(experiment, link), experiment.result("reranker")
-    requests = ingredients.requests
-    parts = [part for request in requests if not request.row.one_list for part in request.files]
-    texts = [path for _, path in ingredients.reports] + ([ingredients.ablation] if ingredients.ablation else [])
-    train, counted = experiment.train, (experiment.train.source, experiment.dev.source)
+    ingredients, train = _ingredients(experiment, link), experiment.train
+    requests, candidates = ingredients.requests, ingredients.candidates
+    counted = (train.source, ingredients.dev)
     inputs = (
-        ingredients.weights, ingredients.confidence, *texts, *parts, *counted,
-        *(folder for each in ingredients.candidates for folder in each.folders),
+        ingredients.weights, ingredients.confidence, *(path for _, path in ingredients.reports), ingredients.ablation,
+        *(part for request in requests if not request.row.one_list for part in request.files), *counted,
+        *(folder for each in candidates for folder in each.folders),
     )  # fmt: skip
-    names = [name for name, _ in ingredients.reports]
     settings = [
         [request.identity for request in requests],
-        names,
+        [name for name, _ in ingredients.reports],
         link,
         [os.path.basename(path) for path in (train.target, *counted)],
     ]
     if folders := [request.folder for request in requests if runs_code(request.text)]:
         settings.append(folders)
-    if ingredients.candidates:
-        settings.append([each.identity for each in ingredients.candidates])
-    action = partial(make_or_go_on, folder, inputs, settings, partial(_make_anew, ingredients))
-    return Stage("keep the reranker", inputs, settings, (folder,), action)
+    if candidates:
+        settings.append([each.identity for each in candidates])
 
+    def make(folder: str) -> None:
+        shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left a part of one
+        make_reranker(ingredients, folder)
 
-def _make_anew(ingredients: Ingredients, folder: str) -> None:
-    """Make a reranker where a killed run may have left a part of one."""
-    shutil.rmtree(folder, ignore_errors=True)
-    make_reranker(ingredients, folder)
+    return folder_stage("keep the reranker", inputs, settings, experiment.result("reranker"), make)

@@ -16,18 +16,14 @@ from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
 from moses_io.streams import check_plain, digest
 from moses_io.text import read_texts
 from moses_io.weights import read_weights
+from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment
-from rerank.experiment.outcome import requests_of
-from rerank.experiment.sets import NbestFiles
-from rerank.experiment.stages import digests_read
+from rerank.experiment.stages import RECORD, digests_read
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
 from rerank.lists.scoring import WholeSources, check_joined, check_labels, check_total, score_list
 from rerank.systems.translations import indicators
 from rerank.tuning.folds import check_folds
-
-RECORD = "stages.json"
-"""What was made, in the folder of results."""
 
 
 def check_inputs(experiment: Experiment, to_make: str = "") -> None:
@@ -52,7 +48,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
         source, _ = read_texts(files.source, files.reference)
         if files.moses_output:
             read_moses_output(files.moses_output, files.source, experiment.tuning.filters.marks)
-        read = [each.parts for each in requests_of(experiment, name) if each.row.takes in ("files", "weights")]
+        read = [each.parts for each in experiment.requests(name) if each.row.takes in ("files", "weights")]
         for path in itertools.chain.from_iterable(read):
             check_plain(path)
         if files.nbest != to_make:
@@ -72,7 +68,7 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
     Raises:
         InputError: a file that a feature cannot use, a program that fails, or a list without what a feature looks at.
     """
-    of_text = [each for each in requests_of(experiment, "dev") if each.row.takes != "models"]
+    of_text = [each for each in experiment.requests("dev") if each.row.takes != "models"]
     tried = [each for each in of_text if not each.row.learns]
     if tried and not _is_read(experiment, experiment.dev):
         dev = experiment.dev

@@ -1,8 +1,7 @@
 """An experiment: a TOML file that names corpora, lists, models and features, and the stages that follow from it."""
 
-import dataclasses
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,13 @@ from features.models.settings import check_rows, check_values
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, labelled_requests, models_and_values
 from moses_io.errors import InputError, at
-from rerank.experiment.models import (
+from rerank.experiment.entries import (
+    CHOOSE,
+    SET,
+    UNNAMED,
     Groups,
     ModelEntry,
+    NbestFiles,
     expand_feature,
     expand_models,
     find_start,
@@ -20,10 +23,11 @@ from rerank.experiment.models import (
     known_folder,
     read_corpus,
     read_model,
+    read_set,
+    read_tests,
     translating,
 )
 from rerank.experiment.recipe import find_recipe, look_at
-from rerank.experiment.sets import CHOOSE, SET, UNNAMED, NbestFiles, read_set, read_tests
 from rerank.experiment.toml import (
     as_table,
     check_code,
@@ -41,6 +45,7 @@ from rerank.systems.translations import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import FOLDS
 from rerank.tuning.tune import Caution, settle
+from rerank.tuning.tuning_set import Lists
 
 KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning", "trained", "code")
 """Keys of an experiment file."""
@@ -123,6 +128,20 @@ class Experiment:
             for name, models in translating(self.models).items()
         )
 
+    @property
+    def weights(self) -> str:
+        """The path of the weights that are tuned."""
+        return self.result("weights.ini")
+
+    def requests(self, name: str = SET) -> list[FeatureRequest]:
+        """Return the features with the folders of their models, and of scores the files of a set."""
+        requests = [replace(each, argument=each.argument.replace(SET, name)) for each in self.features.values()]
+        return [each.with_parts([self.model(part) for part in each.parts]) for each in requests]
+
+    def lists(self, name: str) -> Lists:
+        """Return the list of a set with all features, and its references."""
+        return Lists([self.scored(name)], self.sets[name].reference, self.tuning.filters)
+
     def nbest(self, name: str) -> str:
         """Return the path of the list of a set with the candidates of models."""
         return self.result(f"{name}.candidates.gz") if self.candidates else self.sets[name].nbest
@@ -186,7 +205,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     texts = {label: request.text for label, request in features.items()}
     check_names(list(translating(models)), texts)
     starts = {name: find_start(name, models, folder) for name, entry in models.items() if entry.start}
-    models |= {name: dataclasses.replace(models[name], start=start) for name, start in starts.items()}
+    models |= {name: replace(models[name], start=start) for name, start in starts.items()}
     return Experiment(
         train=train,
         dev=read_set(values.get("dev", {}), "dev", folder),
@@ -221,7 +240,7 @@ def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
     tables |= {"tuning": values["tuning"]} if "tuning" in values else {}
     files = moved(values, folder, experiment.output.resolve())
     text = write_experiment({**files, "output": ".", **tables}, {"": HEAD, "models": recipe.remarks})
-    return dataclasses.replace(experiment, text=text)
+    return replace(experiment, text=text)
 
 
 def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:

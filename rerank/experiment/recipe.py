@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from features.models.folds import DEV_FOLDS
+from features.models.config import DEV_FOLDS
 from features.models.settings import Training
 from features.models.training.request import ParallelFiles
 from moses_io.streams import check_plain

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -13,10 +14,13 @@ from typing import Any
 from features.progress import note, progress_bar
 from moses_io.errors import InputError
 from moses_io.folders import locked_with_contents, remove
-from moses_io.json_files import read_json
-from moses_io.streams import check_plain, digest, hidden, open_output, remove_halves
+from moses_io.json_files import read_record
+from moses_io.streams import check_plain, digest, hidden, open_output, remove_temporaries
 from rerank import __version__
 from rerank.experiment.workers import workers
+
+RECORD = "stages.json"
+"""What was made, in the folder of results."""
 
 WORK = {
     "train": 50.0, "translate": 15.0, "score": 4.0, "tune": 16.0, "estimate": 18.0, "ablate dev": 66.0, "evaluate": 9.0,
@@ -29,16 +33,19 @@ WORK = {
 class Stage:
     """A step from files and folders to files, or to a folder.
 
-    `settings` is what else decides its result, as JSON values. A stage that can be done `apart`, in a process of its
-    own, has an action that can be pickled.
+    Empty `inputs` are left out; `settings` is what else decides its result, as JSON values. A stage that can be done
+    `apart`, in a process of its own, has an action that can be pickled.
     """
 
     name: str
-    inputs: tuple[str, ...]
+    inputs: Sequence[str]
     settings: Any
-    outputs: tuple[str, ...]
+    outputs: Sequence[str]
     action: Callable[[], object]
     apart: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", tuple(filter(None, self.inputs)))
 
     @property
     def work(self) -> float:
@@ -74,7 +81,7 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
     record = _Record(path)
     _check_files(stages, record)
     for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
-        remove_halves(written)
+        remove_temporaries(written)
     waiting = list(stages)
     running: dict[str, Stage] = {}
     with workers(min(jobs, sum(stage.apart for stage in stages) or 1), address) as pool:
@@ -160,14 +167,10 @@ def _read_record(path: Path) -> dict[str, dict[str, Any]]:
     """Return what `_Record` has written."""
     if path.is_symlink():
         raise InputError(f"{path}: a symbolic link, expected a file of an earlier run; remove it")
-    again = "remove the folder of results to do everything again"
     try:
-        stages = read_json(path)
+        return read_record(path, dict[str, dict[str, Any]])
     except InputError as error:
-        raise InputError(f"{error}; {again}") from None
-    if not isinstance(stages, dict) or not all(isinstance(stage, dict) for stage in stages.values()):
-        raise InputError(f"{path}: no record of stages; {again}")
-    return stages
+        raise InputError(f"{error}; remove the folder of results to do everything again") from None
 
 
 def _as_json(value: Any) -> bytes:
@@ -232,6 +235,14 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
         for path in map(Path, stage.outputs):
             if stage.name not in record.stages and os.path.lexists(path):
                 raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
+
+
+def folder_stage(
+    name: str, inputs: Sequence[str], settings: Any, folder: str, make: Callable[[str], object], apart: bool = False
+) -> Stage:
+    """Return a stage that makes a folder, as `make_or_go_on` does."""
+    action = partial(make_or_go_on, folder, list(filter(None, inputs)), settings, make)
+    return Stage(name, inputs, settings, (folder,), action, apart)
 
 
 def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:

@@ -16,9 +16,10 @@ from features.request import FeatureRequest, split_values
 from moses_io.alignment import LinkNumbering
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import no_total
+from moses_io.list_end import ListEnd
 from moses_io.merge import first_indicator
-from moses_io.nbest import EmptyLines, ListEnd, SentenceList, check_id, read_nbest, without_marks
-from moses_io.streams import LONGEST, Lines, is_live, name_of, open_input, packing_faults, too_long
+from moses_io.nbest import EmptyLines, SentenceList, check_id, read_nbest, without_marks
+from moses_io.streams import LONGEST, Lines, is_live, name_of, open_input, too_long
 from moses_io.text import (
     LARGEST,
     check_markup,
@@ -87,8 +88,7 @@ class GrowingSources:
         """Read one more line, waited for so many seconds, and return whether there is one."""
         line, end = b"", time.monotonic() + patience
         while not line.endswith(b"\n"):
-            with packing_faults(self._path, lambda: self._read + 1):
-                part = self._stream.readline(LONGEST + 1)
+            part = self._stream.readline(LONGEST + 1)
             line += part
             if len(line) > LONGEST:
                 raise too_long(self._path, self._read + 1)

@@ -12,10 +12,11 @@ from moses_io.alignment import (
     segmentation,
     segmentation_faults,
 )
+from moses_io.compression import CANDIDATE
 from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, no_total, parse_line
-from moses_io.nbest import MARKS, EmptyLines, Layout, ListEnd, Order, without_end
-from moses_io.packing import CANDIDATE
+from moses_io.list_end import ListEnd
+from moses_io.nbest import MARKS, EmptyLines, Layout, Order, without_end
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import (
     ESCAPES,
@@ -30,7 +31,7 @@ from moses_io.text import (
 from moses_io.weights import read_weight_file
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import hint_for, unused_weights, with_rest
-from rerank.metrics.forms import Forms, advice
+from rerank.metrics.filters import Forms, advice
 
 FALLING = "the id falls; `rerank` needs ids that go up (--regroup)"
 OTHER_SOURCE = "; is it the one of this list?"

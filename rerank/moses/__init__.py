@@ -1,1 +1,1 @@
-"""Reranking inside Moses' own pipeline: after `mert-moses.pl`, and as steps of EMS."""
+"""Reranking after Moses' own tuning, `mert-moses.pl`."""

@@ -23,8 +23,8 @@ from moses_io.streams import open_output
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment
 from rerank.experiment.checks import check_inputs
+from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment, experiment_of
-from rerank.experiment.sets import NbestFiles
 from rerank.experiment.stages import Stage, run_stages
 from rerank.experiment.toml import check_code, feature_texts, read_toml
 from rerank.experiment.workers import jobs_for

@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from features.arrays import AttentionRows
-from features.models.alignment.aligner import Aligner
-from features.models.alignment.dimensions import dimension_rows
+from features.models.alignment import Aligner, dimension_rows
 from features.models.config import read_config
 from features.models.device import find_device
 from features.models.folder import load_model

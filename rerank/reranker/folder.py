@@ -1,17 +1,18 @@
 """The folder of a reranker: models, tables and weights beside a manifest that names the features in their order."""
 
+import contextlib
 import hashlib
 import itertools
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from features.models.config import BASE, CHECKPOINT
-from features.models.folds import FOLD_WEIGHTS
+import msgspec
+
+from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, row_of, runs_code
 from moses_io.errors import InputError, at, shown
 from moses_io.json_files import read_json, write_json
@@ -58,60 +59,63 @@ class Manifest:
         return f"reranker|sha256:{hashlib.sha256(content).hexdigest()[:12]}"
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a reranker is made of.
-
-    Attributes:
-        requests: the features that it scores with, in their order.
-        weights: file of theirs and of the list's features.
-        tuned: signature of the tuning that found them.
-        confidence: file that estimates how good choices are, or nothing.
-        candidates: models that add candidates.
-    """
-
-    requests: Sequence[FeatureRequest]
-    weights: str
-    tuned: str
-    confidence: str = ""
-    candidates: Sequence[CandidateRequest] = ()
-
-
-def write_folder(folder: Path, contents: Contents, link: bool = False) -> Manifest:
+def write_folder(
+    folder: Path,
+    requests: Sequence[FeatureRequest],
+    weights: str,
+    tuned: str,
+    *,
+    confidence: str = "",
+    candidates: Sequence[CandidateRequest] = (),
+    link: bool = False,
+) -> Manifest:
     """Make the folder of a reranker.
 
     Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
     list and stays out; so does the code of users' features. Commands run in the folder in which they ran
     before, as another folder may have another program of the same name; modules are looked for there, too.
 
+    Args:
+        folder: to make.
+        requests: the features that it scores with, in their order.
+        weights: file of theirs and of the list's features.
+        tuned: signature of the tuning that found them.
+        confidence: file that estimates how good choices are, or nothing.
+        candidates: models that add candidates.
+        link: whether to link to models and tables.
+
     Raises:
         InputError: the folder is there already, or a file cannot be copied.
     """
-    try:
+    with _copying(folder):
         folder.mkdir(parents=True)
         rooms = _Rooms(folder, link)
-        features = {request.label: _place(request, rooms).text for request in contents.requests}
-        candidates = {
-            each.name: replace(each, folders=tuple(rooms.place("models", folder) for folder in each.folders)).text
-            for each in contents.candidates
+        features = {request.label: _place(request, rooms).text for request in requests}
+        added = {
+            each.name: replace(each, folders=tuple(rooms.place("models", model) for model in each.folders)).text
+            for each in candidates
         }
-        shutil.copyfile(contents.weights, folder / WEIGHTS)
-        if contents.confidence:
-            shutil.copyfile(contents.confidence, folder / CONFIDENCE)
+        shutil.copyfile(weights, folder / WEIGHTS)
+        if confidence:
+            shutil.copyfile(confidence, folder / CONFIDENCE)
+    code = next((request.folder for request in requests if runs_code(request.text)), "")
+    manifest = Manifest(features, _files(folder), tuned, added, code)
+    about = {"format": FORMATS[bool(added)], "version": __version__}
+    values = {name: value for name, value in asdict(manifest).items() if value or name not in ("candidates", "code")}
+    write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
+    return manifest
+
+
+@contextlib.contextmanager
+def _copying(folder: Path) -> Iterator[None]:
+    """Turn errors of copying into an `InputError`."""
+    try:
+        yield
     except shutil.Error as error:
         origin, _, reason = error.args[0][0]
         raise InputError(f"{origin}: {reason}") from None
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from None
-    code = next((request.folder for request in contents.requests if runs_code(request.text)), "")
-    manifest = Manifest(features, _files(folder), contents.tuned, candidates, code)
-    values = asdict(manifest)
-    for name in ("candidates", "code"):
-        if not values[name]:
-            del values[name]
-    about = {"format": FORMATS[bool(candidates)], "version": __version__}
-    write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
-    return manifest
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -127,17 +131,17 @@ def read_manifest(folder: Path) -> Manifest:
     version = values.get("format") if isinstance(values, dict) else None
     if version not in FORMATS:
         raise InputError(f"{path}: format {version!r}, this version reads formats {' and '.join(map(str, FORMATS))}")
-    features, files, tuned = (values.get(name) for name in ("features", "files", "tuned"))
-    candidates, code = values.get("candidates", {}), values.get("code", "")
-    if not (all(map(_is_texts, (features, files, candidates))) and isinstance(tuned, str) and isinstance(code, str)):
-        raise InputError(f"{path}: expected texts under features, files, tuned, candidates and code")
-    for name, content in files.items():
+    try:
+        manifest = msgspec.convert(values, Manifest)
+    except msgspec.ValidationError:
+        raise InputError(f"{path}: expected texts under features, files, tuned, candidates and code") from None
+    for name, content in manifest.files.items():
         _check_inside(path, name)
         if not os.path.isfile(folder / name):
             raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: not what it was when the reranker was made")
-    return Manifest(features, files, tuned, candidates, code)
+    return manifest
 
 
 def read_features(
@@ -280,10 +284,6 @@ def _files(folder: Path) -> dict[str, str]:
     paths = [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
     names = {str(path.relative_to(folder)): path for path in paths}
     return {name: digest(names[name]) for name in sorted(names) if name != CARD}
-
-
-def _is_texts(values: Any) -> bool:
-    return isinstance(values, dict) and all(isinstance(text, str) for item in values.items() for text in item)
 
 
 def _check_part(folder: Path, manifest: Manifest, name: str) -> None:

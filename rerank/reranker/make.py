@@ -1,19 +1,49 @@
 """A reranker made of what an experiment left: its models, tables and weights, and a card that says what they are."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from features.models.config import read_config
 from features.models.training.request import ParallelFiles, best_perplexity
 from features.request import FeatureRequest, labelled_requests
+from moses_io.errors import printable
 from moses_io.text import read_lines, write_text
-from moses_io.weights import read_weights
+from moses_io.weights import Weights, read_weights
 from rerank import __version__
-from rerank.reranker.card import CardFacts, card, language
-from rerank.reranker.folder import CARD, Contents, Manifest, read_candidates, write_folder
+from rerank.reranker.folder import CARD, Manifest, read_candidates, write_folder
 from rerank.systems.translations import CandidateRequest, indicators
+
+TEMPLATE = """\
+# Reranker {languages}
+
+Reranks Moses n-best lists with the features below. Made by moses-rerank {version}.
+
+```
+moses-rerank apply THIS_FOLDER test.nbest.gz --source test.{source} --output test.out
+```
+
+| | |
+|---|---|
+{facts}
+
+## Features and weights
+
+| label | feature | weights |
+|---|---|---|
+{features}
+
+Features of Moses have their weights in `weights.ini`, too. Tuned by `{tuned}`.
+
+## What it gained
+
+{gains}
+
+## Licence
+
+(to be filled in: of the models, and of the data that they were trained on)
+"""
 
 
 @dataclass(frozen=True)
@@ -44,31 +74,48 @@ class Ingredients:
 
 
 def make_reranker(ingredients: Ingredients, folder: str) -> None:
-    """Make the folder of a reranker; see `write_folder`."""
+    """Make the folder of a reranker, with its card; see `write_folder`."""
     tuned, *_ = _remarks(ingredients.weights)
-    contents = Contents(
+    manifest = write_folder(
+        Path(folder),
         ingredients.requests,
-        weights=ingredients.weights,
-        tuned=tuned,
+        ingredients.weights,
+        tuned,
         confidence=ingredients.confidence,
         candidates=ingredients.candidates,
+        link=ingredients.link,
     )
-    manifest = write_folder(Path(folder), contents, ingredients.link)
     weights = read_weights(ingredients.weights)
-    own = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
-    of_list = [name for name in weights if name not in own]
-    made_with = _facts(ingredients, manifest, Path(folder))
-    facts = CardFacts(
+    gained = gains(ingredients)
+    source, target = (_language(path) for path in (ingredients.corpus.source, ingredients.corpus.target))
+    card = TEMPLATE.format(
+        languages=f"{source} → {target}",
         version=__version__,
-        source=language(ingredients.corpus.source),
-        target=language(ingredients.corpus.target),
-        facts=[("a list must have", ", ".join(of_list)), *made_with, ("signature", manifest.signature)],
-        features=manifest.features,
-        weights=weights,
+        source=source,
+        facts="\n".join(_row(*fact) for fact in _facts(ingredients, manifest, weights, Path(folder))),
+        features="\n".join(feature_rows(manifest.features, weights)),
         tuned=tuned,
-        gains=gains(ingredients),
+        gains="\n".join(["```", *gained, "```"]) if gained else "Not measured: no references.",
     )
-    write_text(str(Path(folder) / CARD), card(facts))
+    write_text(str(Path(folder) / CARD), card)
+
+
+def feature_rows(features: Mapping[str, str], weights: Weights) -> list[str]:
+    """Return the rows of the card that tell features, `KIND[:ARG]` by label, and their weights."""
+    numbers = {label: " ".join(f"{weight:.4g}" for weight in weights.get(label, ())) for label in features}
+    return [_row(label, f"`{text}`", numbers[label]) for label, text in features.items()]
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(printable(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _language(path: str) -> str:
+    """Return the language of a text by the end of its name: `de` of `train.de.gz`."""
+    name = Path(path).name
+    for packed in (".gz", ".bz2", ".xz"):
+        name = name.removesuffix(packed)
+    return printable(Path(name).suffix.removeprefix(".")) or "?"
 
 
 def gains(ingredients: Ingredients) -> list[str]:
@@ -84,14 +131,20 @@ def _remarks(weights: str) -> list[str]:
     return [line[2:] for line in read_lines(weights) if line.startswith("# ")]
 
 
-def _facts(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[tuple[str, str]]:
+def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folder: Path) -> list[tuple[str, str]]:
+    """Return names and values of what a list needs, and of what the reranker was made with."""
+    own = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
     models = _models(ingredients, manifest, folder)
-    facts = [("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}")]
+    facts = [
+        ("a list must have", ", ".join(name for name in weights if name not in own)),
+        ("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}"),
+    ]
     if models:
         pairs = f"{len(read_lines(ingredients.corpus.source))} sentence pairs"
         facts.append(("models trained on", f"{pairs} of {Path(ingredients.corpus.source).name}"))
     facts += [(f"candidates of {each.name}", f"{each.size} for each sentence") for each in ingredients.candidates]
-    return facts + [(f"model {place.name}", _model(place)) for place in models]
+    facts += [(f"model {place.name}", _model(place)) for place in models]
+    return [*facts, ("signature", manifest.signature)]
 
 
 def _models(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[Path]:

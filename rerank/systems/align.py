@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from features.models.alignment.aligner import Aligner
+from features.models.alignment import Aligner
 from features.models.scoring.alone import SentencePair
 from features.progress import aligned, note, progress_bar, show
 from moses_io.alignment import format_links

@@ -51,7 +51,7 @@ def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], d
     Raises:
         InputError: see `Aligner` and `Aligner.align`.
     """
-    from features.models.alignment.aligner import Aligner  # torch comes in here
+    from features.models.alignment import Aligner  # torch comes in here
 
     aligners = [Aligner([folder], device) for folder in models.values()]
     sources, texts = read_texts(source, list(systems.values()))

@@ -116,9 +116,8 @@ class CandidateMerger:
     """
 
     def __init__(self, requests: Sequence[CandidateRequest], resources: Resources) -> None:
-        from features.models.decoding.replacement import COPY, Replacement  # torch comes in here
         from features.models.decoding.search import Beam
-        from features.models.decoding.translator import Translator
+        from features.models.decoding.translator import COPY, Replacement, Translator  # torch comes in here
 
         self._translators = {
             each.name: Translator(each.folders, Beam(each.size, each.size), Replacement(COPY), resources)

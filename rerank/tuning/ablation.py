@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.progress import note, progress_bar
+from features.progress import aligned, note, progress_bar
 from moses_io.json_files import read_record, write_json
 from moses_io.text import write_text
 from moses_io.weights import Weights
@@ -157,27 +157,22 @@ def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
         for name in worth.columns["dev"]
     ]
     as_text, as_json = outputs
-    write_text(as_text, "".join(f"{line}\n" for line in table_lines(worth)))
+    write_text(as_text, "".join(f"{line}\n" for line in worth_lines(worth)))
     write_json(as_json, rows, indent=2)
 
 
-def table_lines(worth: Worth) -> list[str]:
-    """Return the lines of the table."""
+def worth_lines(worth: Worth) -> list[str]:
+    """Return the lines of a table: a row a set of features, a column a set of sentences."""
     on_dev = worth.columns["dev"]
     heads = {of: f"{of:>8}" for of in worth.columns} | {"dev": f"{'dev, out of fold':>18}"}
-    width = max(map(len, on_dev))
-    table = [
-        f"What each feature is worth ({worth.how}; p against {BASE}, below against all)",
-        "  ".join([f"{'features':<{width}}", *(f"{head}  {'p':>6}" for head in heads.values())]),
-    ]
+    rows = [["features", *(cell for head in heads.values() for cell in (head, f"{'p':>6}"))]]
     for name in on_dev:
-        cells = [_cell(column[name], len(heads[of])) for of, column in worth.columns.items()]
-        table.append("  ".join([f"{name:<{width}}", *cells]).rstrip())
+        row = [name]
+        for reached in (column[name] for column in worth.columns.values()):
+            row += [f"{reached.score:.2f}", "" if reached.p_value is None else f"{reached.p_value:.4f}"]
+        rows.append(row)
+    title = f"What each feature is worth ({worth.how}; p against {BASE}, below against all)"
+    table = [title, *aligned(rows)]
     if on_dev[EVERY].score <= on_dev[BASE].score:
         table.append("warning: the new features do not help on sentences that were not tuned on")
     return table
-
-
-def _cell(reached: Reached, width: int) -> str:
-    p = "" if reached.p_value is None else f"{reached.p_value:.4f}"
-    return f"{reached.score:>{width}.2f}  {p:>6}"

@@ -15,10 +15,8 @@ from moses_io.weights import WeightFile, Weights
 from rerank.linear.candidates import Candidates
 from rerank.linear.collecting import Collector
 from rerank.linear.weights import fit_start, limits, load_weight_file
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.filters import Filters
-from rerank.metrics.forms import Forms, advice
-from rerank.metrics.metric import Metric
+from rerank.metrics.filters import Filters, Forms, advice
+from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 
@@ -47,6 +45,11 @@ class Lists:
     nbest: Sequence[str]
     references: Sequence[str]
     filters: Filters
+
+    @property
+    def files(self) -> list[str]:
+        """All of these paths."""
+        return [*self.nbest, *self.references]
 
     @property
     def signature(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from features.request import parse_requests
 from rerank.cli import main
-from rerank.reranker.folder import Contents, write_folder
+from rerank.reranker.folder import write_folder
 from rerank.sample import FOLDER
 
 SENTENCES, CANDIDATES, PAIRS = 12, 6, 80
@@ -39,7 +39,7 @@ def make_valid(folder: Path) -> Path:
     _run("score", f"{folder}/nbest", "--source", f"{folder}/dev.de", *features, "--output", f"{folder}/scored")
     _run("tune", f"{folder}/scored", *files)
     requests = parse_requests([text.format(folder) for text in FEATURES])
-    write_folder(folder / "reranker", Contents(requests, f"{folder}/weights.ini", ""))
+    write_folder(folder / "reranker", requests, f"{folder}/weights.ini", "")
     return folder
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from features.feature import Resources
-from features.models.alignment.aligner import Aligner
+from features.models.alignment import Aligner
 from moses_io.text import read_lines, tokens
 from rerank.experiment.chain import run_experiment
 from rerank.experiment.file import read_experiment

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_io.errors import InputError
-from moses_io.merge import merge_lists
+from moses_io.merge import describe_origins, merge_lists
 from moses_io.nbest import SentenceList, read_nbest
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -250,7 +250,7 @@ def test_the_choice_of_the_first_decoder_stays(folder: Path, pair: tuple[str, st
 def test_candidates_are_counted_by_their_lists(write: Write) -> None:
     lists = {"A": str(write("A", "".join(MOSES))), "B": str(write("B", "".join(BEAM)))}
     sentences, origins = merge_lists(lists, str(write("merged", "")))
-    assert (sentences, str(origins)) == (3, "3 of A alone, 3 of B alone, 1 of both")
-    assert origins.counts == {("A",): 3, ("B",): 3, ("A", "B"): 1}
-    more = merge_lists({**lists, "C": lists["B"]}, str(write("merged", "")))
-    assert str(more.origins) == "3 of A alone, 0 of B alone, 0 of C alone, 4 of several"
+    assert (sentences, describe_origins("AB", origins)) == (3, "3 of A alone, 3 of B alone, 1 of both")
+    assert origins == {("A",): 3, ("B",): 3, ("A", "B"): 1}
+    _, more = merge_lists({**lists, "C": lists["B"]}, str(write("merged", "")))
+    assert describe_origins("ABC", more) == "3 of A alone, 0 of B alone, 0 of C alone, 4 of several"

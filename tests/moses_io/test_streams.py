@@ -16,11 +16,11 @@ import pytest
 
 from moses_io import streams
 from moses_io.errors import InputError
-from moses_io.streams import HALF, digest, hidden, numbered_lines, open_between, open_input, open_output
+from moses_io.streams import TEMPORARY, digest, hidden, numbered_lines, open_between, open_input, open_output
 
 
 @pytest.mark.parametrize(("suffix", "module"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
-def test_packed_by_name_and_unpacked_by_content(tmp_path: Path, suffix: str, module: ModuleType) -> None:
+def test_compressed_by_name_and_decompressed_by_content(tmp_path: Path, suffix: str, module: ModuleType) -> None:
     path, other = tmp_path / f"list.{suffix}", tmp_path / "other"
     with open_output(str(path)) as stream:
         stream.write(b"a\nb\n" * 99)
@@ -102,11 +102,11 @@ def test_what_a_killed_writing_left_goes_with_the_next_one_and_what_is_written_s
         for _ in range(2)
     )
     assert first.stdout and second.stdout and first.stdout.readline() == second.stdout.readline() == b"begun\n"
-    assert len(list(tmp_path.glob(".out.*.half"))) == 2
+    assert len(list(tmp_path.glob(".out.*.temporary"))) == 2
     first.kill()
     first.communicate()
     with open_output(str(target)):
-        assert len(list(tmp_path.glob(".out.*.half"))) == 2, "that of the second, and ours"
+        assert len(list(tmp_path.glob(".out.*.temporary"))) == 2, "that of the second, and ours"
     second.communicate()
     assert sorted(tmp_path.iterdir()) == [own, target]
     assert target.read_bytes() == b"half"
@@ -116,16 +116,19 @@ def test_what_a_killed_writing_left_goes_with_the_next_one_and_what_is_written_s
 def test_a_file_may_have_any_name_that_the_file_system_takes(tmp_path: Path, name: str) -> None:
     """What a killed writing left goes here, too."""
     target = tmp_path / name
-    code = "import os, sys\nfrom moses_io.streams import open_output\nwith open_output(sys.argv[1]):\n    os._exit(1)\n"
+    code = (
+        "import os, sys\nfrom moses_io.streams import open_output\n"
+        "with open_output(sys.argv[1]) as stream:\n    os._exit(1)\n"
+    )
     subprocess.run([sys.executable, "-c", code, str(target)], check=False)
     (left,) = tmp_path.iterdir()
-    assert left.name.endswith(HALF)
+    assert left.name.endswith(TEMPORARY)
     with open_output(str(target)) as stream:
         stream.write(b"whole")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"whole"] and target.exists()
 
 
-def test_long_names_that_begin_alike_have_halves_of_their_own(tmp_path: Path) -> None:
+def test_long_names_that_begin_alike_have_temporary_files_of_their_own(tmp_path: Path) -> None:
     assert hidden("n" * 200) == "." + "n" * 200
     assert len({hidden("n" * 240 + end) for end in "abc"}) == 3 and len(hidden("n" * 255)) < 40
 

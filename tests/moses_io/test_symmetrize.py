@@ -3,7 +3,7 @@ import random
 import pytest
 
 from moses_io.alignment import Alignment
-from moses_io.symmetrize import grow_diag_final_and, intersection, union
+from moses_io.symmetrize import SYMMETRIZATIONS, grow_diag_final_and
 
 FORWARD, BACKWARD = frozenset({(0, 0), (1, 1), (1, 2)}), frozenset({(0, 0), (1, 1), (2, 1)})
 BESIDE = [(0, -1), (-1, 0), (0, 1), (1, 0)]
@@ -11,8 +11,8 @@ ACROSS = [(-1, -1), (1, -1), (-1, 1), (1, 1)]
 
 
 def test_intersection_and_union() -> None:
-    assert intersection(FORWARD, BACKWARD) == {(0, 0), (1, 1)}
-    assert union(FORWARD, BACKWARD) == {(0, 0), (1, 1), (1, 2), (2, 1)}
+    assert SYMMETRIZATIONS["intersection"](FORWARD, BACKWARD) == {(0, 0), (1, 1)}
+    assert SYMMETRIZATIONS["union"](FORWARD, BACKWARD) == {(0, 0), (1, 1), (1, 2), (2, 1)}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from features.models.settings import Architecture, Training
 from features.request import parse_requests
 from moses_io.weights import read_weights
 from rerank import InputError, Reranker, evaluate, read_nbest, score, show_progress, train, tune
-from rerank.reranker.folder import Contents, write_folder
+from rerank.reranker.folder import write_folder
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -85,7 +85,7 @@ def test_a_reranker_chooses_what_apply_chooses(
     command: Command, folder: Path, reranker: Reranker, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     requests = parse_requests([f"{k}={v}" for k, v in FEATURES.items()])
-    write_folder(folder / "reranker", Contents(requests, "weights.ini", ""))
+    write_folder(folder / "reranker", requests, "weights.ini", "")
     status, out, err = command("apply", "reranker", "nbest", "--source", "de", "--nbest", "best")
     assert status == 0, err
     chosen = out.decode().split("\n")[:-1]

@@ -37,8 +37,7 @@ class Upper(nn.Module):
         weights = (weight_in, self.recurrent.weight, self.below.bias, self.recurrent.bias)
         exact = [weight.to(below.dtype) for weight in weights]  # the fused kernels want all in one precision
         first = self.cell.packed(tuple(tensor.unsqueeze(0) for tensor in state))  # (1, B, H) each
-        outputs: Tensor = self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
-        return outputs
+        return self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
 
 
 class AttendBetween(Decoder):
@@ -78,7 +77,7 @@ class AttendBetween(Decoder):
         return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Take all steps layer by layer; once contexts are products (`inference.fold`), one after the other."""
+        """Take all steps layer by layer; once contexts are products (`members.fold`), one after the other."""
         if not isinstance(self.values, nn.Identity):
             return super().run(vectors, source)
         assert self.attention is not None

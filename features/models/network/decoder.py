@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from features.models.network.attention import Attended, Attention, History, Query
 from features.models.network.cells import Layer, Recurrence, StepInput, tanh
-from features.models.network.encoder import Annotations
 from features.models.network.source import Source
 from features.models.settings import Architecture
 
@@ -31,13 +30,6 @@ class StepOutput(NamedTuple):
     top: Tensor  # (B, H) state of the top layer, or with feed `output` what is made of it
     context: Tensor  # (B, K) what attention saw; empty without attention
     row: Tensor  # (B, S) weights of the source positions; zeros without attention
-
-
-class Decoded(NamedTuple):
-    """(T, B, H) what the softmax reads at every step, and (T, B, S) its row of attention."""
-
-    outputs: Tensor
-    rows: Tensor
 
 
 class Decoder(nn.Module, ABC):
@@ -68,9 +60,9 @@ class Decoder(nn.Module, ABC):
         """Draw the first word vectors (V, E) of a side."""
         nn.init.uniform_(vectors, -0.1, 0.1)
 
-    def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
-        """(B, S, …) what attention makes of the annotations once for all steps."""
-        return self.attention.keys(annotations, source_length) if self.attention else annotations.states[:, :, :0]
+    def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:
+        """(B, S, …) what attention makes of the annotations (B, S, K) once for all steps."""
+        return self.attention.keys(annotations, source_length) if self.attention else annotations[:, :, :0]
 
     def start(self, source: Source) -> State:
         """Return the state before the first step."""
@@ -101,11 +93,11 @@ class Decoder(nn.Module, ABC):
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """(…, H) what the softmax reads, of one step or all, before dropout; `vectors` (…, E) are of words before."""
 
-    def forward(self, embedded: Tensor, source: Source) -> Decoded:
-        """Run all steps over vectors (T, B, E) of previous words."""
+    def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        """(T, B, H) what the softmax reads at all steps, (T, B, S) rows; from vectors (T, B, E) of previous words."""
         vectors = self.dropout(embedded)
         steps = self.run(vectors, source)
-        return Decoded(outputs=self.dropout(self.output(steps, vectors)), rows=steps.row)
+        return self.dropout(self.output(steps, vectors)), steps.row
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Take all steps over word vectors (T, B, E)."""
@@ -121,8 +113,7 @@ class Decoder(nn.Module, ABC):
     def attend(self, query: Query, source: Source, history: History) -> Attended:
         """Attend once; see `Attention`."""
         assert self.attention is not None
-        attended: Attended = self.attention(query, source, history)
-        return attended
+        return self.attention(query, source, history)
 
 
 class Unattended(Decoder):

@@ -1,7 +1,5 @@
 """Encoders: source words to annotations."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -10,12 +8,9 @@ from features.models.network.cells import Cell, Layer
 from features.models.settings import Architecture
 from features.models.tables import find
 
-
-class Annotations(NamedTuple):
-    """What an encoder makes of a batch of source sentences."""
-
-    states: Tensor  # (B, S, K) annotation of every position, sentinels included; 0 on padding
-    last: tuple[Layer, ...]  # of each layer at the end; if bidirectional, the top backward output at `<s>` alone
+Encoded = tuple[Tensor, tuple[Layer, ...]]
+"""(B, S, K) annotation of every position of a batch, sentinels included, 0 on padding; and the state of each layer at
+the end, or if bidirectional the top backward output at `<s>` alone."""
 
 
 class FirstStates(nn.Module):
@@ -54,7 +49,7 @@ class BidirectionalEncoder(nn.Module):
         self.first = FirstStates(architecture, directions=2)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
+    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
         """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
         order = _reversal(mask, sentinels=True)  # (B, S)
         states, batch = embedded, len(embedded)
@@ -64,7 +59,7 @@ class BidirectionalEncoder(nn.Module):
             ahead = forwards(below, left)[0]
             back = _take(backwards(_take(below, order), right)[0], order)  # (B, S, H)
             states = torch.cat([ahead, back], dim=-1) * mask.unsqueeze(-1)  # (B, S, 2H)
-        return Annotations(states=states, last=((back[:, 0],),))  # last (B, H)
+        return states, ((back[:, 0],),)  # (B, S, 2H), (B, H)
 
 
 class UnidirectionalEncoder(nn.Module):
@@ -85,7 +80,7 @@ class UnidirectionalEncoder(nn.Module):
         self.reverse = architecture.reverse
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
+    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
         """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
         order = _reversal(mask, sentinels=False)  # (B, S)
         below = self.dropout(_take(embedded, order) if self.reverse else embedded)
@@ -95,7 +90,7 @@ class UnidirectionalEncoder(nn.Module):
         states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])  # (B, S, H)
         tensors = ends if self.cell.kept > 1 else (ends,)
         last = tuple(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))  # a tuple of (B, H) a layer
-        return Annotations(states=_take(states, order) if self.reverse else states, last=last)
+        return _take(states, order) if self.reverse else states, last
 
 
 def _reversal(mask: Tensor, sentinels: bool) -> Tensor:

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from features.models.network.decoder import Decoded
-from features.models.network.encoder import Annotations
+from features.models.network.cells import Layer
 from features.models.network.lexicon import Lexical, Lexicon
 from features.models.network.softmax import Softmax, TiedSoftmax
 from features.models.network.source import Source
@@ -110,46 +109,46 @@ class EncoderDecoder(nn.Module):
     def encode(self, source: Tensor) -> Source:
         """Encode sources (B, S), which begin with `<s>`, end with `</s>`, and are padded behind."""
         mask, source_mask = _masks(source)
-        annotations, gate = self._annotate(source, mask, source_mask)
+        annotations, last, gate = self._annotate(source, mask, source_mask)
         source_length = source_mask.sum(dim=1, keepdim=True)  # (B, 1)
         open_to_attention = mask if self.sentinels else torch.where(source_length > 0, source_mask, mask)  # (B, S)
-        bias = annotations.states.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
+        bias = annotations.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
         length = source_length.to(torch.promote_types(bias.dtype, torch.float32))  # bfloat16 counts no further than 256
-        states, keys = self.decoder.values(annotations.states), self.decoder.keys(annotations, length)
-        encoded = Source(states=states, keys=keys, bias=bias, source_length=length, last=annotations.last, gate=gate)
+        states, keys = self.decoder.values(annotations), self.decoder.keys(annotations, length)
+        encoded = Source(states=states, keys=keys, bias=bias, source_length=length, last=last, gate=gate)
         return encoded._replace(lexicon=self.lexicon.look_up(source)) if self.lexicon else encoded
 
     def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) mean and variance of the attention that words should get, by the global fertility of the model."""
-        annotations, _ = self._annotate(source, *_masks(source))
-        expected: tuple[Tensor, Tensor] = self.objectives["fertility"].expected(annotations.states)  # type: ignore[operator]
-        return expected
+        annotations = self._annotate(source, *_masks(source))[0]
+        return self.objectives["fertility"].expected(annotations)  # type: ignore[operator]
 
-    def _annotate(self, source: Tensor, mask: Tensor, source_mask: Tensor) -> tuple[Annotations, tuple[Tensor, ...]]:
-        """Return the encoder's annotations, and what contextual vectors of target words are multiplied with."""
+    def _annotate(
+        self, source: Tensor, mask: Tensor, source_mask: Tensor
+    ) -> tuple[Tensor, tuple[Layer, ...], tuple[Tensor, ...]]:
+        """Return what the encoder does, and what contextual vectors of target words are multiplied with."""
         embedded = self.word_dropout(self.source_embedding(source), source)  # (B, S, E)
         if self.context is None:
-            return self.encoder(embedded, mask), ()
+            return *self.encoder(embedded, mask), ()
         source_gate, target_gate = self.context(embedded, source_mask)
-        return self.encoder(embedded * source_gate.unsqueeze(1), mask), (target_gate,)  # gate (B, 1, E)
+        return *self.encoder(embedded * source_gate.unsqueeze(1), mask), (target_gate,)  # gate (B, 1, E)
 
     def embed(self, target: Tensor, source: Source) -> Tensor:
         """(…, B, E) vectors of previous target words (…, B)."""
         embedded: Tensor = self.word_dropout(self.target_embedding(target), target)
         return embedded * source.gate[0] if source.gate else embedded
 
-    def decode(self, source: Source, target: Tensor) -> Decoded:
-        """Run the decoder over targets (B, J+1), which begin with `<s>` and end with `</s>`.
+    def decode(self, source: Source, target: Tensor) -> tuple[Tensor, Tensor]:
+        """(J, B, H) what the softmax reads at the steps of targets (B, J+1), and (J, B, S) rows of attention.
 
-        The J steps say t_1 … t_J; rows of attention are 0 where t_j is padding.
+        Targets begin with `<s>` and end with `</s>`. The J steps say t_1 … t_J; rows are 0 where t_j is padding.
         """
         outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)  # (J, B, H), (J, B, S)
-        return Decoded(outputs=outputs, rows=rows * (target[:, 1:].t() != PADDING).unsqueeze(-1))  # rows (J, B, S)
+        return outputs, rows * (target[:, 1:].t() != PADDING).unsqueeze(-1)  # (J, B, H), (J, B, S)
 
     def lexical(self, source: Source, rows: Tensor) -> Lexical | None:
         """Return what the lexicon says at steps that attend by rows (B, S) or (J, B, S), if the model has one."""
-        known: Lexical | None = self.lexicon(source, rows) if self.lexicon else None
-        return known
+        return self.lexicon(source, rows) if self.lexicon else None
 
     def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0, rdrop: float = 0.0) -> Objective:
         """Return what training looks at, of sources (B, S) and targets (B, J+1).

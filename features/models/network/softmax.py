@@ -19,13 +19,6 @@ BLOCK = 256
 """Rows of logits held at once."""
 
 
-class Losses(NamedTuple):
-    """() each: the loss, and the sum of -log p of the words, without gradient; without smoothing they are equal."""
-
-    smoothed: Tensor
-    plain: Tensor
-
-
 class Softmax(nn.Linear):
     """p(word | output): a linear layer from H to the V words of the vocabulary, and the softmax over them."""
 
@@ -33,11 +26,13 @@ class Softmax(nn.Linear):
         """Return what the weights are multiplied with, of outputs (…, H): they themselves."""
         return outputs
 
-    def loss(self, outputs: Tensor, words: Tensor, smoothing: float = 0.0, lexical: Lexical | None = None) -> Losses:
-        """Return the losses over all rows (…, H) but those where a word (…) is padding.
+    def loss(
+        self, outputs: Tensor, words: Tensor, smoothing: float = 0.0, lexical: Lexical | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the loss over all rows (…, H) but those where a word (…) is padding, and their sum of -log p.
 
-        With label smoothing, the loss wants a share of the probability of all words alike (Szegedy et al. 2016).
-        What a lexicon says is of all rows, flattened.
+        Both are (); the sum is without gradient. With label smoothing, the loss wants a share of the probability of all
+        words alike (Szegedy et al. 2016); without it they are equal. What a lexicon says is of all rows, flattened.
         Under autocast products have its precision, and all else that of the weights.
         """
         real, precision = _real(words), multiplied_in(self.weight)
@@ -45,10 +40,9 @@ class Softmax(nn.Linear):
         with torch.autocast(rows.device.type, enabled=False):
             known = lexical.rows(real) if lexical else ()
             wanted = words.flatten()[real]  # (N,)
-            losses = _Loss.apply(  # type: ignore[no-untyped-call]
+            return _Loss.apply(  # type: ignore[no-untyped-call]
                 rows, self.weight, self.bias, precision, wanted, smoothing, *known
             )
-        return Losses(*losses)
 
     def divergence(self, outputs: Tensor, others: Tensor, words: Tensor) -> Tensor:
         """() nats, KL(p||q) + KL(q||p) summed over all rows but those where a word (…) is padding.
@@ -61,8 +55,7 @@ class Softmax(nn.Linear):
         pairs = [side.flatten(0, -2)[real].to(self.weight.dtype) for side in (outputs, others)]  # (N, H) both
         with torch.autocast(outputs.device.type, enabled=False):
             first, second = (self.project(rows) for rows in pairs)
-            total: Tensor = _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
-        return total
+            return _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
 
     def log_probs(self, outputs: Tensor, words: Tensor, lexical: Lexical | None = None) -> Tensor:
         """(…) natural log of p(word), from outputs (…, H) and words (…); what a lexicon says is of all, flattened."""
@@ -115,8 +108,7 @@ class TiedSoftmax(Softmax):
 
     def project(self, outputs: Tensor) -> Tensor:
         """(…, E) of outputs (…, H)."""
-        projected: Tensor = self.projection(outputs)
-        return projected
+        return self.projection(outputs)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)

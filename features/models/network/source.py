@@ -14,7 +14,7 @@ Gathered = TypeVar("Gathered")
 
 def gather(value: Gathered, rows: Tensor) -> Gathered:
     """Return the value with row `rows[n]` of its tensors at n."""
-    return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # type: ignore[no-any-return]  # (rows, …)
+    return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # (rows, …)
 
 
 def put(value: Gathered, rows: Tensor, part: Gathered) -> None:
@@ -29,7 +29,7 @@ def join(values: Sequence[Gathered]) -> Gathered:
 
 def _views(value: Gathered, rows: Tensor) -> Gathered:
     """Return what `gather` returns of a value with one row, without a copy."""
-    return _each([value], lambda tensors: tensors[0].expand(len(rows), *tensors[0].shape[1:]))  # type: ignore[no-any-return]
+    return _each([value], lambda tensors: tensors[0].expand(len(rows), *tensors[0].shape[1:]))
 
 
 def _each(values: Sequence[Any], function: Callable[[list[Tensor]], Tensor]) -> Any:
@@ -46,7 +46,7 @@ class Source(NamedTuple):
     Positions count the sentinels: `<s>` is 0, words are 1 … I, `</s>` is I+1.
     """
 
-    states: Tensor  # (B, S, K) annotations, or products of them (`inference.fold`), or both (`transformer`)
+    states: Tensor  # (B, S, K) annotations, or products of them (`members.fold`), or both (`transformer`)
     keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms
     bias: Tensor  # (B, S) 0 where attention may go, minus infinity elsewhere
     source_length: Tensor  # (B, 1) I, the number of words without sentinels

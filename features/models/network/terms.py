@@ -49,13 +49,11 @@ class Position(Term):
         """(B, S, A) the part of i and I."""
         shape = (len(source_length), len(positions))
         values = torch.stack([positions.expand(shape), source_length.expand(shape)], dim=-1)  # (B, S, 2)
-        projected: Tensor = self.source(torch.log1p(values))
-        return projected
+        return self.source(torch.log1p(values))
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, 1, A)."""
-        projected: Tensor = self.target(torch.log1p(step)).unsqueeze(1)  # (B, 1, A)
-        return projected
+        return self.target(torch.log1p(step)).unsqueeze(1)  # (B, 1, A)
 
 
 class Markov(Term):
@@ -72,8 +70,7 @@ class Markov(Term):
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, S, A)."""
-        projected: Tensor = self.window(windows(carried[0], self.neighbours))
-        return projected
+        return self.window(windows(carried[0], self.neighbours))
 
     def update(self, carried: Carried, row: Tensor) -> Carried:
         """Keep the last row."""
@@ -97,8 +94,7 @@ class PreviousWord(Term):
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, 1, A)."""
-        projected: Tensor = self.word(word).unsqueeze(1)  # (B, 1, A)
-        return projected
+        return self.word(word).unsqueeze(1)  # (B, 1, A)
 
 
 class Memory(Term):
@@ -123,8 +119,7 @@ class Memory(Term):
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, S, A)."""
-        projected: Tensor = self.out(carried[0])
-        return projected
+        return self.out(carried[0])
 
     def update(self, carried: Carried, row: Tensor) -> Carried:
         """Run the cell on."""

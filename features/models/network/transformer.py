@@ -5,15 +5,14 @@ torch's own function takes many times as long on a CPU.
 """
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from features.models.network.cells import Layer, StepInput
-from features.models.network.decoder import Decoded, State, StepOutput
-from features.models.network.encoder import Annotations
+from features.models.network.decoder import State, StepOutput
+from features.models.network.encoder import Encoded
 from features.models.network.source import Source
 from features.models.settings import Architecture
 
@@ -33,15 +32,8 @@ class Dense(nn.Linear):
         return functional.linear(rows.to(self.weight.dtype), self.weight).to(rows.dtype) + self.bias
 
 
-class Seen(NamedTuple):
-    """(B, T, H) values summed by weight, and (B, heads, T, S) the weights."""
-
-    contexts: Tensor
-    weights: Tensor
-
-
-def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Seen:
-    """Attend in every head by softmax(q'k / sqrt(d) + bias).
+def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Attend in every head by softmax(q'k / sqrt(d) + bias): (B, T, H) values summed, (B, heads, T, S) the weights.
 
     Queries are (B, heads, T, d), keys and values (B, heads, S, d); `bias` (B or 1, T or 1, S or 1) is 0 where attention
     may go.
@@ -50,7 +42,7 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Seen:
     scores = torch.bmm((queries * size**-0.5).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))  # (B·heads, T, S)
     weights = torch.softmax(scores.view(batch, heads, steps, -1) + bias.unsqueeze(1), dim=-1)  # (B, heads, T, S)
     contexts = torch.bmm(weights.flatten(0, 1).to(values.dtype), values.flatten(0, 1))  # (B·heads, T, d)
-    return Seen(contexts.view(batch, heads, steps, -1).transpose(1, 2).flatten(2), weights)  # contexts (B, T, H)
+    return contexts.view(batch, heads, steps, -1).transpose(1, 2).flatten(2), weights  # contexts (B, T, H)
 
 
 def _split(rows: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
@@ -59,8 +51,8 @@ def _split(rows: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     return rows.view(batch, length, parts, heads, size // parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
 
 
-def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads: int) -> Seen:
-    """Attend with queries (B, T, H) to keys and values (B, S, 2H) of the source.
+def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads: int) -> tuple[Tensor, Tensor]:
+    """Attend, as `attend` does, with queries (B, T, H) to keys and values (B, S, 2H) of the source.
 
     Where rows share their source (`Source.spread`), T is 1, and those of one source go together as its steps.
     """
@@ -74,8 +66,9 @@ def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads:
         if len(bias):
             keys, values = _split(keys_values[number].unsqueeze(0), 2, heads)
             parts.append(attend(_split(query, 1, heads)[0], keys, values, bias.unsqueeze(0)))
-    contexts = torch.cat([part.contexts for part in parts], dim=1).transpose(0, 1)  # (B, 1, H)
-    return Seen(contexts, torch.cat([part.weights for part in parts], dim=2).transpose(0, 2))  # (B, heads, 1, S)
+    contexts, weights = zip(*parts, strict=True)
+    seen = torch.cat(contexts, dim=1).transpose(0, 1)  # (B, 1, H)
+    return seen, torch.cat(weights, dim=2).transpose(0, 2)  # (B, heads, 1, S)
 
 
 def place(embedded: Tensor, positions: Tensor) -> Tensor:
@@ -107,7 +100,7 @@ class SelfAttention(nn.Module):
         if before:
             after = torch.cat([before[0], after], dim=2)  # (B, heads, t+T, 2d)
         keys, values = after.chunk(2, dim=-1)  # (B, heads, t+T, d) each
-        return rows + self.dropout(self.out(attend(queries, keys, values, bias).contexts)), (after,)
+        return rows + self.dropout(self.out(attend(queries, keys, values, bias)[0])), (after,)
 
 
 class SourceAttention(nn.Module):
@@ -123,8 +116,8 @@ class SourceAttention(nn.Module):
 
     def forward(self, rows: Tensor, keys_values: Tensor, source: Source) -> tuple[Tensor, Tensor]:
         """(B, T, H) what leaves the sublayer, (B, heads, T, S) weights; `keys_values` (B, S, 2H) of the annotations."""
-        seen = _of_annotations(self.query(self.norm(rows)), keys_values, source, self.heads)
-        return rows + self.dropout(self.out(seen.contexts)), seen.weights
+        contexts, weights = _of_annotations(self.query(self.norm(rows)), keys_values, source, self.heads)
+        return rows + self.dropout(self.out(contexts)), weights
 
 
 class FeedForward(nn.Module):
@@ -140,8 +133,7 @@ class FeedForward(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """(…, H)."""
         inside = self.dropout(torch.relu(self.enter(self.norm(rows))))  # (…, F)
-        left: Tensor = rows + self.dropout(self.leave(inside))
-        return left
+        return rows + self.dropout(self.leave(inside))
 
 
 class EncoderLayer(nn.Module):
@@ -154,8 +146,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
         """(B, S, H)."""
-        left: Tensor = self.feedforward(self.attention(rows, (), bias)[0])
-        return left
+        return self.feedforward(self.attention(rows, (), bias)[0])
 
 
 class DecoderLayer(nn.Module):
@@ -185,14 +176,14 @@ class TransformerEncoder(nn.Module):
         self.norm = nn.LayerNorm(architecture.hidden)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Annotations:
+    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
         """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
         positions = torch.arange(mask.shape[1], device=mask.device, dtype=embedded.dtype)  # (S,)
         bias = embedded.new_zeros(mask.shape).masked_fill(~mask, float("-inf")).unsqueeze(1)  # (B, 1, S)
         rows = self.dropout(place(embedded, positions.unsqueeze(1)))  # (B, S, H)
         for layer in self.layers:
             rows = layer(rows, bias)
-        return Annotations(states=self.norm(rows) * mask.unsqueeze(-1), last=())
+        return self.norm(rows) * mask.unsqueeze(-1), ()
 
 
 class TransformerDecoder(nn.Module):
@@ -218,9 +209,9 @@ class TransformerDecoder(nn.Module):
         """(B, S, H + layers·2H) annotations (B, S, H), and behind them their keys and values for each layer."""
         return torch.cat([states, *(layer.source_attention.keys_values(states) for layer in self._layers())], dim=-1)
 
-    def keys(self, annotations: Annotations, source_length: Tensor) -> Tensor:
+    def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:
         """(B, S, 0) nothing: the keys are among the values, which rows share."""
-        return annotations.states[:, :, :0]
+        return annotations[:, :, :0]
 
     def start(self, source: Source) -> State:
         """Return the state before the first step."""
@@ -242,14 +233,14 @@ class TransformerDecoder(nn.Module):
         """Return the normalized output of the top layer."""
         return steps.top
 
-    def forward(self, embedded: Tensor, source: Source) -> Decoded:
-        """Run all steps at once over vectors (T, B, E) of previous words."""
+    def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        """(T, B, H) what the softmax reads at all steps, (T, B, S) rows; from vectors (T, B, E) of previous words."""
         vectors = embedded.transpose(0, 1)  # (B, T, E)
         steps = vectors.shape[1]
         positions = torch.arange(steps, device=vectors.device, dtype=vectors.dtype).unsqueeze(1)  # (T, 1)
         later = vectors.new_full((1, steps, steps), float("-inf")).triu(1)  # (1, T, T)
         tops, weights, _ = self._run(place(vectors, positions), self.start(source).layers, source, later)
-        return Decoded(outputs=tops.transpose(0, 1), rows=weights.transpose(0, 1))  # (T, B, H), (T, B, S)
+        return tops.transpose(0, 1), weights.transpose(0, 1)  # (T, B, H), (T, B, S)
 
     def _run(
         self, rows: Tensor, before: tuple[Layer, ...], source: Source, bias: Tensor

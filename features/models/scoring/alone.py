@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from features.arrays import AttentionRows
-from features.feature import Sentence
+from features.feature import Reading, Sentence
 from features.models.batches import CELLS, bucketed, pad
 from features.models.device import on_device
 from features.models.folder import Model
 from features.models.network.model import TokenScores
 from features.models.network.source import gather
-from features.models.scoring.values import CandidateScores, SourceWords, of_tokens, select, total
+from features.models.scoring.values import SourceWords, of_tokens, select, total
 from features.progress import tell
 
 BATCH = 256
@@ -48,7 +48,7 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[SentencePair]) -> Itera
 
 def score_alone(
     models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False
-) -> CandidateScores:
+) -> Reading:
     """Score each candidate from its first word; equal ones of equal sources are scored once."""
     pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
     distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
@@ -64,7 +64,8 @@ def score_alone(
             source, target = sides[number]
             rows[number] = row[: len(target) + 1, : len(source) + 2]
     order = [distinct[pair] for pair in pairs]
-    return CandidateScores(values.cpu().numpy()[order], [rows[place] for place in order] if attention else [])
+    by_name = dict(zip(names, values.cpu().numpy()[order].T, strict=True))  # (N,) each
+    return Reading(by_name, [rows[place] for place in order] if attention else [])
 
 
 def fertility(model: Model, sources: Sequence[tuple[str, ...]]) -> tuple[Tensor, Tensor]:
@@ -78,6 +79,11 @@ def mean_log(log_probs: Sequence[Tensor]) -> Tensor:
     if len(log_probs) == 1:
         return log_probs[0]
     return torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))  # shape of one of them
+
+
+def perplexity(mean: float) -> float:
+    """Return exp of a mean loss, infinite where it is too large for a number."""
+    return math.exp(mean) if mean < 700 else math.inf
 
 
 def encode_target(model: Model, tokens: Sequence[str]) -> list[int]:

@@ -1,15 +1,21 @@
-"""Models that read sentences together, each by weights that have not learned from the sentence at hand."""
+"""Models ready to score, together if there are several, each by weights that have not seen the sentence at hand."""
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
+from features.models.config import DevFolds, weights_file
 from features.models.device import check_process
 from features.models.folder import Model, digest_of_model, load_model, signature_of
-from features.models.folds import DevFolds, weights_file
+from features.models.network.cells import Columns, Recurrence
+from features.models.network.model import EncoderDecoder
+from features.models.network.transformer import Dense
+from features.models.scoring.alone import SentencePair, perplexity, score_pairs
 from features.progress import warn
 from moses_io.errors import InputError
 
@@ -17,8 +23,8 @@ from moses_io.errors import InputError
 class Members:
     """One model, or several whose distributions are averaged word by word.
 
-    A model that learned from dev has other weights for the sentences of dev (`features.models.folds`), which are loaded
-    when the first of them is read. Where they were left behind, as in a reranker, a warning says what is read instead.
+    A model that learned from dev has other weights for the sentences of dev (`DevFolds`), which are loaded when the
+    first of them is read. Where they were left behind, as in a reranker, a warning says what is read instead.
 
     Attributes:
         models: as they are for sentences that none of them has learned from.
@@ -28,7 +34,7 @@ class Members:
         folders: of the models.
         device: where they run.
         advice: what else to do with models that cannot be averaged.
-        prepare: what is done to each model before it is used.
+        precision: of products, `fp32` or `bf16`, for many candidates of each source; default: as they were trained.
 
     Raises:
         InputError: as `load_model`, or a model that does not say the same words in the same order as the first.
@@ -39,9 +45,9 @@ class Members:
         folders: Sequence[str],
         device: torch.device,
         advice: str,
-        prepare: Callable[[Model], object] = lambda model: None,
+        precision: str = "",
     ) -> None:
-        self._folders, self._device, self._prepare = [Path(folder) for folder in folders], device, prepare
+        self._folders, self._device, self._precision = [Path(folder) for folder in folders], device, precision
         self._process = os.getpid()
         self._loaded: dict[tuple[int, int], Model] = {}
         self.models = self._without((0,) * len(folders))
@@ -78,22 +84,23 @@ class Members:
         for folder, dev in zip(self._folders, self._folds, strict=True):
             fold = dev.fold_of(source)
             if fold and not (folder / weights_file(fold)).exists():
-                self._warn(folder)
+                if not self._warned:
+                    learned = (
+                        "has learned from some of these sentences, the dev set of its training; its values flatter"
+                    )
+                    warn(f"{folder}: {learned}")
+                self._warned = True
                 fold = 0
             folds.append(fold)
         return tuple(folds)
-
-    def _warn(self, folder: Path) -> None:
-        if not self._warned:
-            warn(f"{folder}: has learned from some of these sentences, the dev set of its training; its values flatter")
-        self._warned = True
 
     def _without(self, folds: tuple[int, ...]) -> list[Model]:
         """Return the models without a fold each."""
         for number, fold in enumerate(folds):
             if (number, fold) not in self._loaded:
                 model = load_model(self._folders[number], self._device, weights_file(fold))
-                self._prepare(model)
+                if self._precision:
+                    prepare(model, self._precision)
                 self._loaded[number, fold] = model
         return [self._loaded[key] for key in enumerate(folds)]
 
@@ -110,3 +117,85 @@ def _difference(first: Model, other: Model) -> str:
     if other.config.right_to_left != first.config.right_to_left:
         return "another order of words"
     return "" if other.target == first.target else "another target vocabulary"
+
+
+class Folded(nn.Module):
+    """What is left of a linear layer that read the context first, once the annotations were multiplied by its weights.
+
+    Its input begins with the products of all such layers, `total` values, of which its own are those of `own`.
+    """
+
+    def __init__(self, layer: nn.Linear, width: int, own: slice, total: int) -> None:
+        super().__init__()
+        self.own, self.total = own, total
+        self.rest = nn.Parameter(layer.weight.detach()[:, width:]) if layer.in_features > width else None
+        self.bias = layer.bias
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(…, outputs) what the layer gave."""
+        if self.rest is None:
+            return rows[..., self.own]
+        return rows[..., self.own] + functional.linear(rows[..., self.total :], self.rest, self.bias)
+
+
+def prepare(model: Model, precision: str) -> None:
+    """Make a model ready for many candidates of each source, or for translating, in `fp32` or `bf16`."""
+    forward = model.config.direction == "forward"
+    if forward:
+        fold(model.network)
+    if precision == "bf16":
+        lower(model.network, stepwise=forward)
+
+
+def fold(network: EncoderDecoder) -> None:
+    """Multiply annotations instead of contexts from now on: W sum_i a_i e_i = sum_i a_i W e_i.
+
+    This pays where many hypotheses share a source. Where each dimension has weights of its own it cannot be done.
+    """
+    decoder = network.decoder
+    layers = [decoder.get_submodule(name) for name in decoder.readers]
+    if not layers or decoder.attention.fine:
+        return
+    width, total = network.annotation, sum(layer.out_features for layer in layers)
+    values = nn.Linear(width, total, bias=False, device="meta")
+    values.weight = nn.Parameter(torch.cat([layer.weight.detach()[:, :width] for layer in layers]))
+    start = 0
+    for name, layer in zip(decoder.readers, layers, strict=True):
+        end = start + layer.out_features
+        decoder.set_submodule(name, Folded(layer, width, slice(start, end), total))
+        start = end
+    decoder.values = values
+
+
+def lower(network: EncoderDecoder, stepwise: bool) -> None:
+    """Multiply in bfloat16, and add, normalize and keep states in float32, in the decoder's layers and the softmax.
+
+    `stepwise` says that the decoder will take single steps only; torch's fused kernels want all in one precision.
+    """
+    parts = list(network.decoder.modules())
+    lowered = [part.weight for part in parts if isinstance(part, Columns | Dense)]
+    for part in parts if stepwise else ():
+        if isinstance(part, Recurrence):
+            lowered += [weight for name, weight in part.stack.named_parameters() if name.startswith("weight")]
+    for weight in lowered:
+        weight.data = weight.data.bfloat16()
+    network.softmax.weight = nn.Parameter(network.softmax.weight.detach().bfloat16())  # word vectors stay as they are
+
+
+def perplexity_of(model: Members, pairs: Sequence[SentencePair]) -> float:
+    """Return the perplexity a word, `</s>` counted, of what a model predicts of pairs of source and target.
+
+    Of a pair of dev it is that of weights which have not learned from it.
+    """
+    total = 0.0
+    for places, models in model.for_each([source for source, _ in pairs]):
+        scored = score_pairs(models, [pairs[place] for place in places])
+        total += sum(float(scores.log_probs.double().sum()) for _, scores in scored)
+    side = 0 if model.models[0].config.direction == "backward" else 1
+    return perplexity(-total / sum(len(pair[side]) + 1 for pair in pairs))
+
+
+def parameters_of(model: Model) -> int:
+    """Return how many weights scoring needs; those of objectives are for training alone."""
+    parameters = model.network.named_parameters()
+    return sum(each.numel() for name, each in parameters if not name.startswith("objectives."))

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from features.arrays import Integers
-from features.feature import Sentence, Steps
+from features.feature import Reading, Sentence, Steps
 from features.models.device import on_device
 from features.models.folder import Model
 from features.models.network.source import gather, put
 from features.models.scoring.alone import encode_target, fertility, mean_log
-from features.models.scoring.values import CandidateScores, SourceWords, Sums, of_tokens, select
+from features.models.scoring.values import SourceWords, Sums, of_tokens, select
 from features.models.scoring.walk import Walk
 from features.models.vocabulary import BEGIN, END, UNKNOWN
 from features.progress import tell
@@ -105,7 +105,7 @@ def paths_of(levels: Sequence[Level], candidates: int) -> list[Integers]:
 
 def score_tree(
     models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False
-) -> CandidateScores:
+) -> Reading:
     """Score all candidates of some sentences with forward models.
 
     All prefixes of one length go together; the normalizer of the softmax serves all words that follow, and what a
@@ -136,7 +136,7 @@ def score_tree(
         values = select(names, ended, gather(SourceWords(source.source_mask, expected), owner))  # (N, names)
     paths = paths_of(levels, len(owners)) if attention else []
     attended = [rows[path, : len(sources[place]) + 2] for place, path in zip(owners, paths, strict=False)]  # (J+1, I+2)
-    return CandidateScores(values.cpu().numpy(), attended, steps)
+    return Reading(dict(zip(names, values.cpu().numpy().T, strict=True)), attended, steps)
 
 
 def _tokens(walks: Sequence[Walk], level: Level) -> tuple[Sums, Tensor]:

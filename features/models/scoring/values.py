@@ -6,10 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from features.arrays import Array, AttentionRows
-from features.feature import Steps
 from features.models.network.objectives import log_density
-from features.models.tables import VALUES, load
 
 FLOOR = 0.01
 """Least attention that the coverage penalty takes a source word to have: windows may never come to a word."""
@@ -42,14 +39,6 @@ class SourceWords(NamedTuple):
 
     mask: Tensor  # (N, S) true on words
     fertility: tuple[Tensor, ...] = ()  # (N, S) mean and variance of the attention due to a word; empty if not needed
-
-
-class CandidateScores(NamedTuple):
-    """What models say of N candidates."""
-
-    values: Array  # (N, names) by their names, in float64
-    attention: list[AttentionRows]  # of each candidate, if it was needed
-    steps: Steps = Steps()  # what it took
 
 
 def of_tokens(log_probs: Tensor, unknown: Tensor, attention: Tensor) -> Sums:
@@ -120,6 +109,6 @@ def fertility(sums: Sums, source: SourceWords) -> Tensor:
 
 
 def select(names: Sequence[str], sums: Sums, source: SourceWords) -> Tensor:
-    """(N, names) values of rows of `features.models.tables.VALUES`, in float64."""
-    columns = [load(VALUES[name].target)(sums, source).double() for name in names]
+    """(N, names) values of rows of `features.models.tables.VALUES`, by the functions of their names, in float64."""
+    columns = [globals()[name](sums, source).double() for name in names]
     return torch.stack(columns, dim=1) if columns else sums.log_probs.new_empty(len(sums.log_probs), 0)

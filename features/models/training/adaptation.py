@@ -2,7 +2,7 @@
 
 Weights of features are tuned on what models say of dev, and a model says too much of what it has learned. So dev is
 learned once for each of its folds, without that fold; the sentences of a fold are scored by the weights that have not
-seen it (`features.models.folds`), as in stacked generalization (Wolpert 1992), and all others by weights that have seen
+seen it (`DevFolds`), as in stacked generalization (Wolpert 1992), and all others by weights that have seen
 all of dev. Perplexity on the folds says whether the model is better for it.
 """
 
@@ -12,15 +12,13 @@ from dataclasses import replace
 
 import torch
 
-from features.models.config import BASE, WEIGHTS
-from features.models.folder import save_weights
-from features.models.folds import FOLD_WEIGHTS, RECORD, DevFolds, weights_file
+from features.models.config import BASE, FOLD_WEIGHTS, RECORD, WEIGHTS, DevFolds, weights_file
+from features.models.folder import load_weights, save_weights
 from features.models.tables import find
 from features.models.training.checkpoint import Progress, Run
 from features.models.training.epoch import DevLosses, Diverged, dev_losses, perplexities_of, train_epoch
 from features.models.training.learner import TokenPair, encode, planned_updates
 from features.models.training.preparation import Task, usable
-from features.models.weights import load_weights
 from features.progress import Bar, note
 from moses_io.errors import InputError, counted
 from moses_io.streams import open_output

@@ -1,21 +1,24 @@
-"""An epoch of training: the likelihood and what is added to it, a batch after the other; and what dev says then."""
+"""An epoch of training: its steps, optimizer and step size, what is added to the likelihood, and what dev says then."""
 
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from features.models.batches import bucketed
+from features.models.device import on_device
 from features.models.network.model import Objective
 from features.models.network.objectives import guidance, trace
-from features.models.subwords import Dropout
+from features.models.scoring.alone import perplexity
+from features.models.settings import Training, rows_ahead
+from features.models.tables import find
 from features.models.training.checkpoint import Run
-from features.models.training.learner import encode, loss_of, perplexity
-from features.models.training.links import row_links
-from features.models.training.optimizers import step_size
+from features.models.training.learner import encode, loss_of
+from features.models.vocabulary import Dropout
 from features.progress import Bar
 from moses_io.errors import InputError
 
@@ -78,7 +81,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
         plain += [outcome.plain for outcome in outcomes]
     plain = run.ranks.add_gradients(run.parameters, plain)
-    torch.nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
+    nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     run.optimizer.step()
@@ -90,8 +93,13 @@ def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> 
     """() cross-entropy of the attention of all learners with the links of a batch."""
     total = outcomes[0].bonus.new_zeros(())
     for learner, corpus, outcome in zip(run.learners, run.corpus, outcomes, strict=True):
-        links = [corpus.links[number] for number in batch]
-        total = total + guidance(outcome.rows, *row_links(links, learner.config.architecture, run.device))
+        ahead = rows_ahead(learner.config.architecture)
+        sentences = [corpus.links[number] for number in batch]
+        links = [(j, sentence, i) for sentence, alignment in enumerate(sentences) for i, j in sorted(alignment)]
+        counts = Counter((j, sentence) for j, sentence, _ in links)
+        places = on_device([(j + ahead, sentence, i + 1) for j, sentence, i in links], run.device, torch.long)  # (L, 3)
+        shares = on_device([1 / counts[j, sentence] for j, sentence, _ in links], run.device)  # (L,)
+        total = total + guidance(outcome.rows, places.view(-1, 3).t(), shares)
     return total
 
 
@@ -112,3 +120,33 @@ def check_finite(value: float, run: Run) -> None:
     """Refuse a loss that is not a number, or infinite."""
     if not math.isfinite(value):
         raise Diverged(f"the loss grew out of all bounds within {run.progress.updates} updates; try a smaller rate")
+
+
+def adam(weights: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+    """Adam (Kingma & Ba 2015) in torch's fused kernel."""
+    return torch.optim.Adam(weights, lr=lr, fused=True)
+
+
+def step_size(settings: Training, epoch: int, updates: int, planned: int) -> float:
+    """Return the step size after `updates` of `planned` updates, by the schedule, and below it during the warmup.
+
+    The first of w updates of the warmup is 1/w of what the schedule says, the last all of it (Vaswani et al. 2017).
+    """
+    risen = min(1.0, (updates + 1) / settings.warmup) if settings.warmup else 1.0
+    share: float = find("schedule", settings.schedule)(settings, epoch, updates / planned)
+    return settings.rate * share * risen
+
+
+def linear(settings: Training, epoch: int, progress: float) -> float:
+    """Fall to a tenth over the planned updates."""
+    return 1 - 0.9 * min(progress, 1.0)
+
+
+def constant(settings: Training, epoch: int, progress: float) -> float:
+    """Stay."""
+    return 1.0
+
+
+def halving(settings: Training, epoch: int, progress: float) -> float:
+    """Halve after `hold` epochs, and again every `every` epochs (Luong et al. 2015; Yang et al. 2017)."""
+    return float(0.5 ** max(0, math.ceil((epoch - settings.hold) / settings.every)))

@@ -15,10 +15,8 @@ from features.models.config import METRICS, ModelConfig
 from features.models.device import multiplies_bfloat16
 from features.models.network.model import EncoderDecoder, Objective
 from features.models.settings import Training
-from features.models.subwords import Dropout
-from features.models.training.links import spread
 from features.models.training.ranks import ALONE, Ranks
-from features.models.vocabulary import Vocabulary, flat
+from features.models.vocabulary import Dropout, Vocabulary, flat
 from moses_io.alignment import Alignment, turned
 from moses_io.streams import open_output
 
@@ -42,10 +40,9 @@ class Learner:
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
         low = settings.bfloat16 and multiplies_bfloat16(device)
+        rdrop = settings.rdrop if self.network.training else 0.0
         with torch.autocast(device.type, torch.bfloat16, enabled=low):
-            rdrop = settings.rdrop if self.network.training else 0.0
-            outcome: Objective = self.network(source, target, settings.smoothing, rdrop)
-        return outcome
+            return self.network(source, target, settings.smoothing, rdrop)
 
     def add_row(self, row: dict[str, Any]) -> None:
         """Write an epoch down."""
@@ -111,14 +108,32 @@ def encode(
     return corpora
 
 
+def spread(links: Alignment, source_sizes: Sequence[int], target_sizes: Sequence[int], mirrored: bool) -> Alignment:
+    """Return links between all pieces of linked words, of which `sizes` says how many each has.
+
+    `mirrored` says that the target is read from its last piece to its first.
+    """
+    sources, targets = _pieces(source_sizes), _pieces(target_sizes)
+    last = sum(target_sizes) - 1
+    return frozenset(
+        (source, last - target if mirrored else target)
+        for i, j in links
+        for source in sources[i]
+        for target in targets[j]
+    )
+
+
+def _pieces(sizes: Sequence[int]) -> list[range]:
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(range(start, start + size))
+        start += size
+    return pieces
+
+
 @torch.inference_mode()
 def loss_of(learner: Learner, corpus: EncodedCorpus, device: torch.device, ranks: Ranks = ALONE) -> float:
     """Return the sum of -log p of the targets that are the share of this process, `</s>` included, in nats."""
     learner.network.eval()
     batches = ranks.share(bucketed(corpus.pairs, 64, cells=CELLS))
     return sum((float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in batches), 0.0)
-
-
-def perplexity(mean: float) -> float:
-    """Return exp of a mean loss, infinite where it is too large for a number."""
-    return math.exp(mean) if mean < 700 else math.inf

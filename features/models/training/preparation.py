@@ -13,20 +13,19 @@ from typing import Any
 
 import torch
 
-from features.models.config import SIDES, WEIGHTS, ModelConfig, read_config
+from features.models.batches import EncodedPair
+from features.models.config import RECORD, SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
-from features.models.folder import Model, check_free, create_folder, load_model
-from features.models.folds import RECORD
+from features.models.folder import Model, check_free, create_folder, load_model, outline
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
 from features.models.training.learner import Learner, TokenPair, encode, planned_updates
-from features.models.training.links import lexicon_of
 from features.models.training.ranks import ALONE, Ranks
-from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
-from features.models.weights import outline
+from features.models.vocabulary import BEGIN, PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.progress import note, warn
+from features.translation_table import Table, count, estimate
 from moses_io.alignment import Alignment
 from moses_io.errors import InputError, counted
 from moses_io.streams import sha256
@@ -85,7 +84,7 @@ def begin_run(task: Task, resume: bool) -> Run:
     if starts:
         vocabularies = [starts[0].source, starts[0].target]
     else:
-        vocabularies = [build_vocabulary([pair[side] for pair in pairs], task.settings) for side in (0, 1)]
+        vocabularies = [vocabulary_of([pair[side] for pair in pairs], task.settings) for side in (0, 1)]
     learners = _learners(task, vocabularies, starts)
     for learner in learners:
         create_folder(learner.folder, learner.config, learner.source, learner.target)
@@ -94,6 +93,19 @@ def begin_run(task: Task, resume: bool) -> Run:
         if learner.network.lexicon and not starts:
             learner.network.lexicon.fill(lexicon_of(corpus.pairs, corpus.links))
     return run
+
+
+def vocabulary_of(sentences: Sequence[Sequence[str]], settings: Training) -> Vocabulary:
+    """Build a vocabulary, and say if the text has fewer pieces than asked for."""
+    vocabulary = build_vocabulary(sentences, settings)
+    if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
+        note(f"bpe: the text has {len(vocabulary.subwords.pieces)} pieces, not {settings.bpe}")
+    return vocabulary
+
+
+def lexicon_of(pairs: Sequence[EncodedPair], links: Sequence[Alignment]) -> Table[int]:
+    """Return p(target token|source token) by the links, or without them by IBM model 1; `BEGIN` is no word."""
+    return count(pairs, links, BEGIN) if links else estimate(pairs, BEGIN)
 
 
 def resume_run(task: Task, checkpoint: Path) -> Run:

@@ -1,8 +1,8 @@
-"""Training models on files of parallel text."""
+"""Training models on files of parallel text, and the numbers of their epochs."""
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
-from features.models.training.metrics import read_epochs
 from moses_io.alignment import Alignment, read_alignments, turned
-from moses_io.errors import InputError
-from moses_io.text import read_parallel, tokens
+from moses_io.errors import InputError, shown
+from moses_io.json_files import parse_json
+from moses_io.streams import check_plain, numbered_lines
+from moses_io.text import LARGEST, read_parallel, tokens, without_line_end
 
 if TYPE_CHECKING:
     from features.models.training.learner import TokenPair
@@ -173,3 +174,23 @@ def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[
     if backward:
         return [(target, source) for source, target in pairs], [turned(each) for each in links]
     return pairs, links
+
+
+def read_epochs(folder: Path, keys: Sequence[str]) -> list[list[float]]:
+    """Return some of the numbers of each epoch, by their keys; a perplexity may be infinite, or none.
+
+    Raises:
+        InputError: the folder has no such file, or a line of it is not one of an epoch.
+    """
+    path = folder / METRICS
+    check_plain(path)
+    return [_row(line, keys, f"{path}:{number}") for number, line in numbered_lines(str(path))]
+
+
+def _row(line: bytes, keys: Sequence[str], place: str) -> list[float]:
+    row = parse_json(without_line_end(line), place)
+    values = [row.get(key) for key in keys] if isinstance(row, dict) else []
+    numbers = [float(each) for each in values if isinstance(each, float) or (type(each) is int and abs(each) < LARGEST)]
+    if len(numbers) != len(keys):
+        raise InputError(f"{place}: expected numbers {', '.join(keys)}, found {shown(row)}")
+    return numbers

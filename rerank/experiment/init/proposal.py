@@ -9,9 +9,9 @@ from typing import Any
 from features.kinds.language_model import require_kenlm
 from moses_io.errors import InputError, printable, shown
 from moses_io.streams import STANDARD
+from rerank.experiment.entries import table_of_tests
 from rerank.experiment.init.roles import Roles
 from rerank.experiment.recipe import Recipe, find_recipe, look_at
-from rerank.experiment.sets import table_of_tests
 from rerank.experiment.toml import entry, moved, write_experiment
 from rerank.linear.weights import read_start, tell_unmatched
 

@@ -10,9 +10,9 @@ from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest
 from moses_io.errors import InputError, at, counted, nearest, shown
 from moses_io.text import parallel_lines
+from rerank.experiment.entries import check_name
 from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
 from rerank.experiment.file import Experiment, experiment_of
-from rerank.experiment.models import check_name
 from rerank.experiment.toml import as_table, check_code, check_keys, feature_texts, read_toml
 from rerank.report.changes import MOSES
 
@@ -52,6 +52,29 @@ class Study:
     def output(self) -> Path:
         """The folder of results."""
         return self.experiment.output
+
+    def replicate(self, size: int, seed: int) -> Path:
+        """Return the folder of the models of a size and a seed, and of the systems that use them."""
+        return self.output / str(size) / f"seed-{seed}"
+
+    def folders(self, size: int, seed: int, model: str) -> dict[str, str]:
+        """Return the folder of a model of a replicate, or of both of a pair, by name."""
+        parts = self.experiment.models[model].request.folders
+        names = [f"{model}/{part}".removesuffix("/") for part in parts]
+        return {name: str(self.replicate(size, seed) / "models" / name) for name in names}
+
+    def perplexities(self, size: int, seed: int, model: str) -> str:
+        """Return the path of the perplexities of a model, or of both of a pair, of a replicate."""
+        return str(self.replicate(size, seed) / f"{model}.perplexity.json")
+
+    def p_values(self, size: int, system: str, test: str) -> str:
+        """Return the path of the p-values of a system on a test set, over all seeds."""
+        return str(self.output / str(size) / f"{system}+{test}.p.json")
+
+    @property
+    def tests(self) -> list[str]:
+        """The names of the test sets that have references."""
+        return [name for name, files in self.experiment.tests.items() if files.reference]
 
     @property
     def texts(self) -> dict[str, ParallelFiles]:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
+from features.formulas import ORDER, count_ngrams
 from features.kinds.consensus import counts_of_ngrams
-from features.ngrams import ORDER, count_ngrams
 from features.request import FeatureRequest
 from moses_io.hypothesis import parse_line
 

@@ -17,9 +17,8 @@ import pytest
 
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.kinds.external import ask
-from features.kinds.huggingface import HuggingFace
-from features.kinds.score_files import read_scores
+from features.kinds.external import ask, read_scores
+from features.models.huggingface import HuggingFace
 from features.request import parse_requests
 from features.table import packaged
 from moses_io.errors import InputError
@@ -314,7 +313,7 @@ def test_hugging_face_sums_over_the_pieces(transformer: Path) -> None:
     given = [Sentence(0, ("die", "Zeitung"), (("the", "newspaper"), ("the",), ("the", "newspaper")))]
     values = feature(given)
     assert values[0] == values[2] and values.shape == (3, 1)
-    known = feature._scorer._tokenizer.get_vocab()
+    known = feature._tokenizer.get_vocab()
     source = torch.tensor([[known[word] for word in ("die", "Zeitung", "</s>")]])
     target = [known[word] for word in ("the", "newspaper", "</s>")]
     model = AutoModelForSeq2SeqLM.from_pretrained(transformer).eval()

@@ -13,7 +13,6 @@ import torch
 from safetensors.torch import load_file, save
 
 from features.models import folder as folder_module
-from features.models import weights
 from features.models.batches import pad
 from features.models.config import read_config
 from features.models.device import check_process, find_device
@@ -249,7 +248,7 @@ def test_nothing_is_made_for_sizes_that_the_weights_have_not(kept: Path, monkeyp
         devices.append(network.softmax.weight.device.type)
         return network
 
-    monkeypatch.setattr(weights, "EncoderDecoder", make)
+    monkeypatch.setattr(folder_module, "EncoderDecoder", make)
     changed(kept, "architecture", hidden=3000, positions=2**31 - 1, neighbours=2**31 - 1)
     with pytest.raises(InputError, match=r"tensor 'decoder\..*6000"):
         load_model(kept, CPU)
@@ -261,7 +260,7 @@ def test_tied_weights_are_saved_once(network: EncoderDecoder, architecture: Arch
     assert network.softmax.weight is network.target_embedding.weight
     save_weights(tmp_path, network.float())
     assert "softmax.weight" not in load_file(tmp_path / "model.safetensors")
-    again = weights.load_network(tmp_path / "model.safetensors", architecture, 10, 11).eval()
+    again = folder_module.load_network(tmp_path / "model.safetensors", architecture, 10, 11).eval()
     assert again.softmax.weight is again.target_embedding.weight
     source, target = pad([[4, 5], [6]], CPU), pad([[4], [5, 6, 7]], CPU)
     found, wanted = (each.score(each.encode(source), target).log_probs for each in (again, network))

@@ -104,7 +104,7 @@ def test_what_is_at_work_when_the_block_ends_is_stopped(tmp_path: Path, cluster:
         pool.wait()
     assert time.monotonic() - begun < PATIENCE
     names = {path.name for path in tmp_path.iterdir()}
-    assert {name for name in names if not name.endswith(".half")} == {"begun"}  # the next writing removes halves
+    assert {name for name in names if not name.endswith(".temporary")} == {"begun"}  # else removed by the next writing
 
 
 def kill_when(ready: Callable[[], bool], killed: list[int]) -> threading.Thread:

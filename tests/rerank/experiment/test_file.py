@@ -9,8 +9,8 @@ from features.models.training.request import TrainingRequest
 from features.request import parse_requests
 from moses_io.errors import InputError
 from rerank.experiment import chain
+from rerank.experiment.entries import TAKEN, NbestFiles
 from rerank.experiment.file import ModelEntry, read_experiment
-from rerank.experiment.sets import TAKEN, NbestFiles
 from rerank.tuning.tune import Caution, settle
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -182,9 +182,9 @@ def test_an_alignment_of_the_corpus_is_a_file_like_the_others(write: Write, tmp_
     without, given = (read_experiment(str(write("e.toml", each))) for each in (text, with_links))
     assert given.train.alignment == f"{tmp_path}/gdfa.gz"
     assert set(given.files) - set(without.files) == {given.train.alignment}
-    for name, more in (("m", {given.train.alignment}), ("n", set())):
-        inputs = [chain._train(each, name, each.models[name], "cpu").inputs for each in (without, given)]
-        assert set(inputs[1]) - set(inputs[0]) == more
+    before, after = (chain.trainings(each, "cpu") for each in (without, given))
+    more = [set(new.inputs) - set(old.inputs) for old, new in zip(before, after, strict=True)]
+    assert more == [{given.train.alignment}, set()]
 
 
 SETS = """

@@ -5,7 +5,7 @@ import pytest
 
 from features.request import parse_requests
 from moses_io.errors import InputError
-from rerank.experiment.models import expand_feature, expand_models
+from rerank.experiment.entries import expand_feature, expand_models
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from features.feature import Resources
-from features.models.folds import DEV_FOLDS
+from features.models.config import DEV_FOLDS
 from features.models.training.request import ParallelFiles
 from features.request import parse_requests
 from moses_io.errors import InputError

@@ -292,8 +292,8 @@ def test_rounded(seconds: float, words: str) -> None:
 def test_what_a_killed_writing_left_goes(tmp_path: Path) -> None:
     a, b, record = tmp_path / "a", tmp_path / "b", tmp_path / "record"
     a.write_text("1")
-    halves = [tmp_path / ".b.abcd1234.half", tmp_path / ".record.abcd1234.half"]
-    others = [tmp_path / ".c.abcd1234.half", tmp_path / ".b.abcd1234"]
+    halves = [tmp_path / ".b.abcd1234.temporary", tmp_path / ".record.abcd1234.temporary"]
+    others = [tmp_path / ".c.abcd1234.temporary", tmp_path / ".b.abcd1234"]
     for path in (*halves, *others):
         path.write_text("half")
     run_stages([copy("one", a, b)], record)

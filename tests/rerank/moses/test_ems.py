@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rerank.moses.ems import MODULE, STEP
+from rerank.commands.ems import MODULE, STEP
 
 Command = Callable[..., tuple[int, bytes, str]]
 

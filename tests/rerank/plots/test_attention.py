@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from features.models.alignment.aligner import Aligner
-from features.models.alignment.dimensions import dimension_rows
+from features.models.alignment import Aligner, dimension_rows
 from features.models.folder import load_model, save_weights
 from moses_io.errors import InputError
 from rerank.plots.attention import dimensions, matrices, plot_grids, read_pair

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.models.alignment.aligner import Aligner
+from features.models.alignment import Aligner
 from moses_io.alignment import read_alignments
 from rerank.systems import attention
 

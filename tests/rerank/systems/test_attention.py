@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.models.alignment.aligner import Aligner
+from features.models.alignment import Aligner
 from rerank.systems import attention
 from rerank.systems.attention import Attentions, open_attention, read_attention, stretches
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.metric import Metric
+from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run
 from rerank.tuning.ablation import (
@@ -21,7 +20,7 @@ from rerank.tuning.ablation import (
     ablate,
     against,
     reach,
-    table_lines,
+    worth_lines,
     write_table,
 )
 from rerank.tuning.tune import settle
@@ -80,14 +79,14 @@ HOW = "BLEU, 5 folds, one run each"
 
 def test_a_column_a_set() -> None:
     columns = {"dev": DEV, "news": NEWS, "a-longer-name": NEWS}
-    assert table_lines(Worth(HOW, columns)) == [
+    assert worth_lines(Worth(HOW, columns)) == [
         "What each feature is worth (BLEU, 5 folds, one run each; p against Moses' features, below against all)",
         "features           dev, out of fold       p      news       p  a-longer-name       p",
         "Moses' features               80.00             70.12                  70.12",
         "and F                         81.00  0.5000    100.00  0.0001         100.00  0.0001",
         "and all                       81.00  0.5000    100.00  0.0001         100.00  0.0001",
     ]
-    assert table_lines(Worth(HOW, {"dev": DEV}))[1:3] == [
+    assert worth_lines(Worth(HOW, {"dev": DEV}))[1:3] == [
         "features           dev, out of fold       p",
         "Moses' features               80.00",
     ]
@@ -96,7 +95,7 @@ def test_a_column_a_set() -> None:
 @pytest.mark.parametrize("score", [80.0, 79.0])
 def test_features_that_do_not_help_are_told_of(score: float) -> None:
     worse = DEV | {EVERY: Reached(score, 1.0)}
-    assert table_lines(Worth(HOW, {"dev": worse, "news": NEWS}))[-1].startswith("warning: the new features do not help")
+    assert worth_lines(Worth(HOW, {"dev": worse, "news": NEWS}))[-1].startswith("warning: the new features do not help")
 
 
 def test_the_same_as_json(tmp_path: Path) -> None:
@@ -105,7 +104,7 @@ def test_the_same_as_json(tmp_path: Path) -> None:
     Path(paths["news"]).write_text(json.dumps({"column": plain(NEWS)}))
     text, rows = tmp_path / "table.txt", tmp_path / "table.json"
     write_table(paths, (str(text), str(rows)))
-    assert text.read_text().split("\n") == [*table_lines(Worth(HOW, {"dev": DEV, "news": NEWS})), ""]
+    assert text.read_text().split("\n") == [*worth_lines(Worth(HOW, {"dev": DEV, "news": NEWS})), ""]
     base, one, _ = json.loads(rows.read_text())
     assert base == {
         "name": BASE,

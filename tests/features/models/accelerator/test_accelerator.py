@@ -12,7 +12,7 @@ from torch import Tensor
 from features.feature import Sentence
 from features.models.batches import pad
 from features.models.folder import Model
-from features.models.network import terms, transformer, windows
+from features.models.network import attention, terms, transformer
 from features.models.scoring.tree import score_tree
 from features.models.settings import Architecture
 
@@ -81,7 +81,7 @@ def _left_behind(shape: tuple[int, ...]) -> Tensor:
 
 
 MUTANTS: list[tuple[str, object, str, Callable[..., Any]]] = [
-    ("luong-local-m-dot", windows, "_positions", lambda source: _left_behind(source.bias.shape)),
+    ("luong-local-m-dot", attention, "_positions", lambda source: _left_behind(source.bias.shape)),
     ("cohn-align", terms.Markov, "start", lambda self, bias: (_left_behind(bias.shape),)),
     ("transformer", transformer, "place", lambda embedded, positions: embedded + _left_behind(embedded.shape)),
 ]

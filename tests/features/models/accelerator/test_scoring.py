@@ -14,7 +14,7 @@ from features.feature import Sentence
 from features.models.decoding.search import Beam, search
 from features.models.folder import Model
 from features.models.scoring.alone import score_alone
-from features.models.scoring.inference import fold, lower
+from features.models.scoring.members import fold, lower
 from features.models.scoring.tree import score_tree
 from features.models.settings import Architecture
 from features.models.vocabulary import END
@@ -43,7 +43,9 @@ def model(accelerator: Any, architecture: Architecture, precision: Any, make_mod
 @pytest.mark.parametrize("attention", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_tree(accelerator: Any, model: Model, of_encoding: Counter[str], precision: Any, attention: bool) -> None:
     scores = score_tree([model], SENTENCES, NAMES, attention)
-    assert scores.values.shape == (4, len(NAMES)) and scores.values.dtype == np.float64
+    assert {name: (each.shape, each.dtype) for name, each in scores.values.items()} == dict.fromkeys(
+        NAMES, ((4,), np.float64)
+    )
     assert [rows.shape for rows in scores.attention] == ([(2, 4), (4, 4), (2, 3), (4, 3)] if attention else [])
     # The values at the end; rows of attention, if they are needed, after each of four levels.
     assert accelerator.waits == of_encoding + Counter(down=1 + 4 * attention)
@@ -68,7 +70,7 @@ def test_one_by_one(
     accelerator.waits.clear()
     monkeypatch.setattr("features.models.scoring.alone.BATCH", 2)
     scores = score_alone([model], SENTENCES, NAMES)
-    assert scores.values.shape == (4, len(NAMES))
+    assert {name: each.shape for name, each in scores.values.items()} == dict.fromkeys(NAMES, (4,))
     twice = Counter({name: 2 * count for name, count in of_encoding.items()})
     assert accelerator.waits == twice + Counter(down=1)  # the values, after two batches
 

@@ -15,7 +15,7 @@ from features.models.folder import Model
 from features.models.network.source import gather
 from features.models.scoring import walk
 from features.models.scoring.alone import mean_log, score_alone
-from features.models.scoring.inference import fold
+from features.models.scoring.members import fold
 from features.models.settings import Architecture
 from features.models.vocabulary import END, UNKNOWN
 
@@ -68,7 +68,7 @@ def test_a_beam_that_keeps_everything_finds_every_translation(
     for source, limit in zip(SOURCES, LIMITS, strict=True):
         texts = [text for length in range(limit + 1) for text in itertools.product(SAID, repeat=length)]
         hypotheses = tuple(tuple(words[token] for token in text) for text in texts)
-        values = score_alone(models, [Sentence(0, source, hypotheses)], ["logprob"]).values[:, 0]
+        values = score_alone(models, [Sentence(0, source, hypotheses)], ["logprob"]).values["logprob"]
         wanted.append(dict(zip(texts, values.tolist(), strict=True)))
     for each in models:
         fold(each.network)

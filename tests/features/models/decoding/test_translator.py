@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from features.feature import Resources, Sentence
-from features.models.decoding.replacement import Replacement
 from features.models.decoding.search import Beam, Ended, search
-from features.models.decoding.translator import Translation, Translator
+from features.models.decoding.translator import Replacement, Translation, Translator
 from features.models.device import find_device
 from features.models.folder import Model, load_model
 from features.models.scoring.alone import score_alone
@@ -57,7 +56,7 @@ def test_scores_are_those_of_the_texts(kind: str, unknown: str, kinds: Models, s
     for number, (source, each) in enumerate(zip(sources, translations, strict=True)):
         texts = tuple(one.tokens for one in each)
         assert 1 <= len(set(texts)) == len(texts) <= 3
-        wanted = score_alone([model], [Sentence(number, source, texts)], ["logprob"]).values[:, 0]
+        wanted = score_alone([model], [Sentence(number, source, texts)], ["logprob"]).values["logprob"]
         np.testing.assert_allclose([one.log_prob for one in each], wanted, atol=1e-4)
         assert [one.value for one in each] == sorted((one.log_prob for one in each), reverse=True)
     assert [one.tokens for one in translations[sources.index(())]] == [()]

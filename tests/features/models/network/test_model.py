@@ -89,7 +89,7 @@ def test_one_pass_equals_step_by_step(network: EncoderDecoder) -> None:
 @pytest.mark.parametrize("size", [1, 4 * 7 * 6 * 2])
 def test_all_steps_in_slices(network: EncoderDecoder, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = score(network, SOURCES, TARGETS)
-    monkeypatch.setattr("features.models.network.scores.SLICE", size)
+    monkeypatch.setattr("features.models.network.attention.SLICE", size)
     np.testing.assert_allclose(score(network, SOURCES, TARGETS).log_probs, whole.log_probs, atol=1e-12)
 
 
@@ -144,8 +144,8 @@ def test_of_words_that_are_all_dropped_only_sentinels_are_read(architecture: Arc
 
     def loss(sources: list[list[int]], previous: torch.Tensor) -> float:
         source = network.encode(pad(sources, CPU))
-        outputs = network.decoder(network.embed(previous, source), source).outputs
-        return float(network.softmax.loss(outputs, said).plain)
+        outputs = network.decoder(network.embed(previous, source), source)[0]
+        return float(network.softmax.loss(outputs, said)[1])
 
     first, second = target[:, :-1].t(), target[:, :-1].t().clone()
     second[second >= len(SPECIAL)] = UNKNOWN
@@ -237,7 +237,7 @@ def test_rdrop_adds_half_its_weight_of_the_divergence_of_two_passes() -> None:
         torch.manual_seed(1)
         losses.append(network(source, target, 0.0, rdrop).loss)
     torch.manual_seed(1)
-    outputs = network.decode(network.encode(source.repeat(2, 1)), target.repeat(2, 1)).outputs
+    outputs = network.decode(network.encode(source.repeat(2, 1)), target.repeat(2, 1))[0]
     apart = network.softmax.divergence(*outputs.chunk(2, dim=1), target[:, 1:].t())
     assert float(apart.detach()) > 0.01
     torch.testing.assert_close(losses[1] - losses[0], apart)
@@ -250,7 +250,7 @@ class Loss(torch.nn.Module):
         self.softmax, self.words, self.smoothing = softmax, words, smoothing
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        return self.softmax.loss(rows, self.words, self.smoothing).smoothed
+        return self.softmax.loss(rows, self.words, self.smoothing)[0]
 
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")

@@ -11,11 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from features.feature import Sentence
+from features.feature import Reading, Sentence
 from features.models.folder import Model
 from features.models.scoring import walk
 from features.models.scoring.alone import score_alone
-from features.models.scoring.inference import fold, lower
+from features.models.scoring.members import fold, lower
 from features.models.scoring.tree import paths_of, prefix_tree, score_tree
 from features.models.scoring.values import FLOOR, SourceWords, of_tokens, select, total
 from features.models.settings import Architecture
@@ -83,24 +83,28 @@ def test_so_are_those_of_one_model_either_way_round(
     check_values([make_model(architecture, seed=1, right_to_left=right_to_left)], monkeypatch)
 
 
+def matrix(reading: Reading) -> np.ndarray:
+    return np.stack(list(reading.values.values()), axis=1)  # (N, names)
+
+
 def check_values(models: list[Model], monkeypatch: pytest.MonkeyPatch) -> None:
     lists = sentences(3)
     apart = [replace(each, hypotheses=(hypothesis,)) for each in lists for hypothesis in each.hypotheses]
     objectives = models[0].config.architecture.objectives
     names = [name for name in VALUES if name != "fertility" or "fertility" in objectives]
-    alone = np.concatenate([score_alone(models, [one], names).values for one in apart])
+    alone = np.concatenate([matrix(score_alone(models, [one], names)) for one in apart])
     for each in models:
         fold(each.network)
     scores = score_tree(models, lists, names)
-    np.testing.assert_allclose(scores.values, alone, atol=1e-4)
+    np.testing.assert_allclose(matrix(scores), alone, atol=1e-4)
     assert scores.steps.taken < scores.steps.alone == sum(len(one.hypotheses[0]) + 1 for one in apart)
     turned = [replace(each, hypotheses=each.hypotheses[::-1]) for each in lists[::-1]]
     monkeypatch.setattr(walk, "MEMORY", {"cpu": 1})  # a node at a time
-    np.testing.assert_allclose(score_tree(models, turned, names).values[::-1], alone, atol=1e-4)
+    np.testing.assert_allclose(matrix(score_tree(models, turned, names))[::-1], alone, atol=1e-4)
     monkeypatch.undo()
     for each in models:
         lower(each.network, stepwise=True)
-    lowered = score_tree(models, lists, ["logprob"]).values
+    lowered = matrix(score_tree(models, lists, ["logprob"]))
     assert 1e-6 < np.abs(lowered - alone[:, :1]).max() < 0.5
 
 

@@ -12,15 +12,12 @@ import torch
 from safetensors.torch import save
 
 from features.feature import Resources, Sentence
-from features.models.config import BASE, WEIGHTS, ModelConfig
-from features.models.decoding.replacement import Replacement
+from features.models.config import BASE, DEV_FOLDS, FOLD_WEIGHTS, RECORD, WEIGHTS, DevFolds, ModelConfig, weights_file
 from features.models.decoding.search import Beam
-from features.models.decoding.translator import Translator
+from features.models.decoding.translator import Replacement, Translator
 from features.models.folder import load_model
-from features.models.folds import DEV_FOLDS, FOLD_WEIGHTS, RECORD, DevFolds, weights_file
 from features.models.scoring.alone import score_alone
-from features.models.scoring.members import Members
-from features.models.scoring.perplexity import perplexity_of
+from features.models.scoring.members import Members, perplexity_of
 from features.models.settings import Architecture, Training
 from features.models.training import adaptation, loop
 from features.models.training.loop import train
@@ -77,7 +74,7 @@ def test_what_dev_says_is_learned(tmp_path: Path) -> None:
     for source, target in dev:
         model = load_model(folder, CPU, weights_file(folds.fold_of(source)))
         sentence = Sentence(0, tuple(source), (tuple(target),))
-        losses -= float(score_alone([model], [sentence], ["logprob"]).values[0, 0])
+        losses -= float(score_alone([model], [sentence], ["logprob"]).values["logprob"][0])
         words += len(target) + 1
     *before, last = rows(folder)
     assert np.exp(losses / words) == pytest.approx(last["dev_perplexity"], rel=1e-4)
@@ -196,9 +193,9 @@ def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(t
         for each, translations in zip(lists, translator.translate(texts), strict=True):
             models = [load_model(adapted, CPU, weights_file(folds.fold_of(each.source)))]
             models += [load_model(other, CPU)] if len(folders) > 1 else []
-            wanted.append(score_alone(models, [each], ["logprob"]).values[:, 0])
+            wanted.append(score_alone(models, [each], ["logprob"]).values["logprob"])
             said = replace(each, hypotheses=tuple(one.tokens for one in translations))
-            log_probs = score_alone(models, [said], ["logprob"]).values[:, 0]
+            log_probs = score_alone(models, [said], ["logprob"]).values["logprob"]
             np.testing.assert_allclose([one.log_prob for one in translations], log_probs, atol=1e-5)
             np.testing.assert_allclose(reader.alone(each, ["logprob"]).values["logprob"], wanted[-1], atol=1e-6)
         read = reader.read(lists, ["logprob"], attention=True)
@@ -218,7 +215,7 @@ def test_a_copy_without_weights_of_folds_warns_of_dev_alone(tmp_path: Path, caps
     assert capsys.readouterr().err == ""
     values = reader.read(dev, ["logprob"]).values["logprob"]
     assert capsys.readouterr().err.count("has learned from some of these sentences") == 1
-    wanted = score_alone([load_model(folder, CPU)], dev, ["logprob"]).values[:, 0]
+    wanted = score_alone([load_model(folder, CPU)], dev, ["logprob"]).values["logprob"]
     np.testing.assert_allclose(values, wanted, atol=1e-5)
 
 

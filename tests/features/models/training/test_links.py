@@ -13,10 +13,9 @@ from features.models.network.lexicon import ENTRIES
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.training import loop
-from features.models.training.learner import Learner, encode
-from features.models.training.links import lexicon_of, spread
+from features.models.training.learner import Learner, encode, spread
 from features.models.training.loop import train
-from features.models.training.preparation import Task
+from features.models.training.preparation import Task, lexicon_of
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from features.models.vocabulary import BEGIN, UNKNOWN, Vocabulary, build_vocabulary
 from moses_io.alignment import Alignment

@@ -15,8 +15,7 @@ import torch
 from safetensors.torch import load_file
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from features.models.config import CHECKPOINT, METRICS, WEIGHTS
-from features.models.folds import FOLD_WEIGHTS, RECORD
+from features.models.config import CHECKPOINT, FOLD_WEIGHTS, METRICS, RECORD, WEIGHTS
 from features.models.training.ranks import Ranks, joined
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from moses_io.errors import InputError

@@ -17,15 +17,14 @@ from features.models.network.model import Objective
 from features.models.network.objectives import guidance
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
-from features.models.subwords import Dropout, learn
 from features.models.tables import TABLES, find
 from features.models.training import epoch, learner, loop, preparation
 from features.models.training.checkpoint import Run
+from features.models.training.epoch import constant, halving, linear, step_size
 from features.models.training.learner import Learner, encode
 from features.models.training.loop import train
-from features.models.training.optimizers import constant, halving, linear, step_size
-from features.models.training.preparation import Task, begin_run
-from features.models.vocabulary import SPECIAL, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
+from features.models.training.preparation import Task, begin_run, vocabulary_of
+from features.models.vocabulary import SPECIAL, UNKNOWN, Dropout, Vocabulary, build_vocabulary, learn, load_vocabulary
 from features.progress import progress_bar
 from moses_io.errors import InputError
 from moses_io.folders import LOCK, locked
@@ -96,7 +95,7 @@ def test_as_many_updates_are_planned_as_are_made(tmp_path: Path, dropout: float,
 def test_only_what_it_left_itself_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     others = [folder / ".git" / "config", folder / ".notes", folder / ".git" / ".keep.12345678"]
-    left = folder / ".model.safetensors.a1b2c3d4.half"
+    left = folder / ".model.safetensors.a1b2c3d4.temporary"
     for path in (*others, left):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
@@ -471,7 +470,7 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "target.vocabulary").write_bytes((tmp_path / "source.vocabulary").read_bytes())
     with pytest.raises(InputError, match=r"target\.vocabulary:[0-9]+: '.*' is no piece of target\.bpe"):
         load_vocabulary(tmp_path, "target", True)
-    most = build_vocabulary(sentences, Training(bpe=4000))
+    most = vocabulary_of(sentences, Training(bpe=4000))
     assert "the text has" in capsys.readouterr().err and len(most.encode(["lowest"])) == 1
     with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 5 pieces here: Vocabulary size"):
         build_vocabulary(sentences, Training(bpe=5))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rerank.experiment.checks import check_inputs
+from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment, read_experiment
-from rerank.experiment.sets import NbestFiles
 
 Command = Callable[..., tuple[int, bytes, str]]
 

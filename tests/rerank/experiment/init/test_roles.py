@@ -8,10 +8,10 @@ import pytest
 
 from features.models.training.request import ParallelFiles
 from moses_io.errors import InputError
+from rerank.experiment.entries import NbestFiles
 from rerank.experiment.init.matching import SOME
 from rerank.experiment.init.roles import Roles, find_roles
 from rerank.experiment.init.sorting import files_in, sort_files
-from rerank.experiment.sets import NbestFiles
 
 Files = dict[str, bytes]
 

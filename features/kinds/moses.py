@@ -1,0 +1,133 @@
+"""What Moses says of its translation: phrases, the words that it left unaligned, and what its total has beyond them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from features.arrays import Array
+from features.feature import Resources, Sentence
+from features.progress import warn
+from moses_io.alignment import Alignment, Phrase, fitted, printed_alignment, segmentation, segmentation_faults
+from moses_io.errors import Fault, InputError, at
+from moses_io.hypothesis import Hypothesis, no_total
+from moses_io.streams import digest
+from moses_io.weights import read_weight_file, weighted
+
+
+class Phrases:
+    """Five values: number of phrases, mean words of a phrase, unaligned source and target words, monotone steps.
+
+    Phrases are those of the segmentation field or, where there is none, the connected groups of links. Steps are the
+    share of phrases that begin right behind the source of the phrase before. Counts of what is unaligned are negative.
+
+    Raises:
+        InputError: the list has neither field, or a segmentation does not fit the source and the translation.
+    """
+
+    def __init__(self, argument: str, resources: Resources) -> None:
+        self.signature = "phrases"
+        self._reader = LinkReader()
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
+        """(N, 5)."""
+        pairs = [(each, pair) for each in sentences for pair in zip(each.hypotheses, each.lines, strict=True)]
+        rows = [_row(each, hypothesis, line, self._reader) for each, (hypothesis, line) in pairs]
+        return np.array(rows, dtype=np.float64).reshape(-1, 5)  # (N, 5)
+
+
+class LinkReader:
+    """Reads the links of candidates, and warns once a list of those that point beyond a sentence."""
+
+    def __init__(self) -> None:
+        self._warned = set[str]()
+
+    def links(self, sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> Alignment | None:
+        """Return the links of a candidate, or None where the list has none; links far beyond it are an `InputError`."""
+        printed = printed_alignment(line)
+        if printed is None:
+            return None
+        with at(f"{sentence.place(line)}: "):
+            links, dropped = fitted(printed, len(sentence.source), len(hypothesis), sentence.counts_marks)
+        if dropped and sentence.path not in self._warned:
+            self._warned.add(sentence.path)
+            beyond = "links point beyond the end of the source or of the translation, and are left out"
+            warn(f"{sentence.place(line)}: {beyond}, as in later lines; `moses-rerank validate` counts these")
+        return links
+
+
+def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis, reader: LinkReader) -> list[float]:
+    alignment, phrases = reader.links(sentence, hypothesis, line), segmentation(line)
+    if alignment is None and phrases is None:
+        hint = "decode with -print-alignment-info-in-n-best or -include-segmentation-in-n-best"
+        raise InputError(f"{sentence.place(line)}: feature 'phrases': no alignment here; {hint}")
+    if phrases is None:
+        phrases = _connected(alignment or frozenset())
+    elif faults := segmentation_faults(phrases, len(sentence.source), len(hypothesis)):
+        lengths = f"the {len(sentence.source)} source and {len(hypothesis)} target words"
+        expected = f"expected phrases within {lengths}, no word in two of them"
+        raise InputError(f"{sentence.place(line)}: segmentation with {faults[0]}, {expected}")
+    count = len(phrases)
+    before = [Phrase(0, -1, 0, 0), *phrases]
+    steps = sum(after.source_start == last.source_end + 1 for last, after in zip(before, phrases, strict=False))
+    sources = targets = 0
+    if alignment is not None:
+        sources = len(sentence.source) - len({i for i, _ in alignment})
+        targets = len(hypothesis) - len({j for _, j in alignment})
+    mean = len(hypothesis) / count if count else 0.0
+    return [count, mean, -sources, -targets, steps / count if count else 1.0]
+
+
+def _connected(alignment: Alignment) -> list[Phrase]:
+    """Return the spans of groups of links that share words, in target order."""
+    if not alignment:
+        return []
+    from scipy.sparse import coo_array  # loading it takes a while, and lists with segmentations do without
+    from scipy.sparse.csgraph import connected_components
+
+    links = np.array(sorted(alignment))  # (links, 2)
+    targets = links[:, 1] + links[:, 0].max() + 1  # (links,) target words behind all source words
+    graph = coo_array((np.ones(len(links)), (links[:, 0], targets)), shape=(targets.max() + 1,) * 2)
+    groups = connected_components(graph, directed=False)[1][links[:, 0]]  # (links,)
+    order = np.argsort(groups, kind="stable")  # (links,)
+    own = np.split(links[order], np.flatnonzero(np.diff(groups[order])) + 1)  # (links of the group, 2) each
+    phrases = [Phrase(*(int(end) for side in each.T for end in (side.min(), side.max()))) for each in own]
+    return sorted(phrases, key=lambda phrase: phrase.target_start)
+
+
+ROUNDING = 0.01
+"""A smaller rest is what printing with six digits leaves."""
+
+
+class Rest:
+    """One value: the total less the weighted features that the list prints, 0 where that is no more than rounding.
+
+    With weight 1 beside the decoder's weights it restores the total.
+
+    Raises:
+        InputError: the file is no weights.
+    """
+
+    def __init__(self, argument: str, resources: Resources) -> None:
+        content = read_weight_file(argument)
+        for warning in content.warnings:
+            warn(warning)
+        self._path, self._weights = argument, content.weights
+        self.signature = f"rest|sha256:{','.join(digest(Path(path)) for path in content.files)}"
+
+    def __call__(self, sentences: Sequence[Sentence]) -> Array:
+        """(N, 1)."""
+        return np.array([[self._rest(each, row)] for each in sentences for row in range(len(each.lines))])
+
+    def _rest(self, sentence: Sentence, row: int) -> float:
+        line = sentence.lines[row]
+        if line.total is None:
+            raise InputError(f"{sentence.place(line)}: feature 'rest': {no_total(line)}")
+        if not any(name in self._weights for name, _ in line.dense):
+            lacking = f"no feature of the list has a weight in {self._path}; are these the decoder's?"
+            raise InputError(f"{sentence.place(line)}: feature 'rest': {lacking}")
+        try:
+            rest = line.total - sum(weighted(line, self._weights).values())
+        except Fault as fault:
+            raise InputError(f"{sentence.place(line)}: feature 'rest': {fault} in {self._path}") from None
+        return rest if abs(rest) >= ROUNDING else 0.0

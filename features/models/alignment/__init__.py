@@ -1,1 +1,0 @@
-"""Forced alignment: what the attention of models says of the words of given translations."""

@@ -1,0 +1,324 @@
+"""Entries of an experiment file: the corpus, the sets with their lists, and the models."""
+
+import itertools
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from features.models.training.request import ParallelFiles, TrainingRequest
+from features.request import FeatureRequest
+from moses_io.errors import InputError, at
+from rerank.experiment.toml import as_table, check_keys, path_of
+from rerank.systems.translations import check_candidates, check_forward
+
+Groups = dict[str, tuple[str, ...]]
+"""Names of the models behind a name."""
+
+MOST = 1000
+"""Models of a group."""
+
+LONGEST = 100
+"""Bytes of a name; folders and files are named after it, and file systems take 255."""
+
+UNNAMED = "test"
+"""Name of the test set that has none; its report has none either."""
+
+CHOOSE = "choose"
+"""Name of the set on which a way to tune is chosen, if there is one."""
+
+SET = "{set}"
+"""What stands, in the argument of a feature, for the name of the set that is scored."""
+
+TAKEN = ("dev", CHOOSE, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence")
+"""Names that files of the results have."""
+
+_KEYS = ("source", "reference", "nbest")
+
+MOSES_OUTPUT = "moses_output"
+"""Key of the decoder's own output, with which choices on dev and on test sets are compared."""
+
+_NAME = re.compile(r"\w[\w.-]*")
+
+
+def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
+    """Read the table of a corpus, whose paths are relative to a folder; an `InputError` if a key is wrong."""
+    check_keys(table, ("source", "target", "alignment"), "train.")
+    keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
+    return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))
+
+
+@dataclass(frozen=True)
+class NbestFiles:
+    """A source text, its references, of which a test set may have none, and the list of its candidates.
+
+    `moses_output` is the decoder's own output, empty if that is the candidates with the highest totals.
+    """
+
+    source: str
+    reference: tuple[str, ...]
+    nbest: str
+    moses_output: str = ""
+
+    @property
+    def texts(self) -> ParallelFiles:
+        """What a training takes, with the first of the references."""
+        return ParallelFiles(source=self.source, target=self.reference[0])
+
+    @property
+    def files(self) -> list[str]:
+        """All of them."""
+        return [path for path in (self.source, *self.reference, self.nbest, self.moses_output) if path]
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The set as `read_set` reads it."""
+        reference = self.reference[0] if len(self.reference) == 1 else list(self.reference)
+        table = {"source": self.source, "reference": reference, "nbest": self.nbest, MOSES_OUTPUT: self.moses_output}
+        return {key: value for key, value in table.items() if value}
+
+
+def table_of_tests(tests: Mapping[str, NbestFiles]) -> Any:
+    """Return test sets as `read_tests` reads them: a table of the only one without a name, or a list of tables."""
+    if list(tests) == [UNNAMED]:
+        return tests[UNNAMED].table
+    return [{"name": name, **files.table} for name, files in tests.items()]
+
+
+def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
+    """Read the table of dev, or of the set to choose on, whose paths are relative to a folder.
+
+    Raises:
+        InputError: a key is unknown, missing or of the wrong kind.
+    """
+    table = {"reference": None, **as_table(value, name)}
+    check_keys(table, _KEYS if name == CHOOSE else (*_KEYS, MOSES_OUTPUT), f"{name}.")
+    return _set(table, f"{name}.", folder)
+
+
+def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
+    """Read a table of a test set, or a list of them, each with its own name; `reference` may be left out.
+
+    Raises:
+        InputError: as of dev, and a name that is missing, none of a file, taken or there twice.
+    """
+    if not isinstance(value, list):
+        value = [{"name": UNNAMED} | as_table(value, "test")]
+    tests: dict[str, NbestFiles] = {}
+    for number, each in enumerate(value, start=1):
+        table = as_table(each, "test")
+        name = table.get("name")
+        if not isinstance(name, str):
+            other = "nothing" if name is None else repr(name)
+            raise InputError(f"test.name: expected a name in each [[test]], found {other} in number {number}")
+        check_name(name, "test")
+        if name in TAKEN or name in tests:
+            fault = "another test set has this name" if name in tests else "files of the results have this name"
+            raise InputError(f"test.{name}: {fault}; choose another one")
+        prefix = "test." if name == UNNAMED else f"test.{name}."
+        check_keys(table, ("name", *_KEYS, MOSES_OUTPUT), prefix)
+        tests[name] = _set(table, prefix, folder)
+    return tests
+
+
+def _set(table: dict[str, Any], prefix: str, folder: Path) -> NbestFiles:
+    """Read the paths of a set; its key `reference`, if it is there, is one path or a list of them."""
+    references = table.get("reference", [])
+    if not isinstance(references, list) or ("reference" in table and not references):
+        references = [path_of(table, "reference", prefix)]
+    return NbestFiles(
+        source=str(folder / path_of(table, "source", prefix)),
+        reference=tuple(str(folder / str(path)) for path in references),
+        nbest=str(folder / path_of(table, "nbest", prefix)),
+        moses_output=str(folder / path_of(table, MOSES_OUTPUT, prefix)) if MOSES_OUTPUT in table else "",
+    )
+
+
+def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
+    """Return the preset and seed of the models of `--preset A,B --seeds N`, by name; seeds count from 1."""
+    names = presets.split(",")
+    if len(set(names)) < len(names):
+        raise InputError(f"preset: one of {presets} stands there twice; seeds = N makes several models of one preset")
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MOST:
+        expected = f"expected a whole number from 1, and at most {MOST} models of one name"
+        raise InputError(f"seeds: {expected}, found {seeds!r}")
+    pairs = itertools.product(names, range(1, seeds + 1))
+    return {f"{preset}-{seed}": {"preset": preset, "seed": seed} for preset, seed in pairs}
+
+
+def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
+    """Replace entries with several presets (`"a,b"` or a list) or `seeds = N` by one a model, `NAME-PRESET-SEED`.
+
+    Raises:
+        InputError: a name that is not one of a folder, more models than `MOST`, or two of one name.
+    """
+    expanded: dict[str, Any] = {}
+    groups: Groups = {}
+    for name, entry in entries.items():
+        check_name(name, "models")
+        models = _models(name, entry)
+        if models is None:
+            expanded[name] = entry
+            continue
+        for model in models:
+            if model in expanded or model in entries:
+                raise InputError(f"models.{name}: another entry makes a model {model!r}, too")
+        expanded |= models
+        groups[name] = tuple(models)
+    return expanded, groups
+
+
+def _models(name: str, entry: Any) -> dict[str, Any] | None:
+    """Return the models of an entry with several presets or seeds, None for another one."""
+    presets = entry.get("preset") if isinstance(entry, dict) else None
+    if isinstance(presets, list):
+        presets = ",".join(str(preset) for preset in presets)
+    elif not isinstance(presets, str) or not ("," in presets or "seeds" in entry):
+        return None
+    if "seed" in entry:
+        raise InputError(f"models.{name}.seed: several models have the seeds 1, 2, …; leave it away")
+    others = {key: value for key, value in entry.items() if key != "seeds"}
+    with at(f"models.{name}."):
+        several = members(presets, entry.get("seeds", 1))
+    return {f"{name}-{member}": others | settings for member, settings in several.items()}
+
+
+def check_name(name: str, key: str) -> None:
+    """Refuse a name below a key of the experiment file that is not that of a folder or a file in any place."""
+    if not _NAME.fullmatch(name) or len(name.encode()) > LONGEST:
+        expected = f"letters, digits, '_', and behind the first '-' and '.', {LONGEST} bytes at most"
+        raise InputError(f"{key}: expected names of {expected}, found {name[:40]!r}")
+
+
+def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureRequest]:
+    """Return what a feature of a group stands for: `neural` and the like once a model, with a number at the label.
+
+    An `ensemble` stays one feature, of all models of the groups that it names.
+    """
+    if request.row.takes != "models":
+        return [request]
+    lists = []
+    for part in request.parts:
+        name, slash, member = part.partition("/")
+        lists.append([f"{model}{slash}{member}" for model in groups.get(name, (name,))])
+    if request.row.joint:
+        return [request.with_parts([part for parts in lists for part in parts])]
+    size = max(len(parts) for parts in lists)
+    if any(len(parts) not in (1, size) for parts in lists):
+        sizes = " and ".join(str(len(parts)) for parts in lists)
+        raise InputError(f"features.{request.label}: groups of {sizes} models")
+    expanded = [request.with_parts([parts[place % len(parts)] for parts in lists]) for place in range(size)]
+    if size == 1:
+        return expanded
+    return [replace(each, label=f"{request.label}{number}") for number, each in enumerate(expanded, start=1)]
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model, or a pair of them, to train.
+
+    Attributes:
+        request: what is trained.
+        start: what it starts from: another entry, a folder, or nothing.
+        candidates: translations of its beam that each list gets, 0 for none; of a pair, those of its forward model.
+        group: name of the model, or of the several, that it translates with; empty where it translates alone.
+    """
+
+    request: TrainingRequest
+    start: str = ""
+    candidates: int = 0
+    group: str = ""
+
+    @property
+    def pieces(self) -> tuple[Any, ...]:
+        """What decides which words or pieces a model predicts, and in which order."""
+        _, training = self.request.settle()
+        return (training.words, training.frequency, training.bpe, training.length, self.request.right_to_left)
+
+
+def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
+    """Read the table of a model that is trained on a corpus.
+
+    Raises:
+        InputError: no preset, a setting that is unknown or does not go with others, or that the corpus cannot serve.
+    """
+    if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
+        raise InputError(f"{place}: expected a table with a preset")
+    settings = dict(entry)
+    preset, start = settings.pop("preset"), str(settings.pop("start-from", ""))
+    candidates = settings.pop("candidates", 0)
+    switches = {}
+    for key in ("backward", "right-to-left", "paper-sizes"):
+        value = switches[key.replace("-", "_")] = settings.pop(key, False)
+        if not isinstance(value, bool):
+            raise InputError(f"{place}.{key}: expected true or false, found {value!r}")
+    request = TrainingRequest(preset, **switches, settings=settings)
+    with at(f"{place}: "):
+        request.check(start)
+        request.check_corpus(request.reads(train))
+        if isinstance(candidates, str):
+            check_forward(request.backward)
+            return ModelEntry(request, start, group=candidates)
+        if "candidates" in entry:
+            check_candidates(candidates, place.removeprefix("models."), request.backward)
+    return ModelEntry(request, start, candidates)
+
+
+def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, ModelEntry]:
+    """Return models with what each translates with: those of one entry, or those that its `candidates` name.
+
+    Raises:
+        InputError: what `candidates` name has no number of them.
+    """
+    of_group = {name: group for group, names in groups.items() for name in names}
+    together = {name: replace(entry, group=entry.group or of_group.get(name, "")) for name, entry in models.items()}
+    for name, entry in models.items():
+        if entry.group:
+            first = models.get(groups.get(entry.group, (entry.group,))[0])
+            if first is None or not first.candidates:
+                expected = "expected a number, or the name of a model that has one and translates with it"
+                raise InputError(f"models.{name}.candidates: {expected}, found {entry.group!r}")
+            group = of_group.get(entry.group, entry.group)
+            together[name] = replace(together[name], group=group, candidates=first.candidates)
+    return together
+
+
+def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
+    """Return the models that translate, several of one group together, by the name of the group or model.
+
+    Raises:
+        InputError: models of a group predict other words, or in another order.
+    """
+    together: dict[str, list[str]] = {}
+    for name, entry in models.items():
+        if entry.candidates:
+            together.setdefault(entry.group or name, []).append(name)
+    for group, names in together.items():
+        for name in names:
+            if models[name].pieces != models[names[0]].pieces:
+                fault = f"{names[0]} and {name} predict other words, or in another order"
+                raise InputError(f"models.{group}: candidates: {fault}, and cannot translate together; let each alone")
+    return together
+
+
+def find_start(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
+    """Return what a model starts from, checked as far as it can be before anything is trained."""
+    start = models[name].start
+    with at(f"models.{name}.start-from: "):
+        if start not in models:
+            start = known_folder(start, models, folder)
+        elif start in list(models)[list(models).index(name) :]:
+            raise InputError(f"put {start!r} before {name!r}")
+        else:
+            models[name].request.check_start(models[start].request)
+    return start
+
+
+def known_folder(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
+    """Return the path of a folder that is there; an `InputError` names the models that could be meant."""
+    if not os.path.isdir(folder / name):
+        known = f"; models: {', '.join(models)}" if models else ""
+        raise InputError(f"no model and no folder {name!r}{known}")
+    return str(folder / name)

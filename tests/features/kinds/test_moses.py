@@ -1,0 +1,74 @@
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from features.feature import Resources
+from features.kinds.moses import Rest
+from moses_io.weights import read_weights
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+INI = "[weight]\nL= 0.5\nT= 0.1 0.2\nUnknownWordPenalty0= 1\n"
+SPARSE = "[weight-file]\nsparse\n"
+LIST = """\
+0 ||| the house ||| L= -2 T= 1 2 ||| -100.5
+0 ||| the old house is red . ||| L= -2 T= 1 2 ||| -0.4996
+"""
+
+
+def scored(command: Command, write: Write, label: str = "Rest=rest") -> tuple[int, bytes, str]:
+    arguments = ("--source", write("src", "x\n"), "--feature", f"{label}:{write('moses.ini', INI)}")
+    return command("score", write("list", LIST), *arguments)
+
+
+def test_the_rest_of_the_total(command: Command, write: Write) -> None:
+    """-1 + 0.1 + 0.4 = -0.5 is printed; -100 are left, and 0.0004 is rounding."""
+    lines = scored(command, write)[1].decode().split("\n")
+    assert " Rest= -100 " in lines[0] and " Rest= 0 " in lines[1]
+
+
+def test_it_is_frozen_with_weight_1(command: Command, write: Write) -> None:
+    nbest = write("scored", scored(command, write)[1].replace(b"L= -2 ", b"L= -7 ", 1))
+    start, reference = write("moses.ini", INI), write("ref", "the old house is red .\n")
+    for tuner in ("kbmira", "mert", "expected"):
+        status, ini, err = command("tune", nbest, "--reference", reference, "--start", start, "--tuner", tuner)
+        assert status == 0, err
+        assert read_weights(str(write("ini", ini)))["Rest"] == (1.0,)
+
+
+def test_sparse_weights_of_a_file_that_the_ini_names(command: Command, write: Write) -> None:
+    """They are part of what the total has; another file is another feature."""
+    nbest = write("list", LIST.replace("T= 1 2", "T= 1 2 s_x= 3"))
+    asked = ("--source", write("src", "x\n"), "--feature", f"Rest=rest:{write('sparse.ini', INI + SPARSE)}")
+    signatures = set()
+    for weight, rest in ((2, b" Rest= -106 "), (4, b" Rest= -112 ")):
+        write("sparse", f"s_x {weight}\n")
+        status, out, err = command("score", nbest, *asked)
+        assert status == 0 and rest in out
+        signatures |= set(re.findall(r"Rest = (\S+)", err))
+    assert len(signatures) == 2
+
+
+def test_weights_of_another_list_are_refused(command: Command, write: Write) -> None:
+    feature = f"Rest=rest:{write('other.ini', '[weight]' + chr(10) + 'X= 1' + chr(10))}"
+    status, _, err = command("score", write("list", LIST), "--source", write("src", "x\n"), "--feature", feature)
+    assert status == 2 and "list:1: feature 'rest': no feature of the list has a weight in " in err
+
+
+@pytest.mark.parametrize("label", ["Other=rest", "Rest=length"])
+def test_its_label_tells_it(command: Command, write: Write, label: str) -> None:
+    status, _, err = scored(command, write, label)
+    assert status == 2 and ("of the feature rest" in err or "expected length" in err)
+
+
+def test_two_weight_files_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "ini").write_text("[weight-file]\nsparse\n[weight]\nL= 1\n")
+    for folder, value in ((tmp_path, 1), (tmp_path / "other", 2)):
+        (folder / "sparse").write_text(f"s_a {value}\n")
+    monkeypatch.chdir(tmp_path / "other")
+    with pytest.warns(UserWarning, match="weights are read from sparse, as Moses does, and not from"):
+        Rest(str(tmp_path / "ini"), Resources())

@@ -1,0 +1,98 @@
+"""Scores that were kept."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from features.cache import AT_ONCE, FILE, Cache, Journal
+from features.feature import Sentence
+from features.groups import Group
+from moses_io.errors import InputError
+from moses_io.nbest import read_hypotheses
+from moses_io.streams import open_output
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+
+def test_values_come_back_bit_for_bit(tmp_path: Path) -> None:
+    cache = Cache(str(tmp_path / "new" / "cache"))
+    values = {number.to_bytes(16, "big"): bytes(range(number % 7, 8)) for number in range(2 * AT_ONCE + 1)}
+    assert cache.look_up(list(values)) == {}
+    cache.keep(values)
+    again = Cache(str(tmp_path / "new" / "cache"))
+    assert again.look_up([*values, b"another"]) == values
+    again.keep({b"another": b"1"})
+    assert cache.look_up([b"another"]) == {b"another": b"1"}
+
+
+def test_what_is_no_cache(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("some text, which is longer than the head of a database" * 9)
+    with pytest.raises(InputError, match=f"{FILE}: not a usable cache of scores"):
+        Cache(str(tmp_path))
+    (tmp_path / FILE).unlink()
+    for make in (os.mkdir, os.mkfifo):
+        make(tmp_path / "other")
+        (tmp_path / "other").rename(tmp_path / FILE)
+        with pytest.raises(InputError, match=f"{FILE}: not a usable cache of scores"):
+            Cache(str(tmp_path))
+        (tmp_path / FILE).rename(tmp_path / make.__name__)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file"):
+        Cache(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "value = x''",
+        "value = substr(value, 2)",
+        "value = CAST(value || x'00' AS BLOB)",
+        "value = 'text of twelve'",
+        "value = 12",
+        "value = NULL",
+        "value = CAST(x'00' || substr(value, 2) AS BLOB)",
+        "key = x'6f74686572'",
+    ],
+)
+def test_what_is_not_as_it_was_kept_is_not_known(tmp_path: Path, damage: str) -> None:
+    cache = Cache(str(tmp_path))
+    cache.keep({b"key": b"\x01 values", b"another": b"\x02 values"})
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute(f"UPDATE scores SET {damage} WHERE key = ?", (b"key",))
+    database.close()
+    assert cache.look_up([b"key", b"other", b"another"]) == {b"another": b"\x02 values"}
+
+
+def test_the_command_keeps_scores(command: Command, sample: Path, models: dict[str, Path], tmp_path: Path) -> None:
+    nbest = tmp_path / "part.nbest"
+    with open_output(str(nbest)) as stream:
+        stream.writelines(hypothesis.line for hypothesis in list(read_hypotheses(str(sample / "dev.nbest.gz")))[:60])
+    arguments = ("score", nbest, "--source", sample / "dev.de", "--feature", f"N=neural:{models['forward']}")
+    resources = ("--device", "cpu", "--cache", tmp_path / "cache")
+    status, first, _ = command(*arguments, *resources)
+    assert status == 0 and first == command(*arguments, "--device", "cpu")[1]
+    with sqlite3.connect(tmp_path / "cache" / FILE) as database:
+        (count,) = database.execute("SELECT count(*) FROM scores").fetchone()
+    assert 0 < count <= 60
+    assert command(*arguments, *resources)[1] == first
+    with sqlite3.connect(tmp_path / "cache" / FILE) as database:
+        database.execute("UPDATE scores SET value = substr(value, 2)")
+    assert command(*arguments, *resources)[1] == first
+    with sqlite3.connect(tmp_path / "cache" / FILE) as database:
+        keys = [key for (key,) in database.execute("SELECT key FROM scores")]
+    Cache(str(tmp_path / "cache")).keep(dict.fromkeys(keys, b"no number"))
+    assert command(*arguments, *resources)[1] == first
+
+
+def test_values_depend_on_the_numbering_of_links(tmp_path: Path) -> None:
+    sentence = Sentence(0, ("x",), (("a",),), counts_marks=True)
+    journal, values = Journal(str(tmp_path), {"L": "links"}), {"L": np.array([[0.5]])}
+    journal.keep(Group([sentence], np.array([0])), values)
+    assert journal.values(Group([sentence], np.array([0]))) == values
+    for other in (False, None):
+        assert journal.values(Group([replace(sentence, counts_marks=other)], np.array([0]))) is None

@@ -1,0 +1,590 @@
+"""What a run tells without test sets, without references, and of several test sets, after one and the same tuning."""
+
+import base64
+import gzip
+import json
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+
+from features.feature import Resources
+from moses_io.errors import InputError
+from moses_io.merge import merge_lists
+from moses_io.streams import digest
+from rerank import Reranker
+from rerank.experiment.chain import attend, attentive, evaluate, run_experiment
+from rerank.experiment.file import read_experiment
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+SENTENCES, CANDIDATES = 30, 20
+EXPERIMENT = """\
+output = "work"
+start = "moses.ini"
+train = { source = "train.de", target = "train.en" }
+dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
+TEST
+[features]
+Known = "scores:{set}.known"
+
+[tuning]
+tuner = "kbmira"
+iterations = 3
+folds = 2
+fallback = false
+"""
+WITHOUT = '{ source = "news.de", nbest = "news.nbest" }'
+TWO = """
+[[test]]
+name = "talks"
+source = "talks.de"
+reference = "talks.en"
+nbest = "talks.nbest"
+
+[[test]]
+name = "news"
+source = "news.de"
+nbest = "news.nbest"
+"""
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
+    """A folder with texts, lists and a feature that knows the reference a little, in which a run has tuned weights."""
+    folder = tmp_path_factory.mktemp("tuned")
+    for name, origin in (("train", "train"), ("dev", "dev"), ("news", "test"), ("test", "test"), ("talks", "dev")):
+        for side in ("de", "en"):
+            lines = (sample / f"{origin}.{side}").read_text(encoding="utf-8").split("\n")
+            (folder / f"{name}.{side}").write_text("\n".join(lines[:SENTENCES]) + "\n", encoding="utf-8")
+        if name != "train":
+            write_list(folder / name, gzip.decompress((sample / f"{origin}.nbest.gz").read_bytes()).decode())
+    shutil.copy(sample / "moses.ini", folder / "moses.ini")
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", ""))
+    run_experiment(read_experiment(str(folder / "experiment.toml")), Resources("cpu"))
+    return folder
+
+
+def write_list(place: Path, content: str) -> None:
+    references = place.with_suffix(".en").read_text(encoding="utf-8").split("\n")
+    lines, scores, counts = [], [], [0] * SENTENCES
+    for line in content.splitlines(keepends=True):
+        number, text = int(line.split(" ", 1)[0]), line.split(" ||| ")[1]
+        if number < SENTENCES and counts[number] < CANDIDATES:
+            counts[number] += 1
+            lines.append(line)
+            words, answer = text.split(" "), references[number].split(" ")
+            scores.append(f"{len(set(words) & set(answer)) - abs(len(words) - len(answer))}\n")
+    place.with_suffix(".nbest").write_text("".join(lines), encoding="utf-8")
+    place.with_suffix(".known").write_text("".join(scores))
+
+
+@pytest.fixture
+def folder(tuned: Path, tmp_path: Path) -> Path:
+    """A copy of it, whose stages are up to date."""
+    return shutil.copytree(tuned, tmp_path / "again")
+
+
+def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT) -> tuple[str, list[str]]:
+    """Run the experiment with these test sets; return what was printed, and the stages that were done."""
+    (folder / "experiment.toml").write_text(experiment.replace("TEST", test))
+    status, out, err = command("run", folder / "experiment.toml")
+    assert status == 0, err
+    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left of the whole)?$", err, re.MULTILINE)
+    return out.decode(), [stage for stage in stages if not stage.endswith(": up to date")]
+
+
+def sets(folder: Path) -> list[list[str]]:
+    """The sets of each row of the ablation."""
+    return [list(row["sets"]) for row in json.loads((folder / "work" / "ablation.json").read_text())]
+
+
+MODELS = """
+[models]
+left = { preset = "cohn-align" }
+idle = { preset = "cohn-align" }
+plain = { preset = "encdec" }
+pair = { preset = "cohn-align-sym" }
+many = { preset = "rnnsearch", seeds = 2 }
+
+[features]
+Left = "neural:left"
+Links = "links:left"
+Both = "agreement:pair/forward,pair/backward"
+Old = "neural:OLD[worst]"
+Many = "neural:many"
+"""
+
+
+def test_models_that_features_read_and_that_have_attention(tmp_path: Path, models: dict[str, Path]) -> None:
+    """Each once, those of pairs and groups one by one; not what no feature reads, and not what has no attention."""
+    old, path = str(models["backward"]), tmp_path / "experiment.toml"
+    lists = EXPERIMENT.partition("[features]")[0].replace("TEST", f"test = {WITHOUT}")
+    path.write_text(lists + MODELS.replace("OLD", old))
+    experiment = read_experiment(str(path))
+    names = ["left", "pair/forward", "pair/backward", "many-rnnsearch-1", "many-rnnsearch-2"]
+    folders = {name: str(tmp_path / "work" / "models" / name) for name in names} | {old: old}
+    assert attentive(experiment) == folders
+    (stage,) = attend(experiment, "test", experiment.tests["test"], "cpu")
+    assert stage.name == "attend test" and set(folders.values()) < set(stage.inputs)
+    assert stage.outputs[0] in evaluate(experiment, "test", experiment.tests["test"]).inputs
+    path.write_text(lists + MODELS.partition("[features]")[0] + '[features]\nPlain = "neural:plain"\nLen = "length"\n')
+    assert attend(read_experiment(str(path)), "test", experiment.tests["test"], "cpu") == []
+
+
+def test_without_a_test_set_folds_of_dev_speak(command: Command, folder: Path) -> None:
+    printed, done = run(command, folder, "")
+    assert done == []
+    work = folder / "work"
+    assert printed.startswith("BLEU on the tuning set ")
+    assert printed.endswith("\n\n" + (work / "ablation.txt").read_text())
+    assert printed in (work / "reranker" / "README.md").read_text()
+    assert sets(folder) == [["dev"]] * 3
+    assert list(work.glob("*report*")) == list(work.glob("test*")) == []
+
+
+def test_of_merged_lists_it_is_told_where_choices_come_from(command: Command, folder: Path) -> None:
+    for name in ("dev", "news"):
+        lines = (folder / f"{name}.nbest").read_text().splitlines(keepends=True)
+        for half in (0, 1):
+            (folder / f"{name}.{half}").write_text("".join(lines[half::2]))
+        halves = {"Even": str(folder / f"{name}.0"), "Odd": str(folder / f"{name}.1")}
+        merge_lists(halves, str(folder / f"{name}.nbest"))
+    printed, _ = run(command, folder, f"test = {WITHOUT}", EXPERIMENT.replace('Known = "scores:{set}.known"', ""))
+    reranked = (folder / "work" / "test.reranked").read_text().split("\n")[:-1]
+    even = {tuple(line.split("  ||| ")[0].split(" ||| ")) for line in (folder / "news.0").read_text().split("\n")}
+    from_even = sum((str(number), line) in even for number, line in enumerate(reranked))
+    counts = f"{from_even} of Even alone, {SENTENCES - from_even} of Odd alone, 0 of both"
+    assert f" sentences changed\nchosen: {counts}\n\n" in printed
+
+
+def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Path) -> None:
+    auto = EXPERIMENT.replace('tuner = "kbmira"\niterations = 3\n', 'tuner = "auto"\nclimbs = 1\n')
+    talks = 'choose = { source = "talks.de", reference = "talks.en", nbest = "talks.nbest" }\n'
+    shutil.copy(folder / "talks.known", folder / "choose.known")
+    printed, done = run(command, folder, f"{talks}test = {WITHOUT}", auto)
+    assert {"score choose Known", "join choose", "tune", "ablate choose"} <= set(done)
+    work = folder / "work"
+    gain = json.loads((work / "tuning.json").read_text())
+    where = f"on {work / 'choose.nbest.gz'}"
+    assert gain["where"] == where and gain["chosen"] in [name for name, _, _ in gain["tried"]]
+    assert f"How weights are tuned: BLEU {where}; p against the mean\n" in printed
+    assert f"; {where}, nested {gain['old']:.2f} -> {gain['new']:.2f} (p " in printed
+    assert json.loads((work / "report.json").read_text())["tuning"] == gain
+    assert sets(folder) == [["dev", "choose"]] * 3
+    fixed = EXPERIMENT.replace("TEST", talks)
+    (folder / "experiment.toml").write_text(fixed)
+    status, _, err = command("run", folder / "experiment.toml")
+    assert status == 2 and "tuning: tuner: kbmira chooses nothing on the list of [choose]; auto does" in err
+
+
+def test_without_references_it_is_told_what_changed(command: Command, folder: Path) -> None:
+    printed, done = run(command, folder, f"test = {WITHOUT}")
+    assert done == [
+        "score test Known", "join test", "choose as Moses did", "rerank test", "evaluate", "keep the reranker",
+    ]  # fmt: skip
+    work = folder / "work"
+    assert printed == (work / "report.txt").read_text()
+    before, after = ((work / f"test.{name}").read_text().split("\n") for name in ("moses", "reranked"))
+    changed = sum(old != new for old, new in zip(before, after, strict=True))
+    first = printed.partition("\n\n")[0]
+    assert first.split("\n")[0] == (
+        "moses: 30 of 30 lines are in the list, 30 first in it, place 1.0 in the mean, 1 in the median"
+    )
+    assert changed > 1 and first.endswith(f"\n{changed} of 30 sentences changed")
+    differences = [float(each) for each in re.findall(r"^sentence \d+, model score (\S+)$", printed, re.MULTILINE)]
+    assert len(differences) == min(changed, 6) and differences == sorted(differences, reverse=True)
+    report = json.loads((work / "report.json").read_text())
+    assert (report["sentences"], report["changed"], report["signatures"]) == (30, changed, {})
+    assert report["systems"] == [{"system": "moses"}, {"system": "reranked"}]
+    assert list(report["confidence"]["sets"]) == ["dev"]
+    html = (work / "report.html").read_text()
+    figures = ["What each feature is worth", "How much weights count", "Choices that lie deeper in the list"]
+    assert re.findall("<svg.*\n<title>(.*)</title>", html) == figures
+    assert set(report["analysis"]) == {"sentences", "depths", "judged"} and report["analysis"]["judged"] is None
+    (index,) = re.findall('id="index">([^<]*)<', html)
+    columns = json.loads(zlib.decompress(base64.b64decode(index)))
+    assert len(columns["source"]) == 30 and sum(each is not None for each in columns["clarity"]) == changed
+    assert (columns["references"], columns["gain"]) == ([], [])
+    for text in (printed, html.partition("<main")[0]):
+        assert not re.search("sentence BLEU|reference|best candidates|chrF|TER", text)
+    assert f"\ntest:\n{first}\n" in (work / "reranker" / "README.md").read_text()
+    assert sets(folder) == [["dev"]] * 3
+
+
+def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> None:
+    printed, done = run(command, folder, TWO)
+    own = {
+        name: [f"score {name} Known", f"join {name}", f"choose as Moses did, {name}", f"rerank {name}"]
+        for name in ("talks", "news")
+    }
+    every = [*own["talks"][:2], *own["news"][:2], *own["talks"][2:], *own["news"][2:], "ablate talks", "ablate"]
+    assert done == [*every, "evaluate, talks", "evaluate, news", "keep the reranker"]
+    work = folder / "work"
+    reports = {name: (work / f"{name}.report.txt").read_text() for name in own}
+    assert printed == "\n".join(f"{name}:\n{report}" for name, report in reports.items())
+    assert re.search(r"^features +dev, out of fold +p +talks +p$", reports["talks"], re.MULTILINE)
+    assert re.search(r"^features +dev, out of fold +p$", reports["news"], re.MULTILINE)
+    assert sets(folder) == [["dev", "talks"]] * 3
+    fits = json.loads((work / "talks.report.json").read_text())["confidence"]["sets"]
+    assert [sum(quarter["count"] for quarter in fit["quarters"]) for fit in fits.values()] == [SENTENCES] * 2
+    assert re.search(rf"^talks +{fits['talks']['correlation']:.3f} +\S+ .* > ", reports["talks"], re.MULTILINE)
+    assert "\ntalks  " not in reports["news"]
+    assert "BLEU by" in reports["talks"] and "BLEU by" not in reports["news"]
+    card = (work / "reranker" / "README.md").read_text()
+    assert all(f"\n{name}:\n{report.partition(chr(10) * 2)[0]}\n" in card for name, report in reports.items())
+    assert run(command, folder, TWO) == (printed, [])
+    (folder / "train.en").write_text("another text\n" * SENTENCES)
+    assert run(command, folder, TWO)[1] == ["evaluate, talks"]
+
+    (folder / "news.known").write_text("0\n" * len((folder / "news.known").read_text().split()))
+    changed = [*own["news"][:2], "rerank news", "evaluate, news", "keep the reranker"]
+    assert run(command, folder, TWO)[1] == changed
+    shutil.copy(folder / "train.en", folder / "talks.en")
+    changed = ["ablate talks", "ablate", "evaluate, talks", "keep the reranker"]
+    assert run(command, folder, TWO)[1] == changed
+    assert run(command, folder, f"test = {WITHOUT}")[1][-1] == "keep the reranker"
+
+
+def test_figures_follow_the_names_of_their_sets(command: Command, folder: Path) -> None:
+    both = f'{TWO}reference = "news.en"\n'
+    run(command, folder, both)
+    before = json.loads((folder / "work" / "ablation.json").read_text())
+    for one, other in (("talks", "kept"), ("news", "talks"), ("kept", "news")):
+        (folder / f"{one}.known").rename(folder / f"{other}.known")
+        both = both.replace(f'name = "{one}"', f'name = "{other}"')
+    assert "ablate" in run(command, folder, both)[1]
+    after = json.loads((folder / "work" / "ablation.json").read_text())
+    for one, other in zip(before, after, strict=True):
+        assert one["sets"]["talks"] == other["sets"]["news"] != one["sets"]["news"] == other["sets"]["talks"]
+
+
+def test_a_feature_that_stands_in_the_lists_now_has_no_row(command: Command, folder: Path) -> None:
+    text = EXPERIMENT.replace("[tuning]", 'Len = "length"\n[tuning]')
+    run(command, folder, "", text)
+    shutil.copy(folder / "work" / "dev.nbest.gz", folder / "scored.gz")
+    rows = [row["name"] for row in json.loads((folder / "work" / "ablation.json").read_text())]
+    without = text.replace('Known = "scores:{set}.known"', "").replace("dev.nbest", "scored.gz")
+    listed = [
+        "score",
+        folder / "dev.nbest",
+        "--source",
+        folder / "dev.de",
+        "--feature",
+        f"Known=scores:{folder}/dev.known",
+    ]
+    assert command(*listed, "--output", folder / "scored.gz")[0] == 0
+    run(command, folder, "", without)
+    assert "and Known" in rows
+    assert not [row for row in json.loads((folder / "work" / "ablation.json").read_text()) if "Known" in row["name"]]
+
+
+def test_moses_parity_with_new_features(command: Command, folder: Path) -> None:
+    """The tables leave features out, which freezes nothing that varies."""
+    text = EXPERIMENT.replace("iterations = 3", 'parity = "moses"\niterations = 3')
+    assert "tune" in run(command, folder, "", text)[1]
+    assert "parity:moses" in json.loads((folder / "work" / "tuning.json").read_text())["signature"]
+
+
+def test_an_output_that_leads_to_itself(command: Command, folder: Path) -> None:
+    (folder / "loop").symlink_to("loop")
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", "").replace('"work"', '"loop"'))
+    status, _, err = command("run", folder / "experiment.toml")
+    assert (status, "Traceback" in err, "loop" in err.splitlines()[-1]) == (2, False, True)
+
+
+def test_a_folder_that_is_called_as_a_set_is_refused(command: Command, folder: Path) -> None:
+    place = folder.rename(folder.with_name("a{set}b"))
+    status, _, err = command("run", place / "experiment.toml")
+    assert status == 2 and "{set} stands for the name of a set; the folder" in err
+
+
+def test_the_card_names_the_corpus_as_it_is_called_now(command: Command, folder: Path) -> None:
+    for side, other in (("de", "nl"), ("en", "fy")):
+        (folder / f"train.{side}").rename(folder / f"corpus.{other}")
+    text = EXPERIMENT.replace("train.de", "corpus.nl").replace("train.en", "corpus.fy")
+    assert run(command, folder, "", text)[1] == ["keep the reranker"]
+    assert (folder / "work" / "reranker" / "README.md").read_text().startswith("# Reranker nl → fy")
+
+
+def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Path) -> None:
+    """As `rerank` says with the file beside the weights; one that was made without still chooses."""
+    run(command, folder, f"test = {WITHOUT}")
+    work, estimates = folder / "work", [folder / "applied", folder / "reranked"]
+    apply = ["apply", work / "reranker", folder / "news.nbest", "--source", folder / "news.de"]
+    apply += ["--feature", f"Known=scores:{folder / 'news.known'}"]
+    rerank = ["rerank", work / "test.nbest.gz", "--weights", work / "weights.ini"]
+    rerank += ["--estimator", work / "confidence.json"]
+    chosen = [command(*words, "--confidence", path)[:2] for words, path in zip((apply, rerank), estimates, strict=True)]
+    assert chosen[0] == chosen[1] and chosen[0][0] == 0
+    assert estimates[0].read_bytes() == estimates[1].read_bytes()
+    assert estimates[0].read_bytes().count(b"\n") == SENTENCES
+    (work / "reranker" / "confidence.json").write_text("{}")
+    assert "confidence.json: not what it was when the reranker was made" in command(*apply)[2]
+    (work / "reranker" / "confidence.json").unlink()
+    manifest = json.loads((work / "reranker" / "reranker.json").read_text())
+    del manifest["files"]["confidence.json"]
+    (work / "reranker" / "reranker.json").write_text(json.dumps(manifest))
+    assert command(*apply)[:2] == (0, (work / "test.reranked").read_bytes())
+    status, out, err = command(*apply, "--confidence", folder / "none")
+    assert (status, out, "a reranker without confidence.json" in err) == (2, b"", True)
+
+
+def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folder: Path) -> None:
+    printed, _ = run(command, folder, 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }')
+    work = folder / "work"
+    report = json.loads((work / "report.json").read_text())
+    (moses, reranked), best, analysis = report["systems"], report["best_candidates"], report["analysis"]
+    first, last = analysis["depths"][0], analysis["depths"][-1]
+    assert first["choice"] == first["best"] == pytest.approx(moses["BLEU"]["score"])
+    assert last["choice"] == pytest.approx(reranked["BLEU"]["score"])
+    assert last["best"] == pytest.approx(best["BLEU"]["score"])
+    assert last["candidates"] == CANDIDATES and last["deeper"] == 0
+    judged = analysis["judged"]
+    assert sum(each["sentences"] for each in judged["lengths"]) == SENTENCES
+    assert sum(each["sentences"] for each in judged["margins"]) == SENTENCES
+    gains = judged["gains"]
+    assert f"sentence BLEU rose in {gains['rose']} and fell in {gains['fell']}\n" in printed
+    assert gains["rose"] + gains["fell"] == sum(gains["counts"]) == SENTENCES - gains["stayed"]
+    assert re.search(rf"^best +{first['best']:.2f} .* {last['best']:.2f}$", printed, re.MULTILINE)
+    assert re.findall("<svg.*\n<title>(.*)</title>", (work / "report.html").read_text()) == [
+        "What each feature is worth",
+        "How much weights count",
+        "Gains in sentence BLEU",
+        "BLEU by Moses&#x27; own margin",
+        "BLEU by depth of the list",
+        "F1 of words by frequency",
+        "N-grams won and lost",
+        "BLEU of the sentences of test: expected and reached",
+    ]
+
+
+def test_confidence_in_another_metric_costs_only_itself(command: Command, folder: Path) -> None:
+    test = 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }'
+    printed, done = run(command, folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
+    assert "estimate confidence" in done and not {"tune", "ablate dev"} & set(done)
+    assert "Confidence: expected chrf of a sentence > what it reached" in printed
+    assert re.search(r"^  expected   chrf \d+\.\d", printed, re.MULTILINE)
+    page = (folder / "work" / "report.html").read_text()
+    assert "expected chrf</text>" in page
+
+
+@pytest.mark.parametrize(("name", "stage"), [("CONFIDENCE_FORMAT", "estimate confidence"), ("GAIN_FORMAT", "tune")])
+def test_a_file_of_another_format_is_made_anew(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, stage: str
+) -> None:
+    monkeypatch.setattr(f"rerank.experiment.chain.{name}", -1)
+    assert run(command, folder, "")[1] == [stage]
+
+
+def test_scores_in_python_come_with_estimates(command: Command, folder: Path) -> None:
+    """Those that `apply` writes; what another version fitted is a warning, and is no reason not to score."""
+    place, lists = folder / "work" / "reranker", (folder / "news.nbest", folder / "news.de")
+    apply = ["apply", place, lists[0], "--source", lists[1], "--feature", f"Known=scores:{folder / 'news.known'}"]
+    assert command(*apply, "--confidence", folder / "applied")[0] == 0
+    reranker = Reranker.load(place, features={"Known": f"scores:{folder / 'news.known'}"})
+    scored = list(reranker.score(*lists))
+    assert b"".join(each.estimate.line for each in scored if each.estimate) == (folder / "applied").read_bytes()
+    assert {each.estimate.helped is None for each in scored if each.estimate} == {True, False}
+
+    content = (place / "confidence.json").read_text().replace('"format": 3', '"format": 2')
+    (place / "confidence.json").write_text(content)
+    manifest = json.loads((place / "reranker.json").read_text())
+    manifest["files"]["confidence.json"] = digest(place / "confidence.json")
+    (place / "reranker.json").write_text(json.dumps(manifest))
+    old = Reranker.load(place, features=reranker.features)
+    with pytest.warns(
+        UserWarning, match="no estimates: .*confidence.json: format 2, this version reads format 3; make"
+    ):
+        assert list(old.score(*lists)) == [replace(each, estimate=None) for each in scored]
+    status, out, err = command(*apply, "--confidence", folder / "applied")
+    assert (status, out) == (2, b"") and "format 2, this version reads format 3; make it" in err.split("\n")[-2]
+
+
+def test_a_reference_of_another_length(command: Command, folder: Path) -> None:
+    (folder / "talks.en").write_text("one line\n")
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", TWO))
+    status, _, err = command("run", folder / "experiment.toml")
+    assert (status, err) == (
+        2,
+        f"moses-rerank run: {folder}/talks.en has 1 lines, {folder}/talks.de has 30\n",
+    )
+
+
+def second_candidates(nbest: Path) -> list[str]:
+    """The second candidate of each sentence, which MBR may choose."""
+    texts: dict[int, list[str]] = {}
+    for line in nbest.read_text(encoding="utf-8").splitlines():
+        texts.setdefault(int(line.split(" ", 1)[0]), []).append(line.split(" ||| ")[1].strip(" "))
+    return [texts[number][1] for number in range(SENTENCES)]
+
+
+@pytest.fixture
+def printed_by_moses(folder: Path) -> tuple[Path, list[str]]:
+    """A file with what Moses printed for the test set; in one sentence none of the candidates."""
+    lines = second_candidates(folder / "talks.nbest")
+    lines[4] = "none of them"
+    shutil.copy(folder / "talks.known", folder / "test.known")
+    path = folder / "talks.printed"
+    path.write_text("".join(f"{line} \n" for line in lines), encoding="utf-8")
+    return path, lines
+
+
+TALKS = '{ source = "talks.de", reference = "talks.en", nbest = "talks.nbest", moses_output = "talks.printed" }'
+
+
+def test_the_report_compares_with_the_output_of_moses(
+    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+) -> None:
+    _, lines = printed_by_moses
+    report, _ = run(command, folder, f"test = {TALKS}")
+    work = folder / "work"
+    assert (work / "test.moses").read_text(encoding="utf-8").split("\n") == [*lines, ""]
+    references = (folder / "talks.en").read_text(encoding="utf-8").split("\n")[:SENTENCES]
+    before = json.loads((work / "report.json").read_text())["systems"][0]
+    assert before["system"] == "moses"
+    assert before["chrF"]["score"] == pytest.approx(sacrebleu.corpus_chrf(lines, [references]).score)
+    assert report.splitlines()[8].startswith("moses: 29 of 30 lines are in the list, ")
+    reranked = (work / "test.reranked").read_text(encoding="utf-8").split("\n")
+    changed = sum(old != new for old, new in zip([*lines, ""], reranked, strict=True))
+    assert f"\n{changed} of 30 sentences changed: " in report
+
+
+def test_another_output_of_moses_is_evaluated_but_nothing_is_scored(
+    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+) -> None:
+    path, lines = printed_by_moses
+    run(command, folder, f"test = {TALKS}")
+    path.write_text("".join(f"{line}\n" for line in ["another", *lines[1:]]), encoding="utf-8")
+    done = run(command, folder, f"test = {TALKS}")[1]
+    assert done == ["choose as Moses did", "rerank test", "evaluate", "keep the reranker"]
+    assert (folder / "work" / "test.moses").read_text(encoding="utf-8").startswith("another\n")
+
+
+def test_a_sentence_without_candidates_keeps_the_output_of_moses(
+    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+) -> None:
+    listed = (folder / "talks.nbest").read_text(encoding="utf-8").splitlines(keepends=True)
+    scores = (folder / "talks.known").read_text().splitlines(keepends=True)
+    kept = [place for place, line in enumerate(listed) if not line.startswith("7 ")]
+    (folder / "talks.nbest").write_text("".join(listed[place] for place in kept), encoding="utf-8")
+    (folder / "test.known").write_text("".join(scores[place] for place in kept))
+    run(command, folder, f"test = {TALKS}")
+    for system in ("moses", "reranked"):
+        lines = (folder / "work" / f"test.{system}").read_text(encoding="utf-8").split("\n")
+        assert lines[7] == printed_by_moses[1][7]
+
+
+def test_the_output_of_moses_on_dev_is_what_confidence_compares_with(command: Command, folder: Path) -> None:
+    before = json.loads((folder / "work" / "confidence.json").read_text())
+    (folder / "dev.printed").write_text("\n".join([*second_candidates(folder / "dev.nbest"), ""]), encoding="utf-8")
+    text = EXPERIMENT.replace('nbest = "dev.nbest"', 'nbest = "dev.nbest", moses_output = "dev.printed"')
+    assert run(command, folder, "", text)[1] == ["estimate confidence", "keep the reranker"]
+    after = json.loads((folder / "work" / "confidence.json").read_text())
+    assert after["quality"] == before["quality"] and after["helped"] != before["helped"]
+
+
+@pytest.mark.parametrize(
+    ("content", "table", "message"),
+    [
+        ("a\n" * 29, f"test = {TALKS}", r"talks\.printed has 29 lines, \S+talks\.de has 30\n$"),
+        ("a |0-0|\n" * 30, f"test = {TALKS}", r"talks\.printed:1: segmentation marks"),
+        ("", f"choose = {TALKS}", r"unknown key choose\.moses_output"),
+        (
+            "",
+            'test = { source = "talks.de", nbest = "talks.nbest", moses_output = 3 }',
+            r"test\.moses_output: expected a path",
+        ),
+        ("", f"test = {TALKS.replace('printed', 'lost')}", r"talks\.lost: No such file"),
+    ],
+)
+def test_outputs_of_moses_that_are_refused(
+    command: Command, folder: Path, content: str, table: str, message: str
+) -> None:
+    (folder / "talks.printed").write_text(content)
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", table))
+    status, out, err = command("run", folder / "experiment.toml")
+    assert (status, out, err.count("\n")) == (2, b"", 1) and re.search(message, err), err
+
+
+def test_an_output_of_other_sentences_is_warned_of(command: Command, folder: Path) -> None:
+    (folder / "news.printed").write_text("another text\n" * SENTENCES)
+    news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", f"test = {news}"))
+    _, _, err = command("run", folder / "experiment.toml")
+    assert re.search(r"warning: \S+news.printed: no line is a candidate of \S+news.nbest; expected Moses' output", err)
+
+
+def test_an_output_of_other_sentences_is_warned_of_after_a_run_without_it(command: Command, folder: Path) -> None:
+    """The list and its source were read by the run before, the output was not."""
+    run(command, folder, f"test = {WITHOUT}")
+    (folder / "news.printed").write_text("another text\n" * SENTENCES)
+    news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", f"test = {news}"))
+    assert "news.printed: no line is a candidate of " in command("run", folder / "experiment.toml")[2]
+    assert "warning" not in command("run", folder / "experiment.toml")[2]
+
+
+@pytest.fixture
+def applied(command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]) -> Callable[..., Any]:
+    """Apply the reranker of dev to the talks, with what Moses printed for them."""
+    apply = ["apply", folder / "work" / "reranker", folder / "talks.nbest", "--source", folder / "talks.de"]
+    apply += ["--feature", f"Known=scores:{folder / 'talks.known'}", "--moses-output", printed_by_moses[0]]
+    return lambda *more: command(*apply, *more)
+
+
+def test_apply_compares_with_the_output_of_moses(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    """Where it is no candidate, as in one sentence, there is no probability, and the change is made."""
+    status, out, err = applied("--confidence", tmp_path / "estimates")
+    helped = [bool(line.split("\t")[1]) for line in (tmp_path / "estimates").read_text().splitlines()]
+    chosen = out.decode().splitlines()
+    changed = [one != other for one, other in zip(chosen, printed_by_moses[1], strict=True)]
+    assert (status, helped) == (0, [*changed[:4], False, *changed[5:]])
+    assert "Moses' output is not among the candidates in 1 of 30 sentences\n" in err
+
+
+def test_python_compares_with_the_output_of_moses(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+) -> None:
+    assert applied("--confidence", tmp_path / "estimates")[0] == 0
+    reranker = Reranker.load(folder / "work" / "reranker", features={"Known": f"scores:{folder / 'talks.known'}"})
+    path, lines = printed_by_moses
+    for output in (path, str(path), lines):
+        scored = reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=output)
+        estimates = b"".join(each.estimate.line for each in scored if each.estimate)
+        assert estimates == (tmp_path / "estimates").read_bytes()
+    with pytest.raises(InputError, match=r"^<moses_output> has 31 lines, \S+talks.de has 30$"):
+        list(reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=[*lines, "one more"]))
+
+
+def test_apply_refuses_an_output_of_moses_of_another_length(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+) -> None:
+    path, lines = printed_by_moses
+    path.write_text("".join(f"{line}\n" for line in [*lines, "one more"]), encoding="utf-8")
+    status, out, err = applied("--output", tmp_path / "out")
+    assert (status, out) == (2, b"") and not (tmp_path / "out").exists()
+    assert err == f"moses-rerank apply: {path} has 31 lines, {folder / 'talks.de'} has 30\n"
+
+
+def test_apply_counts_the_lines_of_a_source_from_a_pipe(
+    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+) -> None:
+    path, lines = printed_by_moses
+    path.write_text("".join(f"{line}\n" for line in [*lines, "one more"]), encoding="utf-8")
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as stream:
+        stream.write((folder / "talks.de").read_bytes())
+    status, _, err = applied("--source", f"/dev/fd/{read}", "--output", tmp_path / "out")
+    os.close(read)
+    assert status == 2 and not (tmp_path / "out").exists()
+    assert err.endswith(f"{path} has 31 lines, /dev/fd/{read} has 30\n")
