@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 from ray.exceptions import RayActorError
@@ -49,6 +49,11 @@ class Actors:
         self._idle: list[Any] = []
         self._working: dict[Any, tuple[Any, Call]] = {}
         self._stillborn = 0  # actors that died, one after the other, before they had begun
+
+    @property
+    def pending(self) -> int:
+        """How many calls are not done yet."""
+        return len(self._waiting) + sum(call.method != BEGIN for _, call in self._working.values())
 
     def submit(self, method: str, *arguments: Any) -> Call:
         """Have one of the actors do something, as soon as there is one."""
@@ -103,18 +108,8 @@ class Actors:
             raise InputError(f"--ray: {DEATHS + 1} workers died one after the other ({type(error).__name__})")
 
 
-class _Batch(NamedTuple):
-    """A batch on its way."""
-
-    sentences: list[Sentence]
-    read: list[tuple[Group, dict[str, Array] | Call]]  # values of models that were known, or that will be
-    looked: Call  # what the others say
-
-    @property
-    def pieces(self) -> int:
-        """How many calls are not done yet."""
-        calls = [self.looked, *(part for _, part in self.read)]
-        return sum(isinstance(call, Call) and not call.done for call in calls)
+_Read = list[tuple[Group, dict[str, Array] | Call]]
+"""Groups of a batch with the values of models: those that were known, or the call that gives them."""
 
 
 class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
@@ -146,13 +141,13 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
         """Yield each batch with what all features say of it, in order, while others are on their way."""
-        ahead: deque[_Batch] = deque()
+        ahead: deque[tuple[list[Sentence], _Read, Call]] = deque()
         for sentences in batches:
-            ahead.append(self._begin(sentences))
-            while sum(batch.pieces for batch in ahead) > AHEAD * self._actors.count:
-                yield self._finish(ahead.popleft())
+            ahead.append((sentences, *self._begin(sentences)))
+            while self._actors.pending > AHEAD * self._actors.count:
+                yield self._finish(*ahead.popleft())
         while ahead:
-            yield self._finish(ahead.popleft())
+            yield self._finish(*ahead.popleft())
 
     def end(self) -> None:
         """Tell the features that follow the list that it ends here."""
@@ -170,21 +165,21 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         note(f"ray: up to {counted(count, 'worker')} with {counted(workplace.threads, 'thread')} each")
         return Actors(self._cluster, lambda: kind.remote(workplace, requests, resources), count)
 
-    def _begin(self, sentences: list[Sentence]) -> _Batch:
-        """Have a batch scored, but for what is known of it."""
-        read: list[tuple[Group, dict[str, Array] | Call]] = []
+    def _begin(self, sentences: list[Sentence]) -> tuple[_Read, Call]:
+        """Have a batch scored, but for what is known of it, by models and by the other features."""
+        read: _Read = []
         for group in groups(sentences, self._group) if self.of_models else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
                 read.append((group, self._actors.submit("ask", "values_of_models", group.sentences)))
             else:
                 read.append((group, values))
-        return _Batch(sentences, read, self._actors.submit("ask", "values_without_models", sentences))
+        return read, self._actors.submit("ask", "values_without_models", sentences)
 
-    def _finish(self, batch: _Batch) -> tuple[list[Sentence], Scored]:
+    def _finish(self, sentences: list[Sentence], read: _Read, looked: Call) -> tuple[list[Sentence], Scored]:
         """Wait for a batch, and put together what is said of it."""
         steps, parts = Steps(), []
-        for group, part in batch.read:
+        for group, part in read:
             if isinstance(part, Call):
                 values, taken = self._actors.result(part)
                 steps = steps.plus(taken)
@@ -193,10 +188,8 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
             else:
                 values = part
             parts.append((group.places, values))
-        by_label = (
-            in_order(parts) | self._actors.result(batch.looked) | self._local.values_without_models(batch.sentences)
-        )
-        return batch.sentences, Scored([Column(label, by_label[label]) for label in self.signatures], steps)
+        by_label = in_order(parts) | self._actors.result(looked) | self._local.values_without_models(sentences)
+        return sentences, Scored([Column(label, by_label[label]) for label in self.signatures], steps)
 
 
 class _Features:

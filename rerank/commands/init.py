@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     if roles.missing:
         raise InputError("; ".join(roles.missing))
     content = propose(roles, output)
+    # the text is read again because `run` will read it: what is written is what was checked
     check_inputs(parse_experiment(content, "<stdout>" if output == STANDARD else output))
     with open_output(output) as stream:
         stream.write(content)

@@ -130,19 +130,6 @@ def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Seq
 
 
 @dataclass(frozen=True)
-class DevFiles:
-    """The scored lists and references of dev, the weights that tuning started from, and those that it found.
-
-    `moses_output` is the decoder's own output, empty if that is the candidates with the highest totals.
-    """
-
-    lists: Lists
-    start: str
-    weights: str
-    moses_output: str = ""
-
-
-@dataclass(frozen=True)
 class _Choices:
     """The choices on n sentences of dev.
 
@@ -171,22 +158,34 @@ class _Choices:
         return quality, fit_logistic(self.names[1], self.change[decided], (self.gains[decided] > 0).astype(float))
 
 
-def fit_confidence(files: DevFiles, tuning: Tuning, expected: str, folds: int, output: str) -> None:
+def fit_confidence(
+    lists: Lists, start: str, tuned: str, tuning: Tuning, expected: str, folds: int, output: str, moses_output: str = ""
+) -> None:
     """Fit confidence in a metric, the `expected` one, on folds of dev, `FOLDS` where `folds` is 0; write it as JSON.
 
     Sentences of a fold are chosen for by weights tuned, in one run, on the other folds; where the start weights were
     kept, these choose.
+
+    Args:
+        lists: scored lists and references of dev.
+        start: path of the weights that tuning started from.
+        tuned: path of those that it found.
+        tuning: how.
+        expected: name of the metric.
+        folds: number of folds.
+        output: path of the file to write.
+        moses_output: path of the decoder's own output, empty if that is the candidates with the highest totals.
     """
-    problem, start = read_problem(files.lists, files.start, tuning)
-    metric, weights = Metric(expected), read_weights(files.weights)
+    problem, initial = read_problem(lists, start, tuning)
+    metric, weights = Metric(expected), read_weights(tuned)
     sentences = len(problem.candidates.sentences)
     folds = min(folds or FOLDS, sentences)
     dense = problem.candidates.space.dense
-    units = FeatureUnits(dense, problem.spread(), tuple(name for name, _ in dense if name not in start))
+    units = FeatureUnits(dense, problem.spread(), tuple(name for name, _ in dense if name not in initial))
     final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)
     spread = problem.candidates.spread_of(final) or 1.0
-    totals = final / spread if kept_start(files.weights) else _out_of_fold(problem, tuning, folds)  # (N,)
-    choices = _choices(problem.candidates, files, metric, totals, units)
+    totals = final / spread if kept_start(tuned) else _out_of_fold(problem, tuning, folds)  # (N,)
+    choices = _choices(problem.candidates, lists, moses_output, metric, totals, units)
     quality, helped = choices.fit(np.arange(sentences))
     outcome, alone = _cross_fitted(choices, partition(sentences, folds))
     confidence = Confidence(
@@ -216,12 +215,14 @@ def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
     return totals
 
 
-def _choices(candidates: Candidates, files: DevFiles, metric: Metric, totals: Array, units: FeatureUnits) -> _Choices:
+def _choices(
+    candidates: Candidates, dev: Lists, moses_output: str, metric: Metric, totals: Array, units: FeatureUnits
+) -> _Choices:
     """Read the lists again, for their texts, and see what totals (N,) choose, and what that reaches."""
-    filters, lists = files.lists.filters, pool(files.lists.nbest)
-    references = filters.references(files.lists.references)
-    if files.moses_output:
-        lists = read_moses_output(files.moses_output, marks=filters.marks).add_to(lists)
+    filters, lists = dev.filters, pool(dev.nbest)
+    references = filters.references(dev.references)
+    if moses_output:
+        lists = read_moses_output(moses_output, marks=filters.marks).add_to(lists)
     places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
     values: list[Predictors] = [Predictors({}, {})] * len(places)
     both = np.zeros((len(places), 2, metric.formula.size))

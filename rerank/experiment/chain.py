@@ -18,7 +18,7 @@ from moses_io.text import read_lines, write_text
 from moses_io.weights import weight_files
 from rerank.confidence.confidence import CONFIDENCE
 from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT
-from rerank.confidence.fitting import DevFiles, fit_confidence
+from rerank.confidence.fitting import fit_confidence
 from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.entries import CHOOSE, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
@@ -158,11 +158,11 @@ def _tune(experiment: Experiment) -> Stage:
 def _confide(experiment: Experiment) -> Stage:
     """Fit, on folds of dev, how good choices are and how likely a change helps."""
     entry, lists, output = experiment.tuning, experiment.lists("dev"), experiment.result(CONFIDENCE)
-    tuning, folds = entry.tuning, entry.caution.folds
-    files = DevFiles(lists, experiment.start, experiment.weights, experiment.dev.moses_output)
-    action = partial(fit_confidence, files, tuning, entry.confidence, folds, output)
+    tuning, folds, printed = entry.tuning, entry.caution.folds, experiment.dev.moses_output
+    read = (lists, experiment.start, experiment.weights)
+    action = partial(fit_confidence, *read, tuning, entry.confidence, folds, output, moses_output=printed)
     settings = [tuning.signature, tuning.metric, entry.confidence, entry.filters.text, folds, CONFIDENCE_FORMAT]
-    inputs = (*lists.files, *weight_files(files.start), files.weights, files.moses_output)
+    inputs = (*lists.files, *weight_files(experiment.start), experiment.weights, printed)
     return Stage("estimate confidence", inputs, settings, (output,), action)
 
 

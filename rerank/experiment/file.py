@@ -168,9 +168,8 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Ex
             feature runs code unless this is allowed.
     """
     values = read_toml(path)
-    if not allow_code:
-        with at(f"{path}: "):
-            check_code(feature_texts(values), path)
+    with at(f"{path}: "):
+        check_code(values, path, allow_code)
     return _checked(values | ({"output": os.path.abspath(output)} if output else {}), path)
 
 

@@ -153,7 +153,8 @@ def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recip
     if not small:
         words = corpus.target.words + corpus.pairs
         third, longer = (_transformer(words, settings, order) for order in ("right-to-left", "left-to-right"))
-        models, features = third.models | models | _backward(settings), features | third.features | BACKWARD
+        backward = {key: value for key, value in settings.items() if key != "candidates"} | {"backward": True}
+        models, features = third.models | models | {"backward": backward}, features | third.features | BACKWARD
     return Recipe(
         models=models,
         features=features | {"Consensus": "consensus:chrf"},
@@ -165,11 +166,6 @@ def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recip
         ),
         longer=longer,
     )
-
-
-def _backward(beside: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return a model that says the source, which does not translate."""
-    return {"backward": {key: value for key, value in beside.items() if key != "candidates"} | {"backward": True}}
 
 
 def _adapt(corpus: Corpus, epochs: int) -> int:

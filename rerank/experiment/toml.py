@@ -181,18 +181,20 @@ def is_own(path: str) -> bool:
     return place.is_relative_to(Path.cwd().resolve()) and place.is_file() and place.stat().st_uid == os.geteuid()
 
 
-def check_code(features: Mapping[str, str], path: str) -> None:
+def check_code(experiment: Mapping[str, Any], path: str, allow: bool) -> None:
     """Refuse, before anything of it is loaded, a feature that is code in a file that is not the user's own.
 
     Args:
-        features: `KIND[:ARG]` by label.
-        path: of the experiment file that names them.
+        experiment: the tables of an experiment file.
+        path: of the file.
+        allow: whether code may run wherever the file is.
 
     Raises:
         InputError: there is one; it is named.
     """
+    features = feature_texts(experiment)
     foreign = [label for label, text in features.items() if runs_code(text)]
-    if foreign and not is_own(path):
+    if foreign and not allow and not is_own(path):
         label = foreign[0]
         where = "in a file that is not the user's own in the working folder"
         raise InputError(f"feature {shown(label)}, {shown(features[label])}, runs code {where}; --allow-code lets it")

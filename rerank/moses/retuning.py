@@ -26,7 +26,7 @@ from rerank.experiment.checks import check_inputs
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.stages import Stage, run_stages
-from rerank.experiment.toml import check_code, feature_texts, read_toml
+from rerank.experiment.toml import check_code, read_toml
 from rerank.experiment.workers import jobs_for
 
 LOG = "decoder.log"
@@ -230,8 +230,7 @@ def _experiment(retuning: Retuning, moses_output: str = "") -> Experiment:
         for key in values:
             if key in own:
                 raise InputError(f"{key}: the arguments say this; leave it out")
-        if not retuning.allow_code:
-            check_code(feature_texts(own), path)
+        check_code(own, path, retuning.allow_code)
         return experiment_of(own | values, Path(path).resolve().parent)
 
 

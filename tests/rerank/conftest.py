@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from rerank.confidence.fitting import DevFiles, fit_confidence
+from rerank.confidence.fitting import fit_confidence
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuning.tune import Caution, settle, tune
@@ -51,7 +51,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     lists = Lists([str(paths[0])], [str(paths[1])], Filters(""))
     tuning = settle({"tuner": "expected"})
     tune(lists, str(start), tuning, str(paths[2]), Caution())
-    fit_confidence(DevFiles(lists, str(start), str(paths[2])), tuning, "bleu", 4, str(paths[3]))
+    fit_confidence(lists, str(start), str(paths[2]), tuning, "bleu", 4, str(paths[3]))
     return Fitted(*paths)
 
 

@@ -94,8 +94,7 @@ def read_study(path: str, allow_code: bool = False) -> Study:
     """
     values = read_toml(path)
     with at(f"{path}: "):
-        if not allow_code:
-            check_code(feature_texts(values), path)
+        check_code(values, path, allow_code)
         return _study(values, Path(path).resolve().parent)
 
 

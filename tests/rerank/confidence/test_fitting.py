@@ -12,7 +12,7 @@ from moses_io.errors import InputError
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, read_confidence, read_estimator, write_confidence
-from rerank.confidence.fitting import DevFiles, Measured, Measuring, fit_confidence
+from rerank.confidence.fitting import Measured, Measuring, fit_confidence
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
@@ -52,8 +52,8 @@ def test_what_is_read_estimates_as_what_was_written(fitted: Any, tmp_path: Path)
 
 def refit(fitted: Any, nbest: Path, weights: Path, folder: Path, metric: str = "bleu") -> Path:
     lists = Lists([str(nbest)], [str(fitted.reference)], Filters(""))
-    files = DevFiles(lists, str(fitted.weights.with_name("start.ini")), str(weights))
-    fit_confidence(files, settle({"tuner": "expected"}), metric, 4, str(folder / "again"))
+    start, tuning = str(fitted.weights.with_name("start.ini")), settle({"tuner": "expected"})
+    fit_confidence(lists, start, str(weights), tuning, metric, 4, str(folder / "again"))
     return folder / "again"
 
 
@@ -166,8 +166,8 @@ def fit_with_output(fitted: Any, printed: list[str], folder: Path) -> Path:
     (folder / "dev.moses").write_text("".join(f"{text}\n" for text in printed))
     lists = Lists([str(fitted.nbest)], [str(fitted.reference)], Filters(""))
     start = str(fitted.weights.with_name("start.ini"))
-    files = DevFiles(lists, start, str(fitted.weights), str(folder / "dev.moses"))
-    fit_confidence(files, settle({"tuner": "expected"}), "bleu", 4, str(folder / "again"))
+    tuning, output = settle({"tuner": "expected"}), str(folder / "again")
+    fit_confidence(lists, start, str(fitted.weights), tuning, "bleu", 4, output, str(folder / "dev.moses"))
     return folder / "again"
 
 
