@@ -13,9 +13,9 @@ from features.models.training import request as training
 from moses_io.errors import InputError, shown
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, read_weights, weight_files
-from rerank.inputs import (
+from rerank.commands.arguments import check_paths
+from rerank.reranker.inputs import (
     Text,
-    check_output,
     check_types,
     features_of,
     input_of,
@@ -26,8 +26,8 @@ from rerank.inputs import (
 )
 
 if TYPE_CHECKING:
+    from rerank.metrics.evaluation import Evaluation
     from rerank.metrics.filters import Filters
-    from rerank.report.evaluation import Evaluation
     from rerank.tuning.gain import Gain
     from rerank.tuning.tuning_set import Lists
 
@@ -162,7 +162,7 @@ def score(
     listed, text, written = path_of(nbest, "nbest"), path_of(source, "source"), path_of(output, "output")
     requests = labelled_requests(features_of(features))
     resources = Resources(device, precision, optional_path_of(cache, "cache"))
-    check_output(written, [listed, text, *(path for request in requests for path in request.files)])
+    check_paths([listed, text, *(path for request in requests for path in request.files)], {"output": written})
     add_features(listed, text, requests, written, resources)
 
 
@@ -204,11 +204,10 @@ def tune(
 
     begin, written = path_of(start, "start"), path_of(output, "output")
     lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
-    caution = tuning.Caution(folds=folds, fallback=fallback)
     others = _choose_lists(choose, choose_references, lists.filters)
     read = [path for each in (lists, *others) for path in (*each.nbest, *each.references)]
-    check_output(written, [*read, *weight_files(begin)])
-    gain = tuning.tune(lists, begin, settle(settings), written, caution, *others)
+    check_paths([*read, *weight_files(begin)], {"output": written})
+    gain = tuning.tune(lists, begin, settle(settings), written, tuning.Caution(folds=folds, fallback=fallback), *others)
     return TunedWeights(read_weights(written), gain)
 
 
@@ -246,7 +245,7 @@ def evaluate(
         InputError: another number of lines than the references have, or marks of segmentation in a text.
     """
     from rerank.metrics.filters import Filters
-    from rerank.report.evaluation import evaluate_files
+    from rerank.report.listed import evaluate_files
 
     check_types(str, tokenize=tokenize)
     texts = mapping_of(systems, "systems", "translations by the name of the system")

@@ -1,6 +1,7 @@
 """The rules that hold the house up, read from the code itself."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -14,6 +15,12 @@ from features.table import FEATURES
 ROOT = Path(__file__).parent.parent
 PACKAGES = ["moses_io", "features", "rerank"]
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+PYTHON = b"#!/usr/bin/env python3\n"
+SCRIPTS = sorted(
+    path
+    for path in (ROOT / "scripts").rglob("*")
+    if path.suffix == ".py" or (not path.suffix and path.is_file() and path.read_bytes().startswith(PYTHON))
+)
 
 
 def imported(path: Path, for_types: bool = True) -> set[str]:
@@ -101,6 +108,15 @@ def test_what_a_kind_of_features_is_stands_in_its_row() -> None:
             if names & set(FEATURES):
                 asked.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
     assert asked == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_scripts_import_names_that_exist(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
+            module = importlib.import_module(node.module)
+            for name in [alias.name for alias in node.names if not hasattr(module, alias.name)]:
+                importlib.import_module(f"{node.module}.{name}")
 
 
 def test_functions_are_short() -> None:

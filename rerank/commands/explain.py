@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import positive_number, whole_number
+from rerank.commands.arguments import declarers, positive_number, whole_number
 
 HELP = "say why one candidate of a sentence beats another, feature by feature"
 EXAMPLES = """\
@@ -17,16 +17,15 @@ By default the candidate that the weights choose stands against Moses' choice: t
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("nbest", metavar="NBEST", help="scored n-best list; - is stdin")
-    parser.add_argument("--weights", required=True, metavar="FILE", help="weights from `tune`, or any [weight] ini")
-    parser.add_argument("--sentence", required=True, type=whole_number, metavar="ID", help="id, from 0")
-    parser.add_argument(
-        "--candidate", type=positive_number, default=0, metavar="N", help="its place in the list, from 1"
-    )
-    parser.add_argument("--against", type=positive_number, default=0, metavar="N", help="another one")
-    parser.add_argument("--source", metavar="FILE", help="show the source, too")
-    parser.add_argument("--moses-output", metavar="FILE", help="Moses' own output, as after MBR or consensus decoding")
-    parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="and references")
+    add, read, _ = declarers(parser)
+    read("nbest", metavar="NBEST", help="scored n-best list; - is stdin")
+    read("--weights", required=True, help="weights from `tune`, or any [weight] ini")
+    add("--sentence", required=True, type=whole_number, metavar="ID", help="id, from 0")
+    add("--candidate", type=positive_number, default=0, metavar="N", help="its place in the list, from 1")
+    add("--against", type=positive_number, default=0, metavar="N", help="another one")
+    read("--source", help="show the source, too")
+    read("--moses-output", help="Moses' own output, as after MBR or consensus decoding")
+    read("--reference", action="append", default=[], help="and references")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -34,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.progress import show
     from moses_io.nbest import read_moses_output
     from moses_io.text import read_lines, read_sources
-    from rerank.report.explanation import Question, explain
+    from rerank.report.explanation import explain
 
     files = [("source", arguments.source, read_sources)] if arguments.source else []
     files += [("reference", path, read_lines) for path in arguments.reference]
@@ -43,8 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.moses_output:
         lines = read_moses_output(arguments.moses_output, arguments.source or "", marks=True).lines
         output = _line(lines, arguments.moses_output, arguments.sentence)
-    question = Question(arguments.sentence, arguments.candidate, arguments.against, output)
-    show(explain(arguments.nbest, arguments.weights, question, texts))
+    candidates = (arguments.candidate, arguments.against)
+    show(explain(arguments.nbest, arguments.weights, arguments.sentence, candidates, output, texts))
 
 
 def _line(lines: Sequence[str], path: str, sentence: int) -> str:

@@ -23,16 +23,15 @@ from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.entries import CHOOSE, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
-from rerank.linear.selection import Holes, Outputs, choose_by_total, read_holes, rerank
+from rerank.linear.selection import Holes, Outputs, choose_by_total, choose_by_weights, read_holes
 from rerank.lists.append import join_features, write_features
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
-from rerank.report.worth import write_table
 from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.systems.attention import attend as read_choices
 from rerank.systems.translations import merge_translations
-from rerank.tuning.ablation import Ablation, write_ablation, write_column
+from rerank.tuning.ablation import Ablation, write_ablation, write_column, write_table
 from rerank.tuning.gain import FORMAT as GAIN_FORMAT
 from rerank.tuning.gain import GAIN, write_gain
 from rerank.tuning.tune import tune
@@ -182,7 +181,7 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]
     else:
         holes = read_holes(files.source, None, "blank")
         decode = partial(choose_by_total, files.nbest, holes, moses)
-    choice = partial(rerank, scored, experiment.weights, holes, Outputs(ours))
+    choice = partial(choose_by_weights, scored, experiment.weights, holes, Outputs(ours))
     inputs = (scored, files.source, experiment.weights, output)
     return [
         Stage(_of("choose as Moses did", name), (output or files.nbest, files.source), None, (moses,), decode),

@@ -14,7 +14,7 @@ from typing import Any
 from features.progress import note, progress_bar
 from moses_io.errors import InputError
 from moses_io.folders import locked_with_contents, remove
-from moses_io.json_files import read_json
+from moses_io.json_files import read_record
 from moses_io.streams import check_plain, digest, hidden, open_output, remove_temporaries
 from rerank import __version__
 from rerank.experiment.workers import workers
@@ -167,14 +167,10 @@ def _read_record(path: Path) -> dict[str, dict[str, Any]]:
     """Return what `_Record` has written."""
     if path.is_symlink():
         raise InputError(f"{path}: a symbolic link, expected a file of an earlier run; remove it")
-    again = "remove the folder of results to do everything again"
     try:
-        stages = read_json(path)
+        return read_record(path, dict[str, dict[str, Any]])
     except InputError as error:
-        raise InputError(f"{error}; {again}") from None
-    if not isinstance(stages, dict) or not all(isinstance(stage, dict) for stage in stages.values()):
-        raise InputError(f"{path}: no record of stages; {again}")
-    return stages
+        raise InputError(f"{error}; remove the folder of results to do everything again") from None
 
 
 def _as_json(value: Any) -> bytes:

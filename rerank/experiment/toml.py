@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,15 +117,20 @@ def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
 
 def moved(values: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
     """Return the files of an experiment, all but `SECTIONS`, with paths from one folder made paths from another."""
-    return {key: _moved(value, old, new) for key, value in values.items() if key not in SECTIONS}
+
+    def from_new(path: str) -> str:
+        return path if os.path.isabs(path) else os.path.relpath(old / path, new)
+
+    return {key: with_paths(value, from_new) for key, value in values.items() if key not in SECTIONS}
 
 
-def _moved(value: Any, old: Path, new: Path) -> Any:
+def with_paths(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a path, or a list or table of them, with each path changed; the `name` in a table is none."""
     if isinstance(value, dict):
-        return {key: each if key == "name" else _moved(each, old, new) for key, each in value.items()}
+        return {key: each if key == "name" else with_paths(each, change) for key, each in value.items()}
     if isinstance(value, list):
-        return [_moved(each, old, new) for each in value]
-    return value if os.path.isabs(value) else os.path.relpath(old / value, new)
+        return [with_paths(each, change) for each in value]
+    return change(value)
 
 
 def _lines(key: str, table: Mapping[str, Any], remarks: Remarks) -> str:

@@ -32,7 +32,7 @@ from moses_io.text import (
 from moses_io.weights import read_weight_file
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import hint_for, unused_weights, with_rest
-from rerank.metrics.forms import Forms, advice
+from rerank.metrics.filters import Forms, advice
 
 FALLING = "the id falls; `rerank` needs ids that go up (--regroup)"
 OTHER_SOURCE = "; is it the one of this list?"

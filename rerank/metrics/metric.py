@@ -1,8 +1,12 @@
 """Metrics: a candidate is counted → statistics are summed over a corpus → a formula makes a score of the sum.
 
-BLEU counts as Moses' BleuScorer does (see `rerank.metrics.bleu`). The statistics of chrF, chrF3 (beta 3) and chrF++ are
-computed by sacreBLEU, and TER has the same statistics, computed by `rerank.metrics.edits`. A sum of metrics such as
-`bleu+chrf:0.7,0.3` has the statistics of both, one after the other.
+BLEU counts as Moses' BleuScorer does: tokens are the maximal runs without an ASCII space, order 4, no smoothing: 0 if
+an order has no match. The reference length is the closest (of two equally close ones the shorter), the shortest, or the
+average cut to a whole number. Statistics of a candidate are `match1 total1 … match4 total4 reflength`, as in Moses'
+scores.dat.
+
+The statistics of chrF, chrF3 (beta 3) and chrF++ are computed by sacreBLEU, and TER has the same statistics, computed
+by `rerank.metrics.edits`. A sum of metrics such as `bleu+chrf:0.7,0.3` has the statistics of both, one after the other.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +16,36 @@ from typing import Any
 
 import numpy as np
 
+from features.formulas import ORDER, Ngrams, by_length, count_ngrams
 from moses_io.errors import InputError, nearest, shown
 from moses_io.text import no_number, number, tokens, without_missing
-from rerank.metrics import bleu
 from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts
 
 Counter = Callable[[str], list[float]]
 """From the text of a candidate to its statistics."""
+
+STATISTICS = 2 * ORDER + 1
+"""Of BLEU."""
+
+
+class SentenceReferences:
+    """The references of one sentence, counted once for all its candidates."""
+
+    def __init__(self, references: Sequence[Sequence[str]], length: str = "closest") -> None:
+        lengths = [len(reference) for reference in references]
+        self._lengths = {"shortest": [min(lengths)], "average": [sum(lengths) // len(lengths)]}.get(length, lengths)
+        self._most = Ngrams()
+        for reference in references:
+            self._most |= count_ngrams(reference)
+
+    def statistics(self, hypothesis: Sequence[str]) -> list[float]:
+        """Return the statistics of a hypothesis."""
+        length = len(hypothesis)
+        counts, most = count_ngrams(hypothesis), self._most
+        matches = by_length((ngram, min(counts[ngram], most[ngram])) for ngram in counts.keys() & most.keys())
+        totals = [max(0, length - order) for order in range(ORDER)]
+        closest = min(self._lengths, key=lambda reference: (abs(reference - length), reference))
+        return [*(value for pair in zip(matches, totals, strict=True) for value in pair), closest]
 
 
 @dataclass(frozen=True)
@@ -33,10 +60,10 @@ class MetricKind:
 
 def _bleu(length: str) -> MetricKind:
     def counter(references: Sequence[str]) -> Counter:
-        counted = bleu.SentenceReferences([tokens(reference) for reference in references], length)
+        counted = SentenceReferences([tokens(reference) for reference in references], length)
         return lambda text: counted.statistics(tokens(text))
 
-    return MetricKind(BLEU, bleu.STATISTICS, bleu.SIGNATURE.format(length), counter)
+    return MetricKind(BLEU, STATISTICS, f"BLEU|tok:space|smooth:none|reflen:{length}", counter)
 
 
 def _chrf(references: Sequence[str], word_order: int, beta: int = 2) -> Counter:

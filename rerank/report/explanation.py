@@ -1,7 +1,7 @@
 """Why one candidate of a sentence beats another, feature by feature."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,45 +16,46 @@ from rerank.linear.selection import LinearModel
 from rerank.linear.weights import load_weights, with_rest
 
 
-@dataclass(frozen=True)
-class Question:
-    """Which candidates of which sentence are compared, by their places in the list, from 1.
+def explain(
+    nbest: str,
+    weights: str,
+    sentence: int,
+    candidates: tuple[int, int],
+    moses_output: str | None,
+    texts: Sequence[tuple[str, str]],
+) -> list[str]:
+    """Return lines that say why one candidate of a sentence beats another.
 
-    0 stands for the one that the weights choose, in `against` for Moses' choice or, if that is chosen or none of the
-    candidates, the best other one by weights. `moses_output` is the translation that Moses printed, None if that is the
-    candidate with the highest total.
-    """
-
-    sentence: int
-    chosen: int = 0
-    against: int = 0
-    moses_output: str | None = None
-
-
-def explain(nbest: str, weights: str, question: Question, texts: Sequence[tuple[str, str]]) -> list[str]:
-    """Return lines that say it; `texts` are shown too, each with its name, such as source and reference.
+    Args:
+        nbest: a scored list.
+        weights: those that choose.
+        sentence: id.
+        candidates: their places in the list, from 1. 0 stands for the one that the weights choose, of the second for
+            Moses' choice or, if that is chosen or none of the candidates, the best other one by weights.
+        moses_output: the translation that Moses printed, None if that is the candidate with the highest total.
+        texts: shown, too, each with its name, such as source and reference.
 
     Raises:
         InputError: no such sentence, or no such candidate.
     """
     by_name = load_weights(weights)
-    sentence_list = next((each for each in read_nbest(nbest) if each.sentence == question.sentence), None)
+    sentence_list = next((each for each in read_nbest(nbest) if each.sentence == sentence), None)
     if sentence_list is None:
-        raise InputError(f"{name_of(nbest)}: no sentence {question.sentence}")
-    sentence_list = replace(sentence_list, moses_output=question.moses_output)
+        raise InputError(f"{name_of(nbest)}: no sentence {sentence}")
+    sentence_list = replace(sentence_list, moses_output=moses_output)
     by_name = with_rest(by_name, FeatureSpace(dense_features(sentence_list)))
     scores = LinearModel(by_name, weights).scores(sentence_list)
-    chosen, against = (_place(number, sentence_list) for number in (question.chosen, question.against))
+    chosen, against = (_place(number, sentence_list) for number in candidates)
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[0] if chosen is None else chosen
     if against is None:
         others = (sentence_list.moses_choice, *order[:2])
         against = next((place for place in others if place not in (None, chosen)), chosen)
-    lines = [f"sentence {question.sentence}, {counted(len(scores), 'candidate')}"]
+    lines = [f"sentence {sentence}, {counted(len(scores), 'candidate')}"]
     lines += [f"  {name:<10} {text}" for name, text in texts]
-    if question.moses_output is not None:
+    if moses_output is not None:
         unlisted = "   (not among the candidates)" if sentence_list.moses_choice is None else ""
-        lines.append(f"  {'moses':<10} {question.moses_output}{unlisted}")
+        lines.append(f"  {'moses':<10} {moses_output}{unlisted}")
     for name, place in (("chosen", chosen), ("against", against)):
         text = sentence_list.hypotheses[place].text
         lines.append(f"  {name:<10} {text}   (place {place + 1} in the list, score {scores[place]:.4f})")

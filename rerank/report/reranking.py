@@ -3,31 +3,29 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, BinaryIO, NamedTuple
 
 from features.progress import note
 from moses_io.errors import printable
-from moses_io.streams import open_between, open_output
+from moses_io.streams import Lines, open_between, open_output
 from moses_io.text import encode, input_lines, read_lines
 from moses_io.weights import read_weights
+from rerank.confidence.confidence import Confidence, Fit, Measuring
 from rerank.confidence.file import read_confidence
+from rerank.linear.selection import LinearModel, Ranking
 from rerank.linear.weights import kept_start
+from rerank.metrics.evaluation import Systems, evaluate
 from rerank.metrics.filters import Filters
-from rerank.report.analysis import analyse, charts
-from rerank.report.analysis import lines as analysis_lines
-from rerank.report.changes import MOSES, RERANKED, Reranked
-from rerank.report.charts.confidence import confidence as draw
-from rerank.report.estimates import as_json
-from rerank.report.estimates import lines as estimate_lines
-from rerank.report.evaluation import evaluate
-from rerank.report.page.document import Overview, page
-from rerank.report.page.sentences import index
-from rerank.report.reading import read
-from rerank.report.terminal import side_by_side, summary, table
-from rerank.report.tuned import lines as tuned_lines
-from rerank.report.worth import lines as worth_lines
+from rerank.report.analysis import analyse
+from rerank.report.breakdown import Depths, margin
+from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
+from rerank.report.charts import charts, confidence_chart
+from rerank.report.listed import Chosen, Listed, LookUp, merged, read_listed
+from rerank.report.page import Chunks, index, overview, page
+from rerank.report.terminal import analysis_lines, estimate_lines, side_by_side, summary, table, tuning_lines
 from rerank.systems.attention import Attentions, read_attention
-from rerank.tuning.ablation import read_worth
+from rerank.tuning.ablation import read_worth, worth_lines
 from rerank.tuning.gain import read_gain
 
 
@@ -62,10 +60,67 @@ class RerankingFiles(NamedTuple):
     name: str
     train_target: str
 
-    @property
-    def attentions(self) -> Attentions:
-        """What models attended to, by sentence and system, `moses` and `reranked`; read as it is asked for."""
-        return read_attention(self.attention) if self.attention else {}
+
+class ListReading:
+    """What the scored list of a set says, read once for all parts of its report; no candidates are held.
+
+    Attributes:
+        look_up: the best candidates, and the places of both systems' choices.
+        measuring: what is expected of the choices.
+        changes: the sentences whose choice differs.
+        depths: what was chosen among the first candidates.
+        margins: how sure Moses was, of sentences where that is known, by their ids.
+        lists: those that it was merged of, perhaps none.
+        chosen: from which of them the choices come.
+        chunks: what the page shows of the candidates.
+
+    Args:
+        scored: the list with all features.
+        reranked: the set.
+        systems: lines of both, filtered.
+        confidence: what estimates how good each choice is.
+        attention: what models attended to, if any did.
+        stream: takes the chunks.
+
+    Raises:
+        InputError: the list cannot be read, or does not fit the weights, the confidence or the texts.
+    """
+
+    def __init__(
+        self,
+        scored: str | Lines,
+        reranked: Reranked,
+        systems: Systems,
+        confidence: Confidence,
+        attention: Attentions,
+        stream: BinaryIO,
+    ) -> None:
+        self.look_up = LookUp(reranked.references, systems)
+        lists = read_listed(scored, reranked.references, self.look_up.size, reranked.filters)
+        first = next(lists)
+        self.lists = merged(first.candidates)
+        self.measuring = Measuring(confidence, reranked.references, reranked.filters)
+        self.depths = Depths(reranked.references)
+        self.margins: dict[int, float] = {}
+        self.chosen = Chosen(self.lists, reranked.after)
+        self.chunks = Chunks(reranked, self.lists, attention, stream)
+        self._reranked, self._model = reranked, LinearModel(reranked.weights, "the weights")
+        found = [self._add(reranked.with_moses_output(listed)) for listed in chain([first], lists)]
+        self.changes = in_order(change for change in found if change)
+        self.chunks.finish()
+
+    def _add(self, listed: Listed) -> Change | None:
+        """Add a sentence, and return how it changed, if it did."""
+        ranking = Ranking(listed.candidates, self._model.scores(listed.candidates))
+        estimate = self.measuring.add(ranking)
+        change = find_change(listed.candidates, self._reranked, self.measuring.metric, estimate)
+        if (sure := margin(listed.candidates, self.lists)) is not None:
+            self.margins[listed.candidates.sentence] = sure
+        self.look_up.add(listed)
+        self.depths.add(listed, ranking.scores)
+        self.chosen.add(listed.candidates)
+        self.chunks.add(listed, ranking, change.reasons if change else ())
+        return change
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
@@ -77,26 +132,28 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     reranked, confidence = _reranked(files, filters), read_confidence(files.confidence)
     own = {MOSES: reranked.before, RERANKED: reranked.after}
     systems = {name: [filters(line) for line in lines] for name, lines in own.items()}
+    attention = read_attention(files.attention) if files.attention else {}
     with open_between(outputs[1]) as stream:
-        reading = read(files.scored, reranked, systems, confidence, files.attentions, stream)
-        evaluation = evaluate(systems, reranked.references, facts=reading.facts, filtered=filters.signature)
-        changes, outcome = reading.changes, reading.measured.outcome
-        fits = {files.name: outcome.fit()} if outcome else {}
+        reading = ListReading(files.scored, reranked, systems, confidence, attention, stream)
+        evaluation = evaluate(systems, reranked.references, facts=reading.look_up.facts, filtered=filters.signature)
+        changes, measured, chosen = reading.changes, reading.measuring.measured(), reading.chosen.lines()
+        fits = {files.name: measured.outcome.fit()} if measured.outcome else {}
         worth, gain = read_worth(files.ablation) if files.ablation else None, read_gain(files.gain)
         analysis = analyse(
             reading.depths, reading.margins, reranked.source, reranked.references, systems, files.train_target, filters
         )
         drawn = charts(analysis, worth, gain, reading.lists)
-        drawn += [draw(outcome, confidence.dev, reading.measured.metric, files.name)] if outcome else []
-        parts = [[*tuned_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
+        if measured.outcome:
+            drawn.append(confidence_chart(measured.outcome, confidence.dev, measured.metric, files.name))
+        parts = [[*tuning_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
         parts += [analysis_lines(analysis), estimate_lines(confidence, fits)]
         beside = [line for part in parts if part for line in ("", *part)]
         changed = summary(changes, len(reranked.source))
-        text = [*table(evaluation), changed, *reading.chosen, *beside, *side_by_side(changes)]
-        content = Overview(files.name, evaluation, changed, reading.chosen, beside[1:], drawn)
-        chunks = reading.chunks.elements()
-        html = page(content, chunks, index(reranked, reading.measured, changes, reading.chunks.places))
-        counts = {"sentences": len(reranked.source), "changed": len(changes), "confidence": as_json(confidence, fits)}
+        text = [*table(evaluation), changed, *chosen, *beside, *side_by_side(changes)]
+        above = overview(files.name, evaluation, changed, chosen, beside[1:], drawn)
+        columns = index(reranked, measured, changes, reading.chunks.places)
+        html = page(files.name, above, reading.chunks.elements(), columns)
+        counts = {"sentences": len(reranked.source), "changed": len(changes), "confidence": _as_json(confidence, fits)}
         counts |= {"tuning": asdict(gain), "analysis": asdict(analysis)}
         plain = json.dumps(evaluation.as_json() | counts, indent=2)
         for path, lines in zip(outputs, (map(printable, text), html, [plain]), strict=True):
@@ -106,12 +163,20 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
 
 
 def _reranked(files: RerankingFiles, filters: Filters) -> Reranked:
-    before, after = (read_lines(path) for path in (files.before, files.after))
     return Reranked(
+        before=read_lines(files.before),
+        after=read_lines(files.after),
         source=list(input_lines(files.source)),
         references=filters.references(files.references),
-        before=before,
-        after=after,
         weights=read_weights(files.weights),
         filters=filters,
     )
+
+
+def _as_json(confidence: Confidence, tests: Mapping[str, Fit]) -> dict[str, Any]:
+    """Return how well estimates fit as plain values."""
+    return {
+        "metric": confidence.metric,
+        "alone": confidence.alone,
+        "sets": {of: asdict(fit) for of, fit in {"dev": confidence.dev, **tests}.items()},
+    }

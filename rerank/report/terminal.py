@@ -1,24 +1,30 @@
-"""What a person reads of the results on a terminal: a table, and some sentences that changed."""
+"""What a person reads of the results on a terminal: tables, and some sentences that changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from moses_io.errors import printable
-from rerank.report.changes import MOSES, RERANKED, Change
-from rerank.report.evaluation import REPORTED, Evaluation, Score
+from features.progress import aligned
+from moses_io.errors import counted, printable
+from rerank.metrics.evaluation import REPORTED, Evaluation, Score
+from rerank.metrics.metric import Metric
+from rerank.report.breakdown import QUARTERS
+from rerank.report.changes import Change
+
+if TYPE_CHECKING:
+    from rerank.confidence.confidence import Confidence, Fit, Part
+    from rerank.report.analysis import Analysis
+    from rerank.tuning.gain import Gain
 
 MAIN_REASONS = 4
 """Features named as reasons of a change: those with the largest parts."""
 
+DEV = "dev, out of fold"
+"""What dev is called where it was not tuned on."""
+
 
 def table(evaluation: Evaluation) -> list[str]:
     """Return the lines of a table of systems and metrics, with its notes under it."""
-    rows = cells(evaluation)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
-    return lines + notes(evaluation)
+    return aligned(cells(evaluation)) + notes(evaluation)
 
 
 def notes(evaluation: Evaluation) -> list[str]:
@@ -38,6 +44,13 @@ def cells(evaluation: Evaluation) -> list[list[str]]:
     return rows + ([["best candidates", *_numbers(evaluation.best)]] if evaluation.best else [])
 
 
+def _numbers(scores: dict[str, Score]) -> list[str]:
+    numbers = []
+    for score in (scores[metric] for metric in REPORTED):
+        numbers += [f"{score.value:.2f}", "" if score.p_value is None else f"{score.p_value:.4f}"]
+    return numbers
+
+
 def summary(changes: Sequence[Change], sentences: int) -> str:
     """Return how many of `sentences` changed and, if that is known, in which direction."""
     gains = [change.gain for change in changes if change.gain is not None]
@@ -55,8 +68,7 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
     others = [change for change in changes if change.gain is None or change.gain > 0][: most - len(losses)]
     lines = []
     for change in others + losses:
-        texts = {**change.texts, MOSES: change.before, RERANKED: change.after}
-        lines += ["", change.title, *(f"  {name:<9}  {text}" for name, text in texts.items())]
+        lines += ["", change.title, *(f"  {name:<9}  {text}" for name, text in change.texts.items())]
         if change.reasons:
             main = sorted(change.reasons, key=lambda reason: -abs(reason[1]))[:MAIN_REASONS]
             lines.append("  why        " + ", ".join(f"{name} {part:+.2f}" for name, part in main))
@@ -65,8 +77,55 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
     return lines
 
 
-def _numbers(scores: dict[str, Score]) -> list[str]:
-    numbers = []
-    for score in (scores[metric] for metric in REPORTED):
-        numbers += [f"{score.value:.2f}", "" if score.p_value is None else f"{score.p_value:.4f}"]
-    return numbers
+def tuning_lines(gain: "Gain") -> list[str]:
+    """Return what was chosen from what, and the gain on dev beside that on sentences that were not tuned on."""
+    name = gain.metric
+    listed = [f"How weights are tuned: {name} {gain.where}; p against the mean"] if gain.tried else []
+    listed += aligned(
+        [
+            [way.name, f"{way.score:6.2f}", f"{way.p:.4f}", "chosen" if way.name == gain.chosen else ""]
+            for way in gain.tried
+        ]
+    )
+    unseen = ""
+    if gain.old is not None and gain.new is not None:
+        nested = ", nested" if gain.tried else ""
+        unseen = f"; {gain.where}{nested} {gain.old:.2f} -> {gain.new:.2f} (p {gain.p:.4f})"
+    return [*listed, f"{name} on dev, with weights tuned on it, {gain.before:.2f} -> {gain.after:.2f}{unseen}"]
+
+
+def analysis_lines(analysis: "Analysis") -> list[str]:
+    """Return a table by depth of the list, and one by margins; nothing without references."""
+    if not analysis.judged:
+        return []
+    depths, margins = analysis.depths, analysis.judged.margins
+    lines = [
+        f"BLEU by depth   {''.join(f'{each.candidates:>7}' for each in depths)}",
+        f"chosen          {''.join(f'{each.choice:7.2f}' for each in depths)}",
+        f"best            {''.join(f'{each.best:7.2f}' for each in depths)}",
+    ]
+    if margins:
+        ranked = counted(sum(each.sentences for each in margins), "sentence")
+        rows = [["BLEU by margin", *QUARTERS[: len(margins)], f"(of Moses' total, quarters of {ranked})"]]
+        rows += [[of, *(f"{each.scores[of]:10.2f}" for each in margins), ""] for of in margins[0].scores]
+        lines += ["", *aligned(rows)]
+    return lines
+
+
+def estimate_lines(confidence: "Confidence", tests: "Mapping[str, Fit]") -> list[str]:
+    """Return the lines of a table of how well estimates fit: dev, then test sets by their names."""
+    name, fits = Metric(confidence.metric).formula.name, {DEV: confidence.dev, **tests}
+    rows = [["", "r", "alone", ""]]
+    rows += [[of, f"{fit.correlation:5.3f}", f"{fit.alone:5.3f}", _means(fit.quarters, 1)] for of, fit in fits.items()]
+    changes = [[f"{of:<{max(map(len, fits))}}", _means(fit.changes, 100)] for of, fit in fits.items() if fit.changes]
+    return [
+        f"Confidence: expected {name} of a sentence > what it reached, means of quarters, least sure first",
+        *aligned(rows, left=(0, 3)),
+        f"r: with what was reached; alone: of the single predictor {confidence.alone!r}",
+        "Changes that made a difference: probability that they helped > share that did, quarters",
+        *aligned(changes, left=(0, 1)),
+    ]
+
+
+def _means(parts: "tuple[Part, ...]", times: int) -> str:
+    return "  ".join(f"{times * part.estimated:5.1f} > {times * part.reached:5.1f}" for part in parts)

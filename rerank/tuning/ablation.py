@@ -1,6 +1,6 @@
 """What each new feature is worth: alone beside Moses' own, all of them, and all but it; on folds of dev, on tests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.progress import progress_bar
+from features.progress import aligned, progress_bar
 from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
+from moses_io.text import write_text
 from moses_io.weights import Weights
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
@@ -144,3 +145,32 @@ def _compare(chosen: Mapping[str, Array], score: Callable[[Array], Array]) -> Co
 def against(name: str) -> str:
     """Return the name of the set of features that another one is compared with, empty for the first."""
     return "" if name == BASE else EVERY if name.startswith("all but ") else BASE
+
+
+def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
+    """Write the table of what `read_worth` reads, as text and as JSON."""
+    worth = read_worth(paths)
+    rows = [
+        {"name": name, "against": against(name), "sets": {of: asdict(each[name]) for of, each in worth.columns.items()}}
+        for name in worth.columns["dev"]
+    ]
+    as_text, as_json = outputs
+    write_text(as_text, "".join(f"{line}\n" for line in worth_lines(worth)))
+    write_json(as_json, rows, indent=2)
+
+
+def worth_lines(worth: Worth) -> list[str]:
+    """Return the lines of a table: a row a set of features, a column a set of sentences."""
+    on_dev = worth.columns["dev"]
+    heads = {of: f"{of:>8}" for of in worth.columns} | {"dev": f"{'dev, out of fold':>18}"}
+    rows = [["features", *(cell for head in heads.values() for cell in (head, f"{'p':>6}"))]]
+    for name in on_dev:
+        row = [name]
+        for reached in (column[name] for column in worth.columns.values()):
+            row += [f"{reached.score:.2f}", "" if reached.p_value is None else f"{reached.p_value:.4f}"]
+        rows.append(row)
+    title = f"What each feature is worth ({worth.how}; p against {BASE}, below against all)"
+    table = [title, *aligned(rows)]
+    if on_dev[EVERY].score <= on_dev[BASE].score:
+        table.append("warning: the new features do not help on sentences that were not tuned on")
+    return table

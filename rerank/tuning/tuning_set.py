@@ -14,10 +14,8 @@ from moses_io.nbest import check_id, pool, without_marks
 from moses_io.weights import Weights
 from rerank.linear.candidates import Candidates
 from rerank.linear.collecting import Collector
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.filters import Filters
-from rerank.metrics.forms import Forms, advice
-from rerank.metrics.metric import Metric
+from rerank.metrics.filters import Filters, Forms, advice
+from rerank.metrics.metric import STATISTICS, Metric
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,13 @@ import pytest
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines, tokens
 from moses_io.weights import read_weights
-from rerank.analysis.listed import merged, read_listed
 from rerank.confidence.confidence import Measured
 from rerank.linear.selection import Estimate, Holes, LinearModel, Ranking, rankings
+from rerank.metrics.evaluation import evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
-from rerank.report.evaluation import LookUp, evaluate
-from rerank.report.page.candidates import Chunks
-from rerank.report.page.document import Overview, page
-from rerank.report.page.sentences import index
+from rerank.report.listed import LookUp, merged, read_listed
+from rerank.report.page import Chunks, index, overview, page
 from rerank.report.terminal import summary
 
 SENTENCES = 30
@@ -122,9 +120,10 @@ def write_page(explored: Explored, path: Path) -> Path:
     chunks.finish()
     evaluation = evaluate(explored.systems, reranked.references, facts=look_up.facts)
     changed = summary(explored.changes, len(reranked.source))
-    overview = Overview("the <set>", evaluation, changed, [], ["worth " * 40], [FIGURE] * 3)
+    name = "the <set>"
+    above = overview(name, evaluation, changed, [], ["worth " * 40], [FIGURE] * 3)
     columns = index(reranked, Measured("BLEU", explored.estimates), explored.changes, chunks.places)
-    path.write_text("\n".join(page(overview, chunks.elements(), columns)), encoding="utf-8")
+    path.write_text("\n".join(page(name, above, chunks.elements(), columns)), encoding="utf-8")
     return path
 
 

@@ -5,7 +5,7 @@ last backward pass of an update, and each process then takes the same step. An u
 of the whole batch before it goes back, so that the sum is the gradient of one process. DistributedDataParallel takes
 the mean, wants all forward passes of a network to go through its wrapper with as many on each process, and sees one
 network at a time: here shares may be empty, batches accumulate, and two networks stand in one graph. What it would gain
-is to exchange while the backward pass still goes on; docs/scale.md has what the exchange costs.
+is to exchange while the backward pass still goes on; docs/lab/speed.md has what the exchange costs.
 
 The process of rank 0 leads: it begins the training and writes all that is written. The others go on from its
 checkpoint, so that the folder must be one that all see.

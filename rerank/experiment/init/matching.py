@@ -186,15 +186,6 @@ class Languages:
         return TextsByLanguage(sources, tuple(text for text in texts if text not in sources))
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A text and its translation; `known` is the share of the words of dev that they have, the mean of both."""
-
-    source: Text
-    target: Text
-    known: float
-
-
 def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:
     """Return the texts whose lines are as long as the candidates, in their order.
 
@@ -239,14 +230,18 @@ def parallel_groups(texts: Sequence[Text]) -> list[list[Text]]:
     return [group for group in groups if len(group) > 1]
 
 
-def closest_pair(languages: Languages, group: Sequence[Text]) -> Pair | None:
-    """Return the texts of a group that have most of the words of dev, if those have enough; of equals the first."""
+def closest_pair(languages: Languages, group: Sequence[Text]) -> tuple[Text, Text, float] | None:
+    """Return the texts of a group that have most of the words of dev, if those have enough; of equals the first.
+
+    Returns:
+        A text, its translation, and the share of the words of dev that they have, the mean of both.
+    """
     split = languages.split(group)
     source, known_source = _closest(languages.source, split.sources)
     target, known_target = _closest(languages.target, split.references)
     if source is None or target is None or min(known_source, known_target) <= KNOWN:
         return None
-    return Pair(source=source, target=target, known=(known_source + known_target) / 2)
+    return source, target, (known_source + known_target) / 2
 
 
 def fault_of_alignment(path: str, corpus: ParallelFiles) -> str:

@@ -25,7 +25,7 @@ from rerank.experiment.init.matching import (
     texts_of,
     without_unlike,
 )
-from rerank.experiment.init.sorting import SortedFiles
+from rerank.experiment.init.sorting import ARPA, COMPILED, LINKS, WEIGHT_LINES, WEIGHTS, SortedFiles
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import read_start
 
@@ -87,7 +87,9 @@ class Roles:
 
 def find_roles(files: SortedFiles) -> Roles:
     """Tell what each file is for; names count only where dev and test sets are told apart."""
-    roles = Roles(dict(files.kinds))
+    sizes = {each.path: f", {_many(len(each.sentences), 'sentence')}" for each in files.lists}
+    sizes |= {each.path: f", {_many(each.lines, 'line')}" for each in files.texts}
+    roles = Roles({path: kind + sizes.get(path, "") for path, kind in files.kinds.items()})
     texts = {each.path: texts_of(each, files.texts) for each in files.lists}
     _leave_out_translations(files.lists, texts, roles)
     by_candidates = {
@@ -104,11 +106,11 @@ def find_roles(files: SortedFiles) -> Roles:
         _note_unlike({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
         free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
         _find_corpus(free, languages, roles)
-        _find_alignment(files.alignments, roles)
-        _find_ngrams(files.ngrams, languages, roles)
+        _find_alignment(files.of(LINKS), roles)
+        _find_ngrams(files, languages, roles)
     elif not parallel_groups(files.texts):
         roles.missing.append(NO_CORPUS)
-    _find_start(files.weights, files.weight_lines, dev, roles)
+    _find_start(files.of(WEIGHTS), files.of(WEIGHT_LINES), dev, roles)
     return roles
 
 
@@ -195,19 +197,19 @@ def _use_set(name: str, path: str, split: TextsByLanguage, roles: Roles) -> Nbes
 
 def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
     """Take the pair of texts that has most of the words of dev, and the longest of those that have nearly as many."""
-    pairs = [(pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
+    pairs = [(*pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
     if not pairs:
         roles.missing.append(NO_CORPUS)
         return
-    least = max(pair.known for pair, _ in pairs) - MARGIN
-    best = next(pair for pair, _ in pairs if pair.known >= least)
-    for pair, group in pairs:
-        shorter = pair is not best and pair.known >= least
+    least = max(known for _, _, known, _ in pairs) - MARGIN
+    source, target = next((source, target) for source, target, known, _ in pairs if known >= least)
+    for other, _, known, group in pairs:
+        shorter = other is not source and known >= least
         reason = "shorter than the training corpus" if shorter else "fewer words of dev than the training corpus"
-        roles.reasons |= {text.path: reason for text in group if text not in (best.source, best.target)}
-    roles.train = ParallelFiles(source=best.source.path, target=best.target.path)
-    roles.use(best.source.path, "source of the training corpus")
-    roles.use(best.target.path, "target of the training corpus")
+        roles.reasons |= {text.path: reason for text in group if text not in (source, target)}
+    roles.train = ParallelFiles(source=source.path, target=target.path)
+    roles.use(source.path, "source of the training corpus")
+    roles.use(target.path, "target of the training corpus")
 
 
 def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
@@ -222,12 +224,12 @@ def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
             roles.use(path, "word alignment of the training corpus")
 
 
-def _find_ngrams(models: Mapping[str, bool], languages: Languages, roles: Roles) -> None:
+def _find_ngrams(files: SortedFiles, languages: Languages, roles: Roles) -> None:
     """Take each n-gram model once, but for those whose words can be read and are of the source language."""
-    for path, compiled in models.items():
+    for path in files.of(ARPA, COMPILED):
         if same := next((other for other in roles.ngrams if filecmp.cmp(path, other, shallow=False)), None):
             roles.reasons[path] = f"the same as {same}"
-        elif not compiled and languages.is_source(read_unigrams(path)):
+        elif files.kinds[path] == ARPA and languages.is_source(read_unigrams(path)):
             roles.reasons[path] = "of the source language"
         else:
             roles.ngrams.append(path)
@@ -281,3 +283,7 @@ def _listed(paths: Sequence[str]) -> str:
     more = [f"{len(paths) - MOST} more"] if len(paths) > MOST else []
     *first, last = [*paths[:MOST], *more] or ["neither"]
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

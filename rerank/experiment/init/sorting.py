@@ -4,7 +4,7 @@ import codecs
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from features.kinds.language_model import BINARY
@@ -105,22 +105,18 @@ class SortedFiles:
     """Files by their kinds.
 
     Attributes:
+        kinds: of every file what it is, or why it cannot be read.
         lists: n-best lists.
         texts: texts of a sentence a line.
-        weights: weight files with sections.
-        weight_lines: weight files without sections.
-        ngrams: n-gram models, and whether they are compiled.
-        alignments: word alignments of a corpus.
-        kinds: of every file what it is, or why it cannot be read.
     """
 
-    lists: list[ListContent] = field(default_factory=list)
-    texts: list[Text] = field(default_factory=list)
-    weights: list[str] = field(default_factory=list)
-    weight_lines: list[str] = field(default_factory=list)
-    ngrams: dict[str, bool] = field(default_factory=dict)
-    alignments: list[str] = field(default_factory=list)
-    kinds: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str]
+    lists: list[ListContent]
+    texts: list[Text]
+
+    def of(self, *kinds: str) -> list[str]:
+        """Return the files of some kinds."""
+        return [path for path, kind in self.kinds.items() if kind in kinds]
 
 
 def files_in(paths: Sequence[str]) -> list[str]:
@@ -152,7 +148,7 @@ def sort_files(paths: Sequence[str]) -> SortedFiles:
     Raises:
         InputError: an n-best list has a fault.
     """
-    files = SortedFiles()
+    files = SortedFiles({}, [], [])
     for path in with_bar("look at files", paths, len(paths)):
         try:
             kind = kind_of(path)
@@ -160,22 +156,9 @@ def sort_files(paths: Sequence[str]) -> SortedFiles:
                 files.texts.append(read_text(path))
             elif kind in (WEIGHTS, WEIGHT_LINES):
                 read_weights(path)
-                (files.weights if kind == WEIGHTS else files.weight_lines).append(path)
         except InputError as error:
             kind = str(error).removeprefix(f"{path}: ")
         if kind == NBEST:
             files.lists.append(read_list(path))
-        elif kind in (ARPA, COMPILED):
-            files.ngrams[path] = kind == COMPILED
-        elif kind == LINKS:
-            files.alignments.append(path)
         files.kinds[path] = kind
-    for content in files.lists:
-        files.kinds[content.path] += f", {_many(len(content.sentences), 'sentence')}"
-    for text in files.texts:
-        files.kinds[text.path] += f", {_many(text.lines, 'line')}"
     return files
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -53,6 +53,29 @@ class Study:
         """The folder of results."""
         return self.experiment.output
 
+    def replicate(self, size: int, seed: int) -> Path:
+        """Return the folder of the models of a size and a seed, and of the systems that use them."""
+        return self.output / str(size) / f"seed-{seed}"
+
+    def folders(self, size: int, seed: int, model: str) -> dict[str, str]:
+        """Return the folder of a model of a replicate, or of both of a pair, by name."""
+        parts = self.experiment.models[model].request.folders
+        names = [f"{model}/{part}".removesuffix("/") for part in parts]
+        return {name: str(self.replicate(size, seed) / "models" / name) for name in names}
+
+    def perplexities(self, size: int, seed: int, model: str) -> str:
+        """Return the path of the perplexities of a model, or of both of a pair, of a replicate."""
+        return str(self.replicate(size, seed) / f"{model}.perplexity.json")
+
+    def p_values(self, size: int, system: str, test: str) -> str:
+        """Return the path of the p-values of a system on a test set, over all seeds."""
+        return str(self.output / str(size) / f"{system}+{test}.p.json")
+
+    @property
+    def tests(self) -> list[str]:
+        """The names of the test sets that have references."""
+        return [name for name, files in self.experiment.tests.items() if files.reference]
+
     @property
     def texts(self) -> dict[str, ParallelFiles]:
         """Dev and the test sets that have references, by name, with the first of these."""

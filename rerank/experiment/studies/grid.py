@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, runs_code
-from rerank.experiment.entries import CHOOSE, ModelEntry, NbestFiles, table_of_tests, translating
+from rerank.experiment.entries import CHOOSE, ModelEntry, table_of_tests, translating
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.studies.file import Study
-from rerank.experiment.toml import parse_toml, write_experiment
+from rerank.experiment.toml import with_paths, write_experiment
 from rerank.tuners.table import TUNERS
 from rerank.tuning.settings import setting_names
 
@@ -47,19 +48,24 @@ class Cell:
     Attributes:
         name: of its folder within the results.
         path: of its experiment file.
-        text: that file.
+        values: the tables of that file.
     """
 
     replicate: Replicate
     system: str
     name: str
     path: Path
-    text: str
+    values: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The content of its experiment file."""
+        return write_experiment(self.values, {"": HEAD})
 
     @property
     def experiment(self) -> Experiment:
-        """What its file says."""
-        return experiment_of(parse_toml(self.text.encode(), str(self.path)), self.path.parent)
+        """What its file says; folders that it names must be there."""
+        return experiment_of(self.values, self.path.parent)
 
 
 def corpus_of(study: Study, size: int) -> ParallelFiles:
@@ -77,14 +83,10 @@ def replicates(study: Study) -> list[Replicate]:
 
 
 def _replicate(study: Study, size: int, seed: int) -> Replicate:
-    name = f"{size}/seed-{seed}"
-    experiment = replace(
-        study.experiment,
-        train=corpus_of(study, size),
-        output=study.output / name,
-        models={model: _seeded(entry, seed) for model, entry in study.experiment.models.items()},
-    )
-    return Replicate(size=size, seed=seed, name=name, experiment=experiment)
+    models = {model: _seeded(entry, seed) for model, entry in study.experiment.models.items()}
+    output = study.replicate(size, seed)
+    experiment = replace(study.experiment, train=corpus_of(study, size), output=output, models=models)
+    return Replicate(size, seed, str(output.relative_to(study.output)), experiment)
 
 
 def _seeded(entry: ModelEntry, seed: int) -> ModelEntry:
@@ -96,56 +98,40 @@ def _seeded(entry: ModelEntry, seed: int) -> ModelEntry:
 
 def cells(study: Study, replicate: Replicate) -> list[Cell]:
     """Return one for each system."""
-    cells = []
-    for system in study.systems:
-        name = f"{replicate.name}/{system}"
-        path = study.output / name / FILE
-        text = write_experiment(_values(study, replicate, system, path.parent), {"": HEAD})
-        cells.append(Cell(replicate, system, name, path, text))
-    return cells
+    folders = {system: replicate.experiment.output / system for system in study.systems}
+    return [
+        Cell(replicate, system, f"{replicate.name}/{system}", folder / FILE, _values(study, replicate, system, folder))
+        for system, folder in folders.items()
+    ]
 
 
 def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> dict[str, Any]:
     """Return the tables of the file of a cell in a folder, to which paths are relative."""
     experiment, own = replicate.experiment, study.systems[system]
-    test = table_of_tests({name: _relative(files, folder) for name, files in experiment.tests.items()})
-    train, models = experiment.train, {name: experiment.models[name] for name in _used(study, own)}
+    models = {name: experiment.models[name] for name in _used(study, own)}
     leaders = _leaders(models)
-    corpus = {"source": train.source, "target": train.target, "alignment": train.alignment}
+    files = {
+        "code": next((each.folder for each in own.values() if runs_code(each.text)), ""),
+        "trained": experiment.result("models"),
+        "start": experiment.start,
+        "train": {side: path for side, path in asdict(experiment.train).items() if path},
+        "dev": experiment.dev.table,
+        CHOOSE: experiment.choose.table if experiment.choose else {},
+        "test": table_of_tests(experiment.tests),
+    }
     return {
         "output": ".",
-        **_code(own.values(), folder),
-        "trained": os.path.relpath(experiment.result("models"), folder),
-        "start": os.path.relpath(experiment.start, folder),
-        "train": {side: os.path.relpath(path, folder) for side, path in corpus.items() if path},
-        "dev": _relative(experiment.dev, folder).table,
-        **({CHOOSE: _relative(experiment.choose, folder).table} if experiment.choose else {}),
-        **({"test": test} if test else {}),
-        "models": {
-            name: _entry(entry, models, folder) | _candidates(name, entry, leaders) for name, entry in models.items()
-        },
+        **{key: with_paths(each, partial(os.path.relpath, start=folder)) for key, each in files.items() if each},
+        "models": {name: _entry(name, models, leaders, folder) for name in models},
         "features": {label: _text(study, replicate, request, folder) for label, request in own.items()},
         "tuning": _seed(study, replicate) | study.tuning,
     }
-
-
-def _code(features: Iterable[FeatureRequest], folder: Path) -> dict[str, str]:
-    """Return the folder of features that are code, which the file of a cell names if there are any."""
-    folders = [each.folder for each in features if runs_code(each.text)]
-    return {"code": os.path.relpath(folders[0], folder)} if folders else {}
 
 
 def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
     """Return the seed of the tuning, if there is anything random in it."""
     names = setting_names(TUNERS[study.experiment.tuning.tuning.tuner])
     return {"seed": replicate.seed} if "seed" in names else {}
-
-
-def _relative(files: NbestFiles, folder: Path) -> NbestFiles:
-    """Return files with paths relative to a folder."""
-    references = tuple(os.path.relpath(path, folder) for path in files.reference)
-    output = os.path.relpath(files.moses_output, folder) if files.moses_output else ""
-    return NbestFiles(os.path.relpath(files.source, folder), references, os.path.relpath(files.nbest, folder), output)
 
 
 def _used(study: Study, features: Mapping[str, FeatureRequest]) -> list[str]:
@@ -169,22 +155,17 @@ def _read(study: Study, requests: Iterable[FeatureRequest]) -> set[str]:
     return parts & set(study.experiment.models)
 
 
-def _entry(entry: ModelEntry, models: Iterable[str], folder: Path) -> dict[str, Any]:
-    """Return the table of a model."""
-    request, start = entry.request, entry.start
+def _entry(name: str, models: Mapping[str, ModelEntry], leaders: Mapping[str, str], folder: Path) -> dict[str, Any]:
+    """Return the table of a model; `candidates` is a number, or the leader that it translates with."""
+    entry, request, start = models[name], models[name].request, models[name].start
     flags = {"backward": request.backward, "right-to-left": request.right_to_left, "paper-sizes": request.paper_sizes}
     values = {"preset": request.preset, **{flag: on for flag, on in flags.items() if on}, **request.settings}
     if start:
         values["start-from"] = start if start in models else os.path.relpath(start, folder)
+    if entry.candidates:
+        leader = leaders[name]
+        values["candidates"] = entry.candidates if leader == name else leader
     return values
-
-
-def _candidates(name: str, entry: ModelEntry, leaders: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the table of a model says of candidates: a number, or the leader that it translates with."""
-    leader = leaders.get(name, name)
-    if leader != name:
-        return {"candidates": leader}
-    return {"candidates": entry.candidates} if entry.candidates else {}
 
 
 def _leaders(models: Mapping[str, ModelEntry]) -> dict[str, str]:

@@ -7,29 +7,26 @@ from pathlib import Path
 
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.results import Replicated, Results
-from rerank.experiment.studies.stages import Plan, folders
-from rerank.plots.curves import Curve, Level, SizeCurve, plot_curves, plot_sizes, read_curves
+from rerank.plots.measurements import Curve, plot_curves, plot_sizes, read_curves
 
 FORMS = ("png", "svg")
 """Each picture is drawn as both."""
 
 
-def draw(study: Study, plan: Plan, results: Results) -> list[str]:
+def draw(study: Study, results: Results) -> list[str]:
     """Draw BLEU and perplexity over sizes, where there are several, and how models learned; return the files."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     several = len(study.sizes) > 1
     paths = _bleu(study, results) + _perplexity(study, results) if several else []
-    return paths + [path for size in study.sizes for path in _training(study, plan, size)]
+    return paths + [path for size in study.sizes for path in _training(study, size)]
 
 
 def _bleu(study: Study, results: Results) -> list[str]:
     paths = []
-    for test, files in study.experiment.tests.items():
-        if not files.reference:
-            continue
+    for test in study.tests:
         points = [(each.system, each.size, each.tests[test].scores["BLEU"]) for each in results.systems]
         moses = next((m for each in results.systems if (m := each.tests[test].moses["BLEU"].mean) is not None), None)
-        level = None if moses is None else Level("Moses", moses)
+        level = None if moses is None else ("Moses", moses)
         paths += _sizes(study, points, f"BLEU, {test}", f"{test}.bleu", level)
     return paths
 
@@ -40,28 +37,31 @@ def _perplexity(study: Study, results: Results) -> list[str]:
 
 
 def _sizes(
-    study: Study, points: Iterable[tuple[str, int, Replicated]], measure: str, name: str, level: Level | None
+    study: Study,
+    points: Iterable[tuple[str, int, Replicated]],
+    measure: str,
+    name: str,
+    level: tuple[str, float] | None,
 ) -> list[str]:
     """Draw what was measured, by name and size."""
-    curves: dict[str, SizeCurve] = {}
+    curves: dict[str, list[tuple[int, float, float]]] = {}
     for series, size, replicated in sorted(points, key=lambda point: point[1]):
-        curve = curves.setdefault(series, SizeCurve(series, [], [], []))
+        curve = curves.setdefault(series, [])
         if replicated.mean is not None:
-            curve.sizes.append(size)
-            curve.means.append(replicated.mean)
-            curve.deviations.append(replicated.deviation or 0.0)
+            curve.append((size, replicated.mean, replicated.deviation or 0.0))
     paths = [str(study.output / f"{name}.{form}") for form in FORMS] if curves else []
     for path in paths:
-        plot_sizes(list(curves.values()), measure, path, level)
+        plot_sizes(curves, measure, path, level)
     return paths
 
 
-def _training(study: Study, plan: Plan, size: int) -> list[str]:
+def _training(study: Study, size: int) -> list[str]:
     """Draw the means, over seeds, of the learning curves of each model."""
-    replicates, curves = [each for each in plan.replicates if each.size == size], []
+    curves = []
     for model in study.experiment.models:
-        for name in folders(replicates[0], model):
-            trained = [path for each in replicates if Path(path := folders(each, model)[name]).is_dir()]
+        replicates = [study.folders(size, seed, model) for seed in study.seeds]
+        for name in replicates[0]:
+            trained = [folders[name] for folders in replicates if Path(folders[name]).is_dir()]
             curves += [_mean(name, read_curves(trained))] if trained else []
     paths = [str(study.output / f"{size}.training.{form}") for form in FORMS] if curves else []
     for path in paths:

@@ -1,16 +1,29 @@
-"""The numbers of a study, gathered from what its stages have made."""
+"""The numbers of a study, gathered from what its stages have made, and their tables for people, papers and programs."""
 
+import csv
+import io
+import itertools
+import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from moses_io.json_files import as_written, number_of, read_json, text_of
+from features.progress import aligned
+from moses_io.json_files import as_written, number_of, read_record
+from rerank import __version__
 from rerank.experiment.entries import CHOOSE
 from rerank.experiment.studies.file import Study
-from rerank.experiment.studies.stages import Plan, folders, perplexities
+from rerank.metrics.significance import SEED, TRIALS
+from rerank.report.changes import MOSES
 from rerank.tuning.gain import GAIN, read_gain
+
+COLUMNS = ("size", "seed", "name", "set", "measure", "value")
+"""Of the table for programs: a number a line; `name` is a model or a system."""
+
+NOTHING = "-"
+"""In the place of a number that there is not."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,14 @@ class Replicated:
         """Return it as plain values."""
         seeds = {str(seed): value for seed, value in self.values.items()}
         return {"mean": self.mean, "standard_deviation": self.deviation, "seeds": seeds}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What `measure` writes of a model: the number of its weights, and its perplexities by text."""
+
+    parameters: int
+    perplexity: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,20 @@ class SystemResult:
     folds_without: Replicated
     tests: dict[str, TestResult]
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as values of JSON, and `Replicated` in the place of numbers."""
+        tests = {
+            name: {
+                "scores": test.scores,
+                MOSES: {metric: value.mean for metric, value in test.moses.items()},
+                "gain": test.gain,
+                "p_values": test.p,
+            }
+            for name, test in self.tests.items()
+        }
+        unseen = {"with": self.folds, "without": self.folds_without}
+        return {"size": self.size, "system": self.system, "unseen": unseen, "tests": tests}
+
 
 @dataclass(frozen=True)
 class Results:
@@ -97,57 +132,47 @@ class Results:
     signatures: dict[str, str]
 
 
-def gather(study: Study, plan: Plan) -> Results:
+def gather(study: Study) -> Results:
     """Read what there is; errors are those of files that are not as they were written."""
     models = [
         result
-        for size in study.sizes
-        for model in study.experiment.models
-        for result in _models(study, plan, size, model)
+        for size, model in itertools.product(study.sizes, study.experiment.models)
+        for result in _models(study, size, model)
     ]
-    systems = [_system(study, plan, size, system) for size in study.sizes for system in study.systems]
+    systems = [_system(study, size, system) for size, system in itertools.product(study.sizes, study.systems)]
     signatures: dict[str, str] = {}
-    for cell in plan.cells:
+    for size, seed, system in itertools.product(study.sizes, study.seeds, study.systems):
         for test in study.experiment.tests:
-            signatures |= _report(study, cell.path.parent, test).get("signatures", {})
+            signatures |= _report(study, study.replicate(size, seed) / system, test).get("signatures", {})
     unseen = CHOOSE if study.experiment.choose else "dev, out of fold"
     return Results(models, systems, study.experiment.tuning.tuning.metric, unseen, signatures)
 
 
-def _models(study: Study, plan: Plan, size: int, model: str) -> list[ModelResult]:
+def _models(study: Study, size: int, model: str) -> list[ModelResult]:
     """Return the result of a model, or of both of a pair."""
-    replicates = [each for each in plan.replicates if each.size == size]
-    names, results = list(folders(replicates[0], model)), []
-    for place, name in enumerate(names):
-        measured: dict[int, Any] = {}
-        for each in replicates:
-            path = Path(perplexities(each, model))
-            with as_written(path):
-                measured |= {each.seed: read_json(path)[place]} if path.exists() else {}
-        with as_written(f"{study.output}/{size}"):
+    paths = {seed: Path(study.perplexities(size, seed, model)) for seed in study.seeds}
+    measured = {seed: read_record(path, list[Measured]) for seed, path in paths.items() if path.exists()}
+    results = []
+    with as_written(f"{study.output}/{size}"):
+        for place, name in enumerate(study.folders(size, study.seeds[0], model)):
+            own = {seed: models[place] for seed, models in measured.items()}
             by_text = {
-                text: Replicated({seed: number_of(each["perplexity"][text]) for seed, each in measured.items()})
-                for text in study.texts
+                text: Replicated({seed: each.perplexity[text] for seed, each in own.items()}) for text in study.texts
             }
-            parameters = next((int(number_of(each["parameters"])) for each in measured.values()), None)
-        results.append(ModelResult(size, name, parameters, by_text))
+            parameters = next((each.parameters for each in own.values()), None)
+            results.append(ModelResult(size, name, parameters, by_text))
     return results
 
 
-def _system(study: Study, plan: Plan, size: int, system: str) -> SystemResult:
-    places = {
-        cell.replicate.seed: cell.path.parent
-        for cell in plan.cells
-        if (cell.replicate.size, cell.system) == (size, system)
-    }
+def _system(study: Study, size: int, system: str) -> SystemResult:
+    places = {seed: study.replicate(size, seed) / system for seed in study.seeds}
     gains = {seed: read_gain(str(place / GAIN)) for seed, place in places.items() if (place / GAIN).exists()}
-    compared = {each.test: Path(each.path) for each in plan.comparisons if (each.size, each.system) == (size, system)}
     return SystemResult(
         size=size,
         system=system,
         folds=Replicated({seed: gain.new for seed, gain in gains.items() if gain.new is not None}),
         folds_without=Replicated({seed: gain.old for seed, gain in gains.items() if gain.old is not None}),
-        tests={test: _test(study, places, test, path) for test, path in compared.items()},
+        tests={test: _test(study, places, test, Path(study.p_values(size, system, test))) for test in study.tests},
     )
 
 
@@ -165,14 +190,141 @@ def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -
             }
             for row in (0, 1)
         )
-        p_values = read_json(compared) if compared.exists() else {}
-        p = {text_of(name): number_of(value) for name, value in p_values.items()}
-    return TestResult(scores=own, moses=moses, p=p)
+    return TestResult(own, moses, p=read_record(compared, dict[str, float]) if compared.exists() else {})
 
 
 def _report(study: Study, place: Path, test: str) -> dict[str, Any]:
     """Return the report on a test set in the folder of a cell; nothing where it failed."""
     path = Path(replace(study.experiment, output=place).report(test, "json"))
-    report = read_json(path) if path.exists() else {}
-    with as_written(path):
-        return dict(report)
+    return read_record(path, dict[str, Any]) if path.exists() else {}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: what it shows, the names of its columns, and its cells; the second column is text, others numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+    def plain(self) -> list[str]:
+        """Return the lines of it as plain text."""
+        return [self.title, *aligned([self.header, *self.rows], left=(1,))]
+
+    def markdown(self) -> list[str]:
+        """Return the lines of it in Markdown."""
+        escaped = [[cell.replace("|", "\\|") for cell in row] for row in (self.header, *self.rows)]
+        escaped.insert(1, ["---:", "---", *["---:"] * (len(self.header) - 2)])
+        return [f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in escaped)]
+
+
+def tables(study: Study, results: Results) -> list[Table]:
+    """Return the table of perplexities, and one a test set, or that of dev alone where no test set has references."""
+    shown = [_perplexities(study, results.models)] if results.models else []
+    if study.systems:
+        shown += [_systems(study, results, test) for test in study.tests] or [_dev(study, results)]
+    return shown
+
+
+def notes(study: Study) -> list[str]:
+    """Return what numbers and p-values are."""
+    several = len(study.seeds) > 1
+    seeds = f"seeds {', '.join(map(str, study.seeds))}" if several else f"seed {study.seeds[0]}"
+    lines = [f"Mean ± standard deviation over {seeds}." if several else f"One replicate, {seeds}."]
+    if study.systems:
+        outputs = "outputs of all seeds dealt anew, sentence by sentence (Clark et al. 2011)"
+        lines.append(f"p: of the difference in BLEU; approximate randomization, {outputs}; {TRIALS:,} trials.")
+    return lines
+
+
+def as_json(study: Study, results: Results, failed: Sequence[str]) -> str:
+    """Return all numbers with signatures and version; `failed` are stages without a result."""
+    content = {
+        "version": __version__,
+        "sizes": study.sizes,
+        "seeds": study.seeds,
+        "metric": results.metric,
+        "unseen": results.unseen,
+        "signatures": results.signatures,
+        "significance": {"test": "stratified approximate randomization", "trials": TRIALS, "seed": SEED},
+        "tuning": study.experiment.tuning.tuning.signature,
+        "models": [vars(each) for each in results.models],
+        "systems": [each.as_json() for each in results.systems],
+        "failed": list(failed),
+    }
+    return json.dumps(content, indent=1, default=Replicated.as_json)
+
+
+def as_csv(results: Results) -> str:
+    """Return each number of each seed on a line, with Moses as a system of its own."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for size, name, where, measure, replicated in _numbers(results):
+        writer.writerows([size, seed, name, where, measure, repr(value)] for seed, value in replicated.values.items())
+    return stream.getvalue()
+
+
+def _numbers(results: Results) -> Iterator[tuple[int, str, str, str, Replicated]]:
+    for model in results.models:
+        for text, replicated in model.perplexity.items():
+            yield model.size, model.model, text, "perplexity", replicated
+    for system in results.systems:
+        where, _, how = results.unseen.partition(", ")
+        yield system.size, system.system, where, f"{results.metric} {how}".strip(), system.folds
+        for test, result in system.tests.items():
+            for metric, replicated in result.scores.items():
+                yield system.size, system.system, test, metric, replicated
+    moses: dict[tuple[int, str, str], Replicated] = {}
+    for system in results.systems:
+        for test, result in system.tests.items():
+            for metric, replicated in result.moses.items():
+                moses.setdefault((system.size, test, metric), replicated)
+    for (size, test, metric), replicated in moses.items():
+        yield size, MOSES, test, metric, replicated
+
+
+def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
+    header = ("pairs", "model", "parameters", *study.texts)
+    rows = [
+        (
+            f"{each.size:,}",
+            each.model,
+            f"{each.parameters:,}" if each.parameters is not None else NOTHING,
+            *(in_short(each.perplexity[text]) for text in study.texts),
+        )
+        for each in models
+    ]
+    return Table("Perplexity a word, ends of sentences counted", header, rows)
+
+
+def _systems(study: Study, results: Results, test: str) -> Table:
+    tests, first = [each.tests[test] for each in results.systems], next(iter(study.systems))
+    done = next((each for each in tests if each.scores["BLEU"].values), TestResult({}, {}, {}))
+    others = [metric for metric in done.scores if metric != "BLEU"]
+    against = [first] if len(study.systems) > 1 else []
+    header = ("pairs", "system", results.unseen, "BLEU", "gain", "p", *(f"p to {name}" for name in against), *others)
+    bleu, *of_others = (f"{done.moses[each].mean:.2f}" if done.moses else NOTHING for each in ("BLEU", *others))
+    rows = [("", MOSES, NOTHING, bleu, *[NOTHING] * (2 + len(against)), *of_others)]
+    for system, result in zip(results.systems, tests, strict=True):
+        p_values = [f"{result.p[name]:.4f}" if name in result.p else NOTHING for name in (MOSES, *against)]
+        bleu, *of_others = (in_short(result.scores.get(each, Replicated({}))) for each in ("BLEU", *others))
+        gain = in_short(result.gain, sign="+")
+        rows.append((f"{system.size:,}", system.system, in_short(system.folds), bleu, gain, *p_values, *of_others))
+    return Table(f"{test}: reranking of Moses' lists", header, rows)
+
+
+def _dev(study: Study, results: Results) -> Table:
+    header = ("pairs", "system", "without its features", "with them")
+    rows = [
+        (f"{each.size:,}", each.system, in_short(each.folds_without), in_short(each.folds)) for each in results.systems
+    ]
+    return Table(f"{results.unseen}: {results.metric}, times 100", header, rows)
+
+
+def in_short(replicated: Replicated, sign: str = "") -> str:
+    """Return mean and standard deviation as a table has them."""
+    if replicated.mean is None:
+        return NOTHING
+    spread = "" if replicated.deviation is None else f" ± {replicated.deviation:.2f}"
+    return f"{replicated.mean:{sign}.2f}{spread}"

@@ -1,39 +1,42 @@
-"""A study as a whole: what is not done yet is done, then its tables and curves are written."""
+"""A study as a whole: what is not done yet is done, stage by stage, then its tables and curves are written."""
 
 import importlib.util
+import itertools
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from features.arrays import Array
 from features.feature import Resources
-from features.progress import note
+from features.models.training.request import ParallelFiles
+from features.progress import note, warn
 from moses_io.errors import InputError, printable
-from moses_io.folders import locked, make_folder
-from moses_io.streams import check_plain, open_output
-from moses_io.text import encode
+from moses_io.folders import InUse, locked, make_folder, remove
+from moses_io.json_files import write_json
+from moses_io.streams import check_plain, numbered_lines, open_output
+from moses_io.text import encode, read_parallel, read_references, tokens
+from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.checks import check_inputs
-from rerank.experiment.stages import RECORD, run_stages
+from rerank.experiment.file import Experiment
+from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.experiment.studies.file import Study
-from rerank.experiment.studies.grid import Cell, cells, replicates
-from rerank.experiment.studies.results import Results, gather
-from rerank.experiment.studies.stages import Plan, plan
-from rerank.experiment.studies.tables import as_csv, as_json, notes, tables
+from rerank.experiment.studies.grid import Cell, Replicate, cells, corpus_of, replicates
+from rerank.experiment.studies.results import as_csv, as_json, gather, notes, tables
+from rerank.metrics.filters import Filters
+from rerank.metrics.metric import Metric
+from rerank.metrics.significance import replicates_p_value
+from rerank.report.changes import MOSES, RERANKED
+from rerank.tuning.gain import GAIN
 
 TABLES = ("study.txt", "study.md", "study.json", "study.csv")
 
 
-@dataclass(frozen=True)
-class StudyOutcome:
-    """What a study has shown: the lines of its tables, the stages that failed, and of how many."""
-
-    lines: list[str]
-    failed: list[str]
-    parts: int
-
-
-def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = "") -> StudyOutcome:
-    """Do what is not done yet, `jobs` trainings and cells at a time, and write what came out.
+def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = "") -> tuple[list[str], list[str], int]:
+    """Do what is not done yet, `jobs` trainings and cells at a time, and write and return what came out.
 
     These are done by the Ray cluster of an address, if there is one.
 
@@ -41,6 +44,9 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
     `SIZE/seed-N/SYSTEM/experiment.toml` with the results of that experiment; above them `study.txt`, `study.md`,
     `study.json` and `study.csv`, and where matplotlib is installed curves. What fails for its input is told, and left
     out of the tables.
+
+    Returns:
+        The lines of the tables, the stages that failed, and of how many.
 
     Raises:
         InputError: a file that is read is missing or not as it should be, the folder is not of an earlier study or
@@ -58,10 +64,10 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
         for cell in experiments:
             make_folder(cell.path.parent)
             _write(cell.path, [cell.text.removesuffix("\n")])
-        steps = plan(study, grid, experiments, resources, sharing=not address)
-        run_stages(steps.stages, study.output / RECORD, jobs, address)
-        failed = [stage.name for stage in steps.stages if not all(Path(path).exists() for path in stage.outputs)]
-        return _write_results(study, steps, gather(study, steps), failed)
+        stages = study_stages(study, grid, experiments, resources, sharing=not address)
+        run_stages(stages, study.output / RECORD, jobs, address)
+        failed = [stage.name for stage in stages if not all(Path(path).exists() for path in stage.outputs)]
+        return _write_results(study, failed), failed, len(stages)
 
 
 def _check(study: Study) -> None:
@@ -81,8 +87,9 @@ def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
             raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
 
 
-def _write_results(study: Study, steps: Plan, results: Results, failed: list[str]) -> StudyOutcome:
-    """Write tables and curves."""
+def _write_results(study: Study, failed: list[str]) -> list[str]:
+    """Write tables and curves, and return the lines for a person."""
+    results = gather(study)
     shown = tables(study, results)
     plain = [line for table in shown for line in (*table.plain(), "")]
     lines = list(map(printable, [*plain, *notes(study)]))
@@ -100,11 +107,174 @@ def _write_results(study: Study, steps: Plan, results: Results, failed: list[str
     else:
         from rerank.experiment.studies.pictures import draw
 
-        for path in draw(study, steps, results):
+        for path in draw(study, results):
             note(f"drawn: {path}")
-    return StudyOutcome(lines, failed, len(steps.stages))
+    return lines
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
     with open_output(str(path)) as stream:
         stream.writelines(encode(f"{line}\n") for line in lines)
+
+
+def cut(whole: ParallelFiles, size: int, first: ParallelFiles) -> None:
+    """Write the first pairs of a corpus, byte for byte, and their links if there are any."""
+    for path, output in zip(whole.files, first.files, strict=True):
+        with open_output(output) as stream:
+            stream.writelines(line for _, line in itertools.islice(numbered_lines(path), size))
+
+
+def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: str, output: str) -> None:
+    """Write, as JSON, the number of weights of each model, and its perplexities by the names of texts.
+
+    Args:
+        folders: of models; of two that were trained together, both.
+        texts: what they predict.
+        device: `auto`, `cpu` or `cuda`.
+        output: file to write.
+
+    Raises:
+        InputError: a folder that is no model, or texts that do not fit each other.
+    """
+    from features.models.device import find_device
+    from features.models.scoring.members import Members, parameters_of, perplexity_of
+
+    pairs = {
+        name: [(tuple(tokens(one)), tuple(tokens(other))) for one, other in read_parallel(files.source, files.target)]
+        for name, files in texts.items()
+    }
+    measured = []
+    for folder in folders:
+        model = Members([folder], find_device(device), "measure them one by one")
+        perplexities = {name: perplexity_of(model, each) for name, each in pairs.items()}
+        measured.append({"parameters": parameters_of(model.models[0]), "perplexity": perplexities})
+    write_json(output, measured, indent=1)
+
+
+Outputs = Mapping[str, Sequence[str]]
+"""Files of translations, one a seed, by the name of the system; those of cells that failed are not there."""
+
+
+def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filters: Filters, output: str) -> None:
+    """Write, as JSON, p of the difference in BLEU between a system and each of the others, where both have outputs.
+
+    Raises:
+        InputError: files of different lengths.
+    """
+    answers = filters.references(references)
+    metric = Metric("bleu")
+    counters = [metric.counter(each) for each in zip(*answers, strict=True)]
+
+    def statistics(paths: Sequence[str]) -> Array:
+        read = read_references([*references[:1], *(path for path in paths if Path(path).exists())])[1:]
+        counted = [[count(filters(line)) for count, line in zip(counters, lines, strict=True)] for lines in read]
+        return np.array(counted, dtype=np.float64)  # (seeds, n, size)
+
+    mine = statistics(own)
+    theirs = {name: statistics(paths) for name, paths in others.items()}
+    p_values = {
+        name: replicates_p_value(metric.formula.score, each, mine)
+        for name, each in theirs.items()
+        if len(each) and len(mine)
+    }
+    write_json(output, p_values)
+
+
+def study_stages(
+    study: Study, grid: list[Replicate], experiments: list[Cell], resources: Resources, sharing: bool
+) -> list[Stage]:
+    """Return all that is to be done for replicates and cells, whose folders are there, in order.
+
+    If `sharing`, systems share scores of their models, in a cache that is for the processes of one machine.
+    """
+    stages = [_cut(study, size) for size in study.sizes if size != study.pairs]
+    stages += [stage for replicate in grid for stage in _trainings(replicate, resources.device)]
+    for replicate in grid:
+        stages += [_measure(study, replicate, model, resources.device) for model in study.experiment.models]
+    for cell in experiments:
+        shared = cell.replicate.experiment.result("cache") if sharing and len(study.systems) > 1 else ""
+        stages.append(_run(cell, replace(resources, cache=resources.cache or shared)))
+    cases = itertools.product(study.sizes, study.systems, study.tests)
+    return stages + [_compare(study, size, system, test) for size, system, test in cases]
+
+
+def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> None:
+    """Do something; if its input is at fault, say so and leave no results, so that the other cells go on.
+
+    Raises:
+        InUse: another process is at work there or in a folder of results, whose output stays.
+    """
+    try:
+        action()
+    except InUse:
+        raise
+    except InputError as error:
+        warn(f"{name} failed: {error}")
+        for path in map(Path, results):
+            remove(path)
+
+
+def _going_on(stage: Stage, results: Sequence[str]) -> Stage:
+    """Have a stage that fails leave none of its results, and others go on."""
+    return replace(stage, action=partial(go_on, stage.name, results, stage.action))
+
+
+def _cut(study: Study, size: int) -> Stage:
+    whole, first = study.experiment.train, corpus_of(study, size)
+    return Stage(f"cut {size}", whole.files, size, first.files, partial(cut, whole, size, first))
+
+
+def _trainings(replicate: Replicate, device: str) -> list[Stage]:
+    names = replicate.experiment.models
+    stages = zip(names, trainings(replicate.experiment, device), strict=True)
+    return [_going_on(replace(stage, name=f"train {replicate.name}/{name}"), stage.outputs) for name, stage in stages]
+
+
+def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Stage:
+    paths = list(study.folders(replicate.size, replicate.seed, model).values())
+    output, texts = study.perplexities(replicate.size, replicate.seed, model), study.texts
+    inputs = (*paths, *(path for files in texts.values() for path in files.files))
+    action = partial(measure, paths, texts, device, output)
+    stage = Stage(f"measure {replicate.name}/{model}", inputs, list(texts), (output,), action, apart=True)
+    return _going_on(stage, stage.outputs)
+
+
+def _run(cell: Cell, resources: Resources) -> Stage:
+    """Do the experiment of a cell, whose own record says what of it is done.
+
+    Its reranker has links to the models, which all systems share.
+    """
+    experiment = cell.experiment
+    stages = stages_of(experiment, resources, link=True)
+    made = [path for stage in stages for path in stage.outputs]
+    read = dict.fromkeys(path for stage in stages for path in stage.inputs if path not in made)
+    inputs = (str(cell.path), *map(os.path.normpath, read))  # as the stages that make some of them name them
+    action = partial(run_experiment, experiment, resources, link=True)
+    stage = Stage(f"run {cell.name}", inputs, resources.precision, made, action, apart=True)
+    return _going_on(stage, _results(experiment))
+
+
+def _results(experiment: Experiment) -> tuple[str, ...]:
+    """Return what the tables read of the results of a cell."""
+    reports = [experiment.report(name, "json") for name in experiment.tests]
+    translations = [experiment.result(f"{name}.{system}") for name in experiment.tests for system in (MOSES, RERANKED)]
+    return (experiment.result(GAIN), *reports, *translations)
+
+
+def _compare(study: Study, size: int, system: str, test: str) -> Stage:
+    """Compare a system with Moses, and with the first one of the study."""
+    references, filters = study.experiment.tests[test].reference, study.experiment.tuning.filters
+    first, output = next(iter(study.systems)), study.p_values(size, system, test)
+    own = _outputs(study, size, system, f"{test}.{RERANKED}")
+    others = {MOSES: _outputs(study, size, system, f"{test}.{MOSES}")}
+    if system != first:
+        others[first] = _outputs(study, size, first, f"{test}.{RERANKED}")
+    inputs = (*references, *own, *(path for paths in others.values() for path in paths))
+    settings = [filters.text, len(study.seeds), list(others)]
+    action = partial(compare, references, own, others, filters, output)
+    stage = Stage(f"compare {size}/{system}, {test}", inputs, settings, (output,), action, apart=True)
+    return _going_on(stage, stage.outputs)
+
+
+def _outputs(study: Study, size: int, system: str, name: str) -> tuple[str, ...]:
+    return tuple(str(study.replicate(size, seed) / system / name) for seed in study.seeds)

@@ -1,12 +1,24 @@
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rerank.analysis.listed import read_listed
-from rerank.analysis.margins import Depths, Margins
+from moses_io.text import tokens
 from rerank.metrics.filters import Filters
-from rerank.report.analysis import Analysis, analyse, charts, lines
+from rerank.report.analysis import (
+    MOST,
+    Analysis,
+    analyse,
+    by_frequency,
+    count_words,
+    ngram_changes,
+    vocabulary,
+)
+from rerank.report.breakdown import Depths
+from rerank.report.charts import charts
+from rerank.report.listed import read_listed
+from rerank.report.terminal import analysis_lines
 from rerank.tuning.gain import Gain
 
 GAIN = Gain("BLEU", 1.0, 2.0, "", None, None, None, "", (), "", ())
@@ -15,13 +27,12 @@ GAIN = Gain("BLEU", 1.0, 2.0, "", None, None, None, "", (), "", ())
 def analysed(folder: Path, source: str, reference: str, line: str, filters: Filters) -> Analysis:
     """A list of one candidate, which both systems chose."""
     (folder / "list").write_text(f"0 ||| {line} ||| F= 1 ||| 0\n")
-    references, margins = [[reference]], Margins([])
+    references = [[reference]]
     depths = Depths(references)
     for listed in read_listed(str(folder / "list"), references, 1, filters):
         depths.add(listed, np.ones(1))
-        margins.add(listed.candidates)
     systems = {"moses": [line], "reranked": [line]}
-    return analyse(depths, margins, [source], references, systems, str(folder / "train"), filters)
+    return analyse(depths, {}, [source], references, systems, str(folder / "train"), filters)
 
 
 @pytest.mark.parametrize(("filtered", "known"), [("", {"0": 4}), ("debpe", {"0": 3, "2-4": 1})])
@@ -37,5 +48,82 @@ def test_of_a_single_candidate_there_is_nothing_to_draw(tmp_path: Path) -> None:
     (tmp_path / "train").write_text("a\n")
     analysis = analysed(tmp_path, "x", "b c d e", "a b c d", Filters(""))
     assert charts(analysis, None, GAIN, []) == []
-    assert lines(analysis)[0] == "BLEU by depth         1"
-    assert lines(analysis)[1:] == ["chosen            59.46", "best              59.46"]  # as sacreBLEU smooths it
+    assert analysis_lines(analysis)[0] == "BLEU by depth         1"
+    assert analysis_lines(analysis)[1:] == [
+        "chosen            59.46",
+        "best              59.46",
+    ]  # as sacreBLEU smooths it
+
+
+TRAIN = ["the the the the the", "the old house", "old ."]
+
+
+def test_words_by_hand() -> None:
+    """`new` is unknown, `house` is there once, `old` twice, `the` six times."""
+    references, systems = (
+        [["the new house", "the old one"]],
+        {"a": ["the house", "the old old"], "b": ["the new", "one"]},
+    )
+    wanted = vocabulary([*references, *systems.values()])
+    counts = count_words(TRAIN, wanted)
+    assert counts == {"the": 6, "old": 2, "house": 1}
+    bins = by_frequency(counts, references, systems)
+    assert [(each.name, each.words) for each in bins] == [("0", 2), ("1", 1), ("2-4", 1), ("5-9", 2)]
+    assert [each.scores["a"] for each in bins] == pytest.approx([0, 100, 200 / 3, 100])
+    assert [each.scores["b"] for each in bins] == pytest.approx([100, 0, 0, 200 / 3])
+
+
+def test_every_word_of_the_references_is_in_one_bin() -> None:
+    references = [["a b c", "d d"], ["a b", "e"]]
+    counts = {"a": 2000, "b": 999, "c": 100, "d": 99, "e": 9}
+    bins = by_frequency(counts, references, {"one": ["a b c", "d d"]})
+    assert [(each.name, each.words) for each in bins] == [
+        ("5-9", 1), ("10-99", 2), ("100-999", 3), ("1000+", 2),
+    ]  # fmt: skip
+    assert bins[-1].scores == {"one": 100} and bins[1].scores["one"] == pytest.approx(200 * 2 / (2 + 4))
+
+
+def test_a_missing_reference_is_no_sentence() -> None:
+    """Three lines of references with a word each, against `a` thrice, which is right twice: F1 is 2 · 2 / (3 + 3)."""
+    bins = by_frequency({}, [["a", "b"], ["a", ""]], {"one": ["a", "a"]})
+    assert [(each.name, each.words) for each in bins] == [("0", 3)]
+    assert bins[0].scores["one"] == pytest.approx(200 * 2 / (3 + 3))
+
+
+def slow(references: list[list[str]], lines: list[str]) -> Counter[str]:
+    matches = Counter[str]()
+    for place, line in enumerate(lines):
+        padded = [f" {' '.join(tokens(each[place]))} " for each in references]
+        words = tokens(line)
+        own = Counter(" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(i + 4, len(words)) + 1))
+        for ngram, count in own.items():
+            most = max(sum(each.startswith(f" {ngram} ", start) for start in range(len(each))) for each in padded)
+            matches[ngram] += min(count, most)
+    return matches
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_ngrams_as_a_slow_count_has_them(number: int) -> None:
+    rng = np.random.default_rng(number)
+    one, other, *references = [
+        [" ".join(rng.choice(list("abcd"), rng.integers(0, 9))) for _ in range(30)] for _ in range(2 + number)
+    ]
+    changes, before, after = ngram_changes(references, one, other), slow(references, one), slow(references, other)
+    gained = {ngram: after[ngram] - before[ngram] for ngram in before | after}
+    for matched, sign in ((changes.won, 1), (changes.lost, -1)):
+        found = [sign * (each.after - each.before) for each in matched]
+        assert found == sorted((d * sign for d in gained.values() if d * sign > 0), reverse=True)[:MOST]
+        for each in matched:
+            assert (each.before, each.after) == (before[each.ngram], after[each.ngram])
+            place = each.sentence
+            own = [slow([[lines[place]] for lines in references], [text[place]])[each.ngram] for text in (one, other)]
+            assert sign * (own[1] - own[0]) > 0
+    assert changes.sentences == 30
+
+
+def test_of_equal_differences_the_longer_ngram_comes_first() -> None:
+    changes = ngram_changes([["a b c", "x"]], ["", "x"], ["a b", "y"])
+    assert [(each.ngram, each.before, each.after, each.sentence) for each in changes.won] == [
+        ("a b", 0, 1, 0), ("a", 0, 1, 0), ("b", 0, 1, 0),
+    ]  # fmt: skip
+    assert [(each.ngram, each.sentence) for each in changes.lost] == [("x", 1)]

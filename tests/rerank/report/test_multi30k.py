@@ -4,8 +4,9 @@ from pathlib import Path
 
 from moses_io.nbest import read_nbest
 from moses_io.text import read_lines
+from rerank.metrics.evaluation import evaluate
 from rerank.metrics.filters import Filters
-from rerank.report.evaluation import evaluate, look_up
+from rerank.report.listed import look_up
 
 
 def test_the_list_of_multi30k(data: Path) -> None:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.metric import Metric
+from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
 
 

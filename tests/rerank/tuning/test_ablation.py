@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.metric import Metric
+from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run
 from rerank.tuning.ablation import BASE, EVERY, ablate, against, reach

@@ -11,8 +11,7 @@ import pytest
 from features.progress import progress_bar
 from moses_io.weights import read_weights
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.metric import Metric
+from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.mean import MEAN, AutoSettings
 from rerank.tuners.problem import Problem
 from rerank.tuning.auto import LIKELY, Choice, choose

@@ -9,8 +9,7 @@ import pytest
 from moses_io.errors import InputError
 from moses_io.weights import read_weights
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.bleu import STATISTICS
-from rerank.metrics.metric import Metric
+from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuning.folds import cross_validate, fold_weights, without
 from rerank.tuning.settings import settle

@@ -13,7 +13,7 @@ import pytest
 
 from moses_io.errors import InputError
 from moses_io.folders import InUse, locked
-from rerank.experiment.studies.stages import go_on
+from rerank.experiment.studies.run import go_on
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import replicates_p_value
 
@@ -187,7 +187,7 @@ def test_a_fault_leaves_no_output_of_before(tmp_path: Path) -> None:
 
 def test_p_is_that_of_the_files(command: Command, tmp_path: Path) -> None:
     """Of seeds that failed there are none."""
-    from rerank.experiment.studies.stages import compare
+    from rerank.experiment.studies.run import compare
     from rerank.metrics.filters import Filters
 
     reference, mine = tmp_path / "reference", [tmp_path / "mine1", tmp_path / "mine2"]

@@ -1,1 +1,0 @@
-"""What lists, choices and translations are like, in numbers that reports and plots show."""

@@ -1,0 +1,269 @@
+"""Charts of the page of a report: figures of inline SVG."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from moses_io.errors import counted
+from rerank.confidence.confidence import Fit, Outcome
+from rerank.report.analysis import WIDTH as BIN
+from rerank.report.analysis import Analysis, Frequency, Gains, NgramChanges
+from rerank.report.breakdown import QUARTERS, Bin, Depth
+from rerank.report.drawing import (
+    KINDS,
+    WIDTH,
+    Scale,
+    across_lines,
+    bar,
+    curves,
+    cut,
+    dot,
+    figure,
+    label,
+    legend,
+    upright,
+    upright_lines,
+)  # fmt: skip
+from rerank.report.terminal import DEV
+from rerank.tuning.ablation import BASE, Worth, against
+from rerank.tuning.gain import Gain, Share
+
+
+def charts(analysis: Analysis, worth: Worth | None, gain: Gain, lists: Sequence[str]) -> list[str]:
+    """Return the figures of what there is enough of; the list was merged of some lists, or of none."""
+    judged, depths = analysis.judged, analysis.depths
+    figures = [worth_chart(worth, gain.metric)] if worth else []
+    figures += [weights_chart(gain.shares)] if gain.shares else []
+    if judged:
+        changed = judged.gains.rose + judged.gains.fell
+        figures += [gains_chart(judged.gains)] if changed else []
+        figures += [length_chart(judged.lengths)] if len(judged.lengths) > 1 else []
+        figures += [margin_chart(judged.margins)] if len(judged.margins) > 1 else []
+    figures += [depth_chart(depths, analysis.sentences, lists)] if len(depths) > 1 else []
+    if judged:
+        figures += [frequency_chart(judged.words)] if len(judged.words) > 1 else []
+        figures += [ngrams_chart(judged.ngrams)] if judged.ngrams.won or judged.ngrams.lost else []
+    return figures
+
+
+MOST = 24
+"""Rows of a chart, at most."""
+
+LEFT, RIGHT, TOP, LABEL = 142, WIDTH - 56, 8, 21
+"""Of what is drawn; and letters of what stands beside it."""
+
+
+def worth_chart(table: Worth, metric: str) -> str:
+    """Draw what each set of features reaches on each set of sentences, beside the first, Moses' own features."""
+    on_dev = table.columns["dev"]
+    rows = sorted(list(on_dev)[1:], key=lambda name: -abs(on_dev[name].score - on_dev[against(name)].score))[:MOST]
+    names = [name for name in on_dev if name == BASE or name in rows]
+    columns = {DEV if of == "dev" else of: column for of, column in table.columns.items()}
+    above = [column[name].score - column[BASE].score for column in columns.values() for name in names]
+    axis = Scale([0.0, *above], LEFT, RIGHT, 5)
+    height = 6 + 13 * len(columns)
+    bottom = TOP + height * len(names)
+    parts = upright_lines(axis, TOP, bottom)
+    for place, name in enumerate(names):
+        top = TOP + height * place
+        parts.append(label(LEFT - 8, round(top + height / 2 + 4, 1), cut(name, LABEL), "end"))
+        for number, (kind, (of, column)) in enumerate(zip(KINDS, columns.items(), strict=False)):
+            score, down = column[name].score, top + 3 + 13 * number
+            left, right = sorted((axis(0), axis(score - column[BASE].score)))
+            parts.append(bar(kind, left, down, right - left, 10, f"{name}, {of}: {score:.2f}"))
+            parts.append(label(WIDTH - 4, down + 9, f"{score:.2f}", "end"))
+    parts.append(label((LEFT + RIGHT) / 2, bottom + 30, f"{metric} above that of {BASE}", "middle"))
+    parts += legend(list(columns), 8, bottom + 52)
+    fewer = f" (the {len(rows)} of {len(on_dev) - 1} that differ most)" if len(rows) < len(on_dev) - 1 else ""
+    where = " and ".join(columns)
+    caption = f"What {metric} sets of features reach{fewer} on {where}, as numbers and, as bars, beside {BASE}."
+    return figure("What each feature is worth", caption, bottom + 62, parts)
+
+
+def weights_chart(shares: Sequence[Share]) -> str:
+    """Draw how much the weight of each feature counts, and how much in each fold that was left out."""
+    largest = sorted(shares, key=lambda each: -abs(each.value))[:MOST]
+    rows = [each for each in shares if each in largest]
+    axis = Scale([0.0, *(100 * value for each in rows for value in (each.value, *each.folds))], LEFT, RIGHT, 5)
+    height = 17
+    bottom = TOP + height * len(rows)
+    parts = upright_lines(axis, TOP, bottom)
+    for place, each in enumerate(rows):
+        down = TOP + height * (place + 0.5)
+        parts.append(label(LEFT - 8, round(down + 4, 1), cut(each.name, LABEL), "end"))
+        folds = [axis(100 * value) for value in each.folds]
+        if folds:
+            parts.append(f'<path class="two line" d="M{min(folds):.1f} {down:.1f}H{max(folds):.1f}"/>')
+            parts += [f'<path class="two line" d="M{x:.1f} {down - 4:.1f}v8"/>' for x in folds]
+        parts.append(dot("one", axis(100 * each.value), down, f"{each.name}: {100 * each.value:+.1f} %", 4))
+        parts.append(label(WIDTH - 4, round(down + 4, 1), f"{100 * each.value:+.1f}", "end"))
+    parts.append(label((LEFT + RIGHT) / 2, bottom + 30, "% of the dense weights", "middle"))
+    left_out = len(rows[0].folds)
+    spread = f", and as strokes the same of {left_out} tunings that each leave a fold of dev out" if left_out else ""
+    fewer = f" (the {len(rows)} largest of {len(shares)})" if len(rows) < len(shares) else ""
+    caption = (
+        f"Dots: each weight times the spread of its feature among the candidates of a sentence of dev, in % of the sum "
+        f"of these products without their signs{fewer}{spread}."
+    )
+    return figure("How much weights count", caption, bottom + 40, parts)
+
+
+def gains_chart(gains: Gains) -> str:
+    """Draw the gains in sentence BLEU of the sentences that rose or fell."""
+    left, right, top, bottom = 44, WIDTH - 20, 12, 226
+    axis = Scale([0, max(*gains.counts, 5)], bottom, top)
+    step = (right - left) / len(gains.counts)
+    parts = [*across_lines(axis, left, right), upright(12, (top + bottom) / 2, "sentences")]
+    for place, (lower, count) in enumerate(zip(gains.lower, gains.counts, strict=True)):
+        hint = f"{lower:+d} to {lower + BIN:+d}: {counted(count, 'sentence')}"
+        if count:
+            kind = "one" if lower < 0 else "two"
+            parts.append(bar(kind, left + step * place + 1, axis(count), step - 2, bottom - axis(count), hint))
+    middle = left + (right - left) / 2
+    parts.append(f'<path class="zero" d="M{middle:g} {top}V{bottom}"/>')
+    parts += [
+        label(left + step * (value + 100) / BIN, bottom + 15, f"{value:+d}" if value else "0", "middle")
+        for value in range(-100, 101, 50)
+    ]
+    parts.append(label(middle, bottom + 33, "gain in sentence BLEU, reranked minus moses", "middle"))
+    caption = (
+        f"Of {counted(gains.rose + gains.fell + gains.stayed, 'sentence')} "
+        f"{gains.rose} rose, {gains.fell} fell, and {gains.stayed}, which are not drawn, stayed."
+    )
+    return figure("Gains in sentence BLEU", caption, bottom + 42, parts)
+
+
+def ngrams_chart(changes: NgramChanges) -> str:
+    """Draw the n-grams as rows, each with its matches before and after and a link to a sentence with it."""
+    largest = max((abs(each.after - each.before) for each in (*changes.won, *changes.lost)), default=1)
+    parts, down = [], 4
+    for kind, title, rows in (("two", "won", changes.won), ("one", "lost", changes.lost)):
+        if not rows:
+            continue
+        parts.append(label(0, down + 14, f"{title}: matches moses → reranked, example"))
+        down += 22
+        for each in rows:
+            difference = each.after - each.before
+            length = (WIDTH - 2) * abs(difference) / largest
+            parts += [
+                label(0, down + 11, cut(each.ngram, 40)),
+                label(WIDTH - 58, down + 11, f"{each.before} → {each.after}", "end"),
+                f'<a href="#s{each.sentence}">{label(WIDTH - 2, down + 11, each.sentence, "end")}</a>',
+                bar(f"{kind} faint", 0, down + 15, length, 6, f"{each.ngram}: {difference:+d}"),
+            ]
+            down += 26
+        down += 12
+    caption = (
+        "Runs of 1 to 4 words that stand in the references and that reranking gets right more often, or less often, "
+        f"than Moses, the largest differences first, on {counted(changes.sentences, 'sentence')}."
+    )
+    return figure("N-grams won and lost", caption, down, parts, role="group")
+
+
+def length_chart(bins: Sequence[Bin]) -> str:
+    """Draw BLEU by the length of the source; there is one bin at least."""
+    sentences = counted(sum(each.sentences for each in bins), "sentence")
+    return curves(
+        "BLEU by length of the source",
+        f"BLEU of both systems by the words of the source sentence, on {sentences}; below the lengths, sentences.",
+        [(each.span, str(each.sentences)) for each in bins],
+        {name: [each.scores[name] for each in bins] for name in bins[0].scores},
+        ("BLEU", "words of the source"),
+    )
+
+
+def margin_chart(quarters: Sequence[Bin]) -> str:
+    """Draw BLEU by how sure Moses was; there is one quarter at least."""
+    sentences = counted(sum(each.sentences for each in quarters), "sentence")
+    return curves(
+        "BLEU by Moses' own margin",
+        "BLEU of both systems where Moses' total put its choice little or far above its next candidate with another "
+        f"text, in quarters of the {sentences} that have one.",
+        [(name, str(each.sentences)) for name, each in zip(QUARTERS, quarters, strict=False)],
+        {name: [each.scores[name] for each in quarters] for name in quarters[0].scores},
+        ("BLEU", "margin of Moses' choice; sentences"),
+    )
+
+
+def depth_chart(depths: Sequence[Depth], sentences: int, lists: Sequence[str]) -> str:
+    """Draw what is chosen among the first candidates, and the best of them; without references what lies deeper.
+
+    The list was merged of some lists, or of none.
+    """
+    columns = [(str(each.candidates), "") for each in depths]
+    below, of = "first candidates of each sentence", counted(sentences, "sentence")
+    joined = f"; candidates that {lists[0]} does not have stand behind its own" if lists else ""
+    choices = [each.choice for each in depths if each.choice is not None]
+    if not choices:
+        return curves(
+            "Choices that lie deeper in the list",
+            f"How many of the choices for {of} of the list lie deeper than its first 1, 2, 5, … candidates{joined}.",
+            columns,
+            {"choices that lie deeper": [100 * each.deeper for each in depths]},
+            ("% of sentences", below),
+        )
+    return curves(
+        "BLEU by depth of the list",
+        f"BLEU of what the weights choose among the first candidates of {of}, and of the best of these{joined}.",
+        columns,
+        {"chosen": choices, "best": [each.best for each in depths if each.best is not None]},
+        ("BLEU", below),
+        KINDS[1:],
+    )
+
+
+def frequency_chart(bins: Sequence[Frequency]) -> str:
+    """Draw F1 of words by how often the training text has them; there is one bin at least."""
+    words = counted(sum(each.words for each in bins), "word")
+    return curves(
+        "F1 of words by frequency",
+        f"How well both systems get words right, by their counts in the training text, on {words} of the references.",
+        [(each.name, str(each.words)) for each in bins],
+        {name: [each.scores[name] for each in bins] for name in bins[0].scores},
+        ("F1 of words", "times in the training text; words of the references"),
+    )
+
+
+ACROSS = Scale([0, 100], 48, 368, 5)
+DOWN = Scale([0, 100], 332, 12, 5)
+"""Places of expected and of reached scores in the square of the chart of confidence."""
+
+
+def confidence_chart(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
+    """Draw a dot a sentence of a set, means of the quarters of the set and of dev, and where both are equal.
+
+    Sentences below 0 stand at 0: TER may be worse than that.
+    """
+    left, right, top, bottom = ACROSS(0), ACROSS(100), DOWN(100), DOWN(0)
+    parts = []
+    for tick in ACROSS.ticks:
+        x, y = ACROSS(tick), DOWN(tick)
+        parts += [
+            f'<path class="grid" d="M{x:g} {top:g}v{bottom - top:g}M{left:g} {y:g}h{right - left:g}"/>',
+            label(x, bottom + 14, f"{tick:g}", "middle"),
+            label(left - 6, y + 4, f"{tick:g}", "end"),
+        ]
+    expected, reached = (np.clip(values, 0, 100).tolist() for values in (outcome.expected, outcome.reached))  # (n,)
+    parts += [
+        f'<path class="equal" d="M{left:g} {bottom:g}L{right:g} {top:g}"/>',
+        label((left + right) / 2, bottom + 32, f"expected {metric}", "middle"),
+        upright(14, (top + bottom) / 2, f"reached {metric}"),
+        f'<g class="two dots">{_dots(expected, reached, 2)}</g>',
+    ]
+    for kind, quarters, radius in (("one", dev.quarters, 7), ("two", outcome.fit().quarters, 5)):
+        estimated = [part.estimated for part in quarters]
+        means = [max(0.0, part.reached) for part in quarters]
+        points = " ".join(f"{ACROSS(one):.1f},{DOWN(other):.1f}" for one, other in zip(estimated, means, strict=True))
+        line = f'<polyline class="{kind} line" points="{points}"/>'
+        parts.append(f'{line}<g class="{kind}">{_dots(estimated, means, radius)}</g>')
+    caption = (
+        f"{metric} that was expected of {counted(len(expected), 'sentence')} of {name}, a small dot each, and what "
+        "they reached; large dots are means of quarters."
+    )
+    title = f"{metric} of the sentences of {name}: expected and reached"
+    return figure(title, caption, bottom + 62, [*parts, *legend([DEV, name], left, bottom + 52)])
+
+
+def _dots(expected: Sequence[float], reached: Sequence[float], radius: int) -> str:
+    places = [(ACROSS(one), DOWN(other)) for one, other in zip(expected, reached, strict=True)]
+    return "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>' for x, y in places)

@@ -1,1 +1,0 @@
-"""Charts of the page of a report: figures of inline SVG."""

@@ -1,0 +1,172 @@
+"""A list, sentence after sentence with what references say of its candidates, and what it says of systems."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from features.arrays import Array
+from features.progress import warn, with_bar
+from moses_io.hypothesis import Hypothesis
+from moses_io.merge import INDICATOR, LIST_NAME, describe_origins
+from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
+from moses_io.streams import Lines, name_of
+from moses_io.text import read_lines, tokens
+from rerank.metrics.evaluation import Evaluation, ListFacts, Systems, check_lengths, evaluate
+from rerank.metrics.filters import Filters, Forms, advice
+from rerank.metrics.formula import DECIMALS
+from rerank.metrics.metric import Metric
+
+
+class JudgedCandidates(NamedTuple):
+    """What references say of the N candidates of a sentence.
+
+    Attributes:
+        statistics: (N, 9) of BLEU.
+        quality: (N,) smoothed sentence BLEU, 0 … 1.
+    """
+
+    statistics: Array
+    quality: Array
+
+
+class Listed(NamedTuple):
+    """A sentence of a list.
+
+    Attributes:
+        candidates: as the list has them.
+        texts: of the candidates, filtered.
+        judged: what references say of them; None without references.
+    """
+
+    candidates: SentenceList
+    texts: Sequence[str]
+    judged: JudgedCandidates | None
+
+
+def read_listed(
+    nbest: str | Lines, references: Sequence[Sequence[str]], size: int, filters: Filters
+) -> Iterator[Listed]:
+    """Yield the sentences of a list, of which the texts beside it have `size`, one at a time.
+
+    The filters are for the list; references have gone through them already.
+
+    Raises:
+        InputError: the list cannot be read, has segmentation marks that no filter takes away, or an id beyond `size`.
+    """
+    bleu, beside = Metric("bleu"), "reference" if references else "translation"
+    lists = read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest))
+    for candidates in with_bar("read candidates", lists, size):
+        check_id(candidates, size, beside)
+        texts, judged = [filters(hypothesis.text) for hypothesis in candidates.hypotheses], None
+        if references:
+            count = bleu.counter([lines[candidates.sentence] for lines in references])
+            statistics = np.array([count(text) for text in texts], dtype=np.float64)  # (N, 9)
+            quality = np.round(bleu.formula.smoothed(statistics), DECIMALS)  # (N,)
+            judged = JudgedCandidates(statistics=statistics, quality=quality)
+        yield Listed(candidates, texts, judged)
+
+
+class Chosen:
+    """Counts the chosen candidates of one sentence after the other by the lists that have them.
+
+    Args:
+        names: of the lists; see `merged`.
+        texts: of each sentence the choice, by its id.
+    """
+
+    def __init__(self, names: Sequence[str], texts: Sequence[str]) -> None:
+        self._names, self._texts = names, texts
+        self._counts = Counter[tuple[str, ...]]()
+
+    def add(self, candidates: SentenceList) -> None:
+        """Add a sentence; all of its lines with the chosen text have the same indicators."""
+        text = self._texts[candidates.sentence]
+        chosen = next((hypothesis for hypothesis in candidates.hypotheses if hypothesis.text == text), None)
+        if chosen:
+            self._counts[having(chosen, self._names)] += 1
+
+    def lines(self) -> list[str]:
+        """Return how many come from which lists, in a line; nothing for a list not merged."""
+        return [f"chosen: {describe_origins(self._names, self._counts)}"] if self._names else []
+
+
+def having(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the lists that have a candidate, of those with these names."""
+    values = dict(hypothesis.dense)
+    return tuple(name for name in names if values[f"{INDICATOR}{name}"] == (1.0,))
+
+
+def merged(sentence_list: SentenceList) -> list[str]:
+    """Return the names of the lists that a list was merged of; none unless it has two indicators or more.
+
+    Indicators are features `FromNAME` that are 0 or 1.
+    """
+    dense = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
+    labels = [name for name in dense[0] if all(values[name] in ((0.0,), (1.0,)) for values in dense)]
+    names = [label.removeprefix(INDICATOR) for label in labels if label.startswith(INDICATOR)]
+    lists = [name for name in names if LIST_NAME.fullmatch(name)]
+    return lists if len(lists) > 1 else []
+
+
+class LookUp:
+    """Finds, in one sentence of a list after the other, the best candidate and the place of systems' choices.
+
+    References, perhaps none, and the lines of the systems, of one at least, have gone through the filters already.
+
+    Raises:
+        InputError: a system has another number of lines than the references.
+    """
+
+    def __init__(self, references: Sequence[Sequence[str]], systems: Systems) -> None:
+        if references:
+            check_lengths(systems, references)
+        self.size = len([*references, *systems.values()][0])
+        self._systems = systems
+        self.facts = ListFacts(
+            best=[""] * self.size if references else [], ranks={name: [None] * self.size for name in systems}
+        )
+
+    def add(self, listed: Listed) -> None:
+        """Add a sentence."""
+        number = listed.candidates.sentence
+        if listed.judged:
+            self.facts.best[number] = listed.texts[int(np.argmax(listed.judged.quality))]  # ()
+        for name, lines in self._systems.items():
+            line = tokens(lines[number])
+            places = (place for place, text in enumerate(listed.texts, start=1) if tokens(text) == line)
+            self.facts.ranks[name][number] = next(places, None)
+
+
+def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
+    """Find in a list the best candidate of each sentence, if there are references, and the place of systems' choices.
+
+    The filters are for the list; errors are those of `LookUp` and `read_listed`.
+    """
+    found = LookUp(references, systems)
+    for listed in read_listed(nbest, references, found.size, filters):
+        found.add(listed)
+    return found.facts
+
+
+def evaluate_files(
+    systems: Mapping[str, str | Lines],
+    references: Sequence[str | Lines],
+    nbest: str | None,
+    filters: Filters,
+    tokenize: str = "none",
+) -> Evaluation:
+    """Score files, a line a sentence, by the names of the systems; without references, look them up in the list alone.
+
+    Errors are those of `evaluate` and `look_up`.
+    """
+    answers = filters.references(references)
+    lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
+    facts = look_up(nbest, answers, lines, filters) if nbest else None
+    if answers:
+        texts = lines | ({name_of(nbest): facts.best} if nbest and facts else {})
+        for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*answers))):
+            warn(message)
+    return evaluate(lines, answers, tokenize, facts, filters.signature)

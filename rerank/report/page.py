@@ -1,0 +1,270 @@
+"""The page of a report: all sentences of a set in one file, which opens from disk and asks no network.
+
+It holds what is said of the whole set, the text of all sentences, which is read when it opens, chunks of candidates,
+each decompressed when one of its sentences is opened, and a style and a script, the parts in the folder `explorer`.
+"""
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.resources import files
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from moses_io.alignment import LinkNumbering, segmentation, segmentation_faults, word_alignment
+from moses_io.errors import Fault, printable
+from moses_io.hypothesis import Hypothesis
+from moses_io.nbest import SentenceList
+from moses_io.text import tokens
+from rerank.confidence.confidence import Measured
+from rerank.linear.selection import Ranking
+from rerank.metrics.evaluation import Evaluation
+from rerank.report.changes import MOSES, RERANKED, Change, Reranked, parts, weights_say
+from rerank.report.drawing import safe
+from rerank.report.listed import Listed, having
+from rerank.report.terminal import cells, notes
+from rerank.systems.attention import Attentions
+
+CHUNK = 20
+"""Sentences of a chunk."""
+
+EXPLORER = files(__package__) / "explorer"
+
+SCRIPTS = (
+    "elements", "data", "words", "sorting", "list", "bars", "candidates", "heat", "sentence", "saving", "keyboard",
+    "start",
+)  # fmt: skip
+"""Parts of the script in their order: what runs at once stands in the last one."""
+
+
+def page(name: str, above: Iterable[str], chunks: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
+    """Yield the lines of the page of a set; the same content gives the same bytes.
+
+    Args:
+        name: of the set.
+        above: lines that `overview` made.
+        chunks: candidates as `Chunks` has packed them.
+        columns: those of all sentences, as `index` makes them.
+    """
+    script = "\n".join(_part(f"{part}.js") for part in SCRIPTS)
+    yield "<!doctype html>"
+    yield f'<html lang="en"><head><meta charset="utf-8"><title>{_title(name)}</title>'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_allowed(script)}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+    yield f"<style>{_part('charts.css')}{_part('style.css')}</style></head><body>"
+    yield from above
+    yield _part("explorer.html")
+    yield from chunks
+    yield _packed("index", columns)
+    yield f'<script type="module">{script}</script></body></html>'
+
+
+def overview(
+    name: str,
+    evaluation: Evaluation,
+    summary: str,
+    chosen: Iterable[str],
+    lines: Iterable[str],
+    charts: Iterable[str],
+) -> Iterator[str]:
+    """Yield the lines of HTML that say what is said of a whole set.
+
+    Args:
+        name: of the set.
+        evaluation: of both systems.
+        summary: how many sentences changed.
+        chosen: from which lists of a merged one the choices come, perhaps nothing.
+        lines: how weights were found, what features are worth, and how well estimates fit.
+        charts: each a `<figure>` of inline SVG, in HTML.
+    """
+    rows = (_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
+    yield '<section id="overview">'
+    yield f"<h1>{_title(name)}</h1>"
+    yield f'<p>{safe(summary)}. <a href="#sentences">Look at them below</a></p>'
+    yield from (f"<p>{safe(line)}</p>" for line in chosen)
+    yield f'<div class="scroll"><table class="systems">{"".join(rows)}</table></div>'
+    yield f"<p><small>{'<br>'.join(map(safe, notes(evaluation)))}</small></p>"
+    yield f"<pre>{chr(10).join(map(safe, lines))}</pre>"
+    yield '<div class="charts" id="charts">'
+    yield from charts
+    yield "</div></section>"
+
+
+def _title(name: str) -> str:
+    return f"moses-rerank: {safe(name)}"
+
+
+def _row(tag: str, row: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{safe(cell)}</{tag}>" for cell in row) + "</tr>"
+
+
+def _part(name: str) -> str:
+    return (EXPLORER / name).read_text(encoding="utf-8")
+
+
+def _allowed(script: str) -> str:
+    """Return what the browser may load and run: this script and nothing else, whatever a text of the list says."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
+
+
+def _packed(name: str, values: object) -> str:
+    """Return an element with values by its id; its letters are those of base64, so no text of a list can end it."""
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    content = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    return f'<script type="application/octet-stream" id="{name}">{content}</script>'
+
+
+def index(
+    reranked: Reranked, measured: Measured, changes: Sequence[Change], chunks: Mapping[int, int]
+) -> dict[str, Any]:
+    """Return columns of all sentences, a row an id; `chunks` has the number of the chunk of those with candidates.
+
+    Gains and expected scores are of 0 … 100. A column without a value for any sentence is empty, as are all columns of
+    changes (`gain`, `helped`, `clarity`) in rows of sentences that did not change.
+    """
+    ids, by_id = range(len(reranked.source)), {change.sentence: change for change in changes}
+    estimates = [measured.estimates.get(number) for number in ids]
+    changed = [by_id.get(number) for number in ids]
+    return {
+        "metric": printable(measured.metric),
+        "source": _readable(reranked.source),
+        "references": [_readable(lines) for lines in reranked.references],
+        "before": _readable(reranked.before),
+        "after": _readable(reranked.after),
+        "gain": _column((each.gain if each else None for each in changed), lambda gain: round(100 * gain, 2)),
+        "expected": _column((each.expected if each else None for each in estimates), partial(round, ndigits=2)),
+        "helped": _column((each.helped if each else None for each in estimates), partial(round, ndigits=4)),
+        "clarity": _column((each.clarity if each else None for each in changed), _digits),
+        "chunk": [chunks.get(number) for number in ids],
+    }
+
+
+def _column(values: Iterable[float | None], shown: Callable[[float], float]) -> list[float | None]:
+    column = [None if value is None else shown(value) for value in values]
+    return column if any(value is not None for value in column) else []
+
+
+def _readable(lines: Sequence[str]) -> list[str]:
+    """Return lines of text as a page may show them."""
+    return [printable(line) for line in lines]
+
+
+def _digits(value: float) -> float:
+    """Return a number with five significant digits."""
+    return float(f"{value:.5g}")
+
+
+class Chunks:
+    """Packs what a page shows of the candidates of one sentence after the other, some sentences at a time.
+
+    Attributes:
+        places: of each sentence that was packed the number of its chunk.
+
+    Args:
+        reranked: the set.
+        names: of the lists that its list was merged of; see `merged`.
+        attention: what models attended to, if any did.
+        stream: takes the chunks, and gives them back.
+    """
+
+    def __init__(self, reranked: Reranked, names: Sequence[str], attention: Attentions, stream: BinaryIO) -> None:
+        self.places: dict[int, int] = {}
+        self._reranked, self._names, self._attention, self._stream = reranked, names, attention, stream
+        self._some: dict[int, dict[str, Any]] = {}
+        self._count = 0
+        self._numbering = LinkNumbering()
+
+    def add(self, listed: Listed, ranking: Ranking, reasons: Sequence[tuple[str, float]]) -> None:
+        """Add a sentence; the reasons are those for which its choice changed."""
+        why = [(printable(name), _digits(part)) for name, part in reasons]
+        self._some[listed.candidates.sentence] = self._sentence(listed, ranking) | {"reasons": why}
+        if len(self._some) == CHUNK:
+            self._pack()
+
+    def finish(self) -> None:
+        """Pack the last sentences."""
+        if self._some:
+            self._pack()
+
+    def elements(self) -> Iterator[str]:
+        """Yield an element of a page for each chunk that is packed; nothing can be added any more."""
+        self._stream.seek(0)
+        for line in self._stream:
+            yield line.decode().removesuffix("\n")
+
+    def _pack(self) -> None:
+        self._stream.write(f"{_packed(f'chunk-{self._count}', self._some)}\n".encode())
+        self.places |= dict.fromkeys(self._some, self._count)
+        self._some = {}
+        self._count += 1
+
+    def _sentence(self, listed: Listed, ranking: Ranking) -> dict[str, Any]:
+        """Return columns of the candidates in the order of the list, and what is known of both choices.
+
+        `best`, and the `place` of a choice, are places in these columns; `parts` has a column a feature.
+        """
+        hypotheses, names = listed.candidates.hypotheses, self._names
+        self._numbering.add_sentence(hypotheses)
+        ranks = np.argsort(ranking.order)  # (candidates,)
+        weighted = [parts(hypothesis, self._reranked.weights) for hypothesis in hypotheses]
+        features = list(dict.fromkeys(name for row in weighted for name in row))
+        return {
+            "text": _readable([hypothesis.text for hypothesis in hypotheses]),
+            "rank": (ranks + 1).tolist(),
+            "score": [_digits(score) for score in ranking.scores.tolist()],
+            "features": _readable(features),
+            "parts": [[_digits(row.get(name, 0.0)) for row in weighted] for name in features],
+            "lists": [", ".join(having(hypothesis, names)) for hypothesis in hypotheses] if names else [],
+            "systems": self._systems(listed.candidates),
+            **_quality(listed),
+        }
+
+    def _systems(self, candidates: SentenceList) -> dict[str, Any]:
+        """Return what is known of the choice of each system; of equal choices that of Moses alone."""
+        number, reranked = candidates.sentence, self._reranked
+        before, after = reranked.before[number], reranked.after[number]
+        places = {MOSES: candidates.find(before)}
+        if after != before:
+            places[RERANKED] = weights_say(candidates, after, reranked.weights)
+        source = len(tokens(reranked.source[number]))
+        systems: dict[str, Any] = {}
+        for name, place in places.items():
+            chosen = None if place is None else candidates.hypotheses[place]
+            attended = [
+                {"model": printable(model), "weights": weights.astype(np.float64).round(4).tolist()}  # (J, I)
+                for model, weights in self._attention.get((number, name), {}).items()
+            ]
+            aligned = _aligned(chosen, source, self._numbering.counts_marks)
+            systems[name] = {"place": place, "attention": attended, **aligned}
+        return systems
+
+
+def _quality(listed: Listed) -> dict[str, Any]:
+    """Return the smoothed sentence BLEU of each candidate, 0 … 100, and the place of the best; without references none.
+
+    Of equal candidates the first is the best one.
+    """
+    if not listed.judged:
+        return {"bleu": [], "best": None}
+    scores = 100 * listed.judged.quality  # (N,)
+    return {"bleu": [round(score, 2) for score in scores.tolist()], "best": int(np.argmax(scores))}
+
+
+def _aligned(hypothesis: Hypothesis | None, source: int, counts_marks: bool | None) -> Mapping[str, Any]:
+    """Return Moses' links of words and its phrases, where the list has some that fit the sentence."""
+    if hypothesis is None:
+        return {"links": [], "phrases": []}
+    target = len(tokens(hypothesis.text))
+    try:
+        links = word_alignment(hypothesis, source, target, counts_marks)
+    except Fault:
+        links = None
+    phrases = segmentation(hypothesis) or []
+    if segmentation_faults(phrases, source, target):
+        phrases = []
+    return {"links": sorted(links or ()), "phrases": phrases}

@@ -1,0 +1,114 @@
+"""Arguments of the Python functions: paths, lines in place of a path, features, and other values, checked."""
+
+import errno
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from moses_io.errors import InputError, shown
+from moses_io.streams import STANDARD, Lines
+
+Text = str | Path | Iterable[str | bytes]
+"""A path, as text or `Path`; or lines, in any other iterable."""
+
+
+def path_of(path: object, argument: str) -> str:
+    """Return a path as the rest of the project names it; from Python `-` is a file, not stdin or stdout.
+
+    Raises:
+        InputError: it is no `str` or `Path`, is empty, or no name that a file can have; the argument is named.
+    """
+    if not isinstance(path, str | Path) or not str(path):
+        raise InputError(f"{argument}: expected a path, a str or a Path, found {shown(path)}")
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # other errors are reported when the file is opened
+            raise InputError(f"{argument}: {error.strerror}: {shown(str(path))}") from None
+    except UnicodeEncodeError:
+        raise InputError(f"{argument}: no file has a name with a lone surrogate, found {shown(str(path))}") from None
+    except ValueError:
+        raise InputError(f"{argument}: no file has a name with a NUL in it, found {shown(str(path))}") from None
+    return f"./{STANDARD}" if str(path) == STANDARD else str(path)
+
+
+def optional_path_of(path: object, argument: str) -> str:
+    """Return a path as `path_of` does, or "" for none."""
+    return "" if isinstance(path, str) and not path else path_of(path, argument)
+
+
+def paths_of(paths: object, argument: str) -> list[str]:
+    """Return one path, or several, as a list.
+
+    Raises:
+        InputError: there are none, or one of them is not one; the argument is named.
+    """
+    if isinstance(paths, str | Path):
+        return [path_of(paths, argument)]
+    if not _is_iterable(paths):
+        raise InputError(f"{argument}: expected a path or a list of paths, found {shown(paths)}")
+    listed = [path_of(path, argument) for path in paths]
+    if not listed:
+        raise InputError(f"{argument}: expected a path or more, found none")
+    return listed
+
+
+def input_of(text: object, name: str, argument: str = "") -> str | Lines:
+    """Return a path, or the lines in its place, which messages name as `name`.
+
+    Raises:
+        InputError: it is neither; the argument is named, `name` without its brackets by default.
+    """
+    argument = argument or name.strip("<>")
+    if isinstance(text, str | Path):
+        return path_of(text, argument)
+    if not _is_iterable(text):
+        raise InputError(f"{argument}: expected a path or lines of text, found {shown(text)}")
+    return Lines(name, text)
+
+
+def features_of(features: object, argument: str = "features") -> dict[str, str]:
+    """Return features as a dict from label to KIND[:ARG].
+
+    Raises:
+        InputError: it is no mapping of text to text; the argument is named.
+    """
+    texts = mapping_of(features, argument, "KIND[:ARG] by label")
+    for label, text in texts.items():
+        if not isinstance(text, str):
+            raise InputError(f"{argument}: {shown(label)}: expected KIND[:ARG] as text, found {shown(text)}")
+    return texts
+
+
+def mapping_of(values: object, argument: str, what: str) -> dict[str, Any]:
+    """Return a mapping as a dict; `what` describes it in messages.
+
+    Raises:
+        InputError: it is no mapping, or a key is no text; the argument is named.
+    """
+    if not isinstance(values, Mapping):
+        raise InputError(f"{argument}: expected a mapping, {what}, found {shown(values)}")
+    for name in values:
+        if not isinstance(name, str):
+            raise InputError(f"{argument}: expected names as text, found {shown(name)}")
+    return dict(values)
+
+
+def check_types(expected: type, **arguments: object) -> None:
+    """Raise `InputError` if an argument is not `True` or `False`, for `bool`, or not text, for `str`; it is named."""
+    for name, value in arguments.items():
+        if not isinstance(value, expected):
+            wanted = "True or False" if expected is bool else "text"
+            raise InputError(f"{name}: expected {wanted}, found {shown(value)}")
+
+
+def _is_iterable(values: object) -> TypeGuard[Iterable[Any]]:
+    """Tell whether a value is an iterable of other values; characters, bytes and keys are none."""
+    if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
+        return False
+    try:
+        iter(values)  # type: ignore[call-overload]
+    except TypeError:  # also of a numpy array without axes, which is an `Iterable` to Python
+        return False
+    return True

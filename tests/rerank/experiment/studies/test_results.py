@@ -1,0 +1,38 @@
+import statistics
+
+import pytest
+
+from rerank.experiment.studies.results import Replicated, Results, SystemResult, Table, TestResult, as_csv, in_short
+
+
+def test_mean_and_standard_deviation() -> None:
+    replicated = Replicated({1: 1.0, 2: 2.0, 5: 6.0})
+    assert replicated.mean == pytest.approx(3)
+    assert replicated.deviation == pytest.approx((14 / 2) ** 0.5) == pytest.approx(statistics.stdev([1, 2, 6]))
+    assert in_short(replicated) == "3.00 ± 2.65"
+    assert in_short(Replicated({1: 1.5}), "+") == "+1.50"
+    assert in_short(Replicated({})) == "-"
+
+
+def test_the_gain_is_that_of_each_seed() -> None:
+    own, moses = Replicated({1: 31.0, 3: 32.5}), Replicated({1: 30.0, 3: 30.0})
+    assert TestResult({"BLEU": own}, {"BLEU": moses}, {}).gain.values == {1: 1.0, 3: 2.5}
+
+
+@pytest.mark.parametrize(("unseen", "where"), [("dev, out of fold", "dev,bleu out of fold"), ("choose", "choose,bleu")])
+def test_a_number_says_where_it_was_measured(unseen: str, where: str) -> None:
+    system = SystemResult(60, "both", Replicated({1: 0.5}), Replicated({}), {})
+    assert as_csv(Results([], [system], "bleu", unseen, {})).splitlines()[1:] == [f"60,1,both,{where},0.5"]
+
+
+def test_a_table_in_both_forms() -> None:
+    table = Table("T", ("pairs", "system", "BLEU"), [("1,500", "a|b", "3.00"), ("", "moses", "-")])
+    assert table.plain() == ["T", "pairs  system  BLEU", "1,500  a|b     3.00", "       moses      -"]
+    assert table.markdown() == [
+        "**T**",
+        "",
+        "| pairs | system | BLEU |",
+        "| ---: | --- | ---: |",
+        "| 1,500 | a\\|b | 3.00 |",
+        "|  | moses | - |",
+    ]

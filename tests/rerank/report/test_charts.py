@@ -1,0 +1,180 @@
+"""Charts are XML, show what they are given, and hold no text that is not escaped."""
+
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from rerank.confidence.confidence import Fit, Outcome, Part
+from rerank.report import charts
+from rerank.report.analysis import Frequency, Gains, Matched, NgramChanges
+from rerank.report.breakdown import Bin, Depth
+from rerank.report.drawing import Scale
+from rerank.report.page import EXPLORER
+from rerank.tuning.ablation import BASE, Reached, Worth
+from rerank.tuning.gain import Share
+
+BAD = "<a & b\x1b>"
+SHOWN = "<a & b\\x1b>"
+BOTH = {"moses": 30.5, BAD: 31.25}
+
+
+def worth(metric: str = BAD) -> str:
+    names = {BASE: 40.0, f"and {BAD}": 41.5, "and Len": 39.0, "and all": 42.0}
+    column = {name: Reached(score, None) for name, score in names.items()}
+    return charts.worth_chart(Worth("", {"dev": column, BAD: column}), metric)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "lengths": lambda: charts.length_chart([Bin(1, 1, 20, BOTH), Bin(2, 9, 25, BOTH)]),
+    "margins": lambda: charts.margin_chart([Bin(0.5, 1, 5, BOTH), Bin(1, 2, 6, BOTH)]),
+    "frequency": lambda: charts.frequency_chart([Frequency(0, 0, 3, BOTH), Frequency(1000, None, 9, BOTH)]),
+    "worth": worth,
+    "weights": lambda: charts.weights_chart([Share(BAD, 0.75, (0.5, 1.0)), Share("LM0", -0.25, (-0.5, 0.0))]),
+    "ngrams": lambda: charts.ngrams_chart(NgramChanges(9, (Matched(BAD, 1, 3, 264),), (Matched("x", 2, 1, 7),))),
+}
+OTHERS: dict[str, Callable[[], str]] = {
+    "depth": lambda: charts.depth_chart([Depth(1, 30.0, 30.0, 0.5), Depth(3, 31.0, 40.0, 0.0)], 12, []),
+    "deeper": lambda: charts.depth_chart([Depth(1, None, None, 0.5), Depth(3, None, None, 0.0)], 12, [BAD, "x"]),
+    "gains": lambda: charts.gains_chart(
+        Gains(tuple(range(-100, 100, 10)), (1, *[0] * 18, 4), rose=4, fell=1, stayed=2)
+    ),
+}
+
+
+def texts(figure: str) -> list[str]:
+    return [each.text or "" for each in ElementTree.fromstring(figure).iter("text")]
+
+
+@pytest.mark.parametrize("name", [*FIGURES, *OTHERS])
+def test_figures_have_a_title_and_a_caption_of_one_sentence(name: str) -> None:
+    root = ElementTree.fromstring((FIGURES | OTHERS)[name]())
+    svg, caption = root
+    assert (root.tag, svg.tag, caption.tag) == ("figure", "svg", "figcaption")
+    assert svg[0].tag == "title" and svg[0].text
+    assert (svg.get("viewBox") or "").startswith("0 0 400 ")
+    heading, sentence = caption[0].text or "", caption[0].tail or ""
+    assert heading == f"{svg[0].text}." and sentence.endswith(".")
+    assert not re.search(r"\. [A-Z]", sentence.strip())
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_comes_from_files_is_escaped(name: str) -> None:
+    figure = FIGURES[name]()
+    assert "<a &" not in figure and "\x1b" not in figure
+    assert SHOWN in "".join(ElementTree.fromstring(figure).itertext())
+
+
+@pytest.mark.parametrize("name", [*FIGURES, *OTHERS])
+def test_nothing_is_drawn_beside_the_picture(name: str) -> None:
+    svg = ElementTree.fromstring((FIGURES | OTHERS)[name]())[0]
+    height = float((svg.get("viewBox") or "").split()[-1])
+    for each in svg.iter():
+        for key, most in (("x", 400.0), ("cx", 400.0), ("y", height), ("cy", height)):
+            assert 0 <= float(each.get(key, "0")) <= most
+        assert float(each.get("x", "0")) + float(each.get("width", "0")) <= 400
+        assert float(each.get("y", "0")) + float(each.get("height", "0")) <= height
+
+
+def test_numbers_stand_in_the_figures() -> None:
+    assert {"1", "20", "2-9", "25", "moses"} <= set(texts(FIGURES["lengths"]()))
+    assert {"least sure", "5", "less sure", "6"} <= set(texts(FIGURES["margins"]()))
+    assert {"0", "3", "1000+", "9"} <= set(texts(FIGURES["frequency"]()))
+    assert {"40.00", "41.50", "39.00", "42.00", "dev, out of fold"} <= set(texts(worth("BLEU")))
+    assert {"+75.0", "-25.0", "LM0"} <= set(texts(FIGURES["weights"]()))
+    assert "% of sentences" in texts(OTHERS["deeper"]()) and "BLEU" not in texts(OTHERS["deeper"]())
+    assert f"{SHOWN} does not have stand behind" in "".join(ElementTree.fromstring(OTHERS["deeper"]()).itertext())
+    assert "does not have" not in OTHERS["depth"]()
+    assert "Of 7 sentences 4 rose, 1 fell, and 2, which are not drawn, stayed." in OTHERS["gains"]()
+
+
+def test_bars_begin_at_what_they_are_compared_with() -> None:
+    """Those to the right are better than Moses' features, 2 points as long again as 1."""
+    bars = {}
+    for bar in ElementTree.fromstring(worth("BLEU")).iter("rect"):
+        if hint := bar.findtext("title"):
+            start, width = float(bar.get("x", "")), float(bar.get("width", ""))
+            bars[hint.partition(",")[0]] = (start, start + width)
+    zero = bars["and all"][0]
+    assert bars["and Len"][1] == pytest.approx(zero, abs=0.1) == bars[f"and {SHOWN}"][0]
+    assert bars["and all"][1] - zero == pytest.approx(2 * (zero - bars["and Len"][0]), abs=0.2)
+
+
+def test_examples_are_links() -> None:
+    links = ElementTree.fromstring(FIGURES["ngrams"]()).iter("a")
+    assert [(each.get("href"), each.findtext("text")) for each in links] == [("#s264", "264"), ("#s7", "7")]
+
+
+def test_of_many_rows_the_largest_are_drawn_in_their_order() -> None:
+    shares = [Share(f"F{number}", value / 100, ()) for number, value in enumerate([5, -40, *[1] * 40, 30])]
+    found = [text for text in texts(charts.weights_chart(shares)) if text.startswith("F")]
+    assert len(found) == charts.MOST and found[:2] == ["F0", "F1"] and found[-1] == "F42"
+    column = {name: Reached(score, None) for name, score in zip([BASE, *"abc"], (1.0, 2, 3, 4), strict=True)}
+    column |= {f"and {number}": Reached(1.0, None) for number in range(40)} | {"and all": Reached(9.0, None)}
+    figure = charts.worth_chart(Worth("", {"dev": column}), "BLEU")
+    assert {BASE, "a", "b", "c", "and all"} <= set(texts(figure)) and "the 24 of 44 that differ most" in figure
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "step"),
+    [
+        ([0, 100], 0, 100, 20), ([31.2, 33.9], 31, 34, 0.5), ([5, 5], 5, 5.2, 0.2), ([-3, 2], -3, 2, 1),
+        ([0, 0], 0, 0.2, 0.2), ([82.84, 95.2], 80, 100, 5), ([99.97, 100], 99.8, 100, 0.2),
+    ],
+)  # fmt: skip
+def test_scales_are_round_and_hold_all_values(values: list[float], low: float, high: float, step: float) -> None:
+    own = Scale(values, 100, 0)
+    assert (own.low, own.high, own.step) == pytest.approx((low, high, step))
+    assert (own(own.low), own(own.high)) == (100, 0)
+    assert own.ticks == pytest.approx([low + step * number for number in range(round((high - low) / step) + 1)])
+
+
+NAN = np.full(4, np.nan)
+DEV = Fit(
+    0.5, 0.4, quarters=(Part(10, estimated=25.0, reached=50.0), Part(10, estimated=75.0, reached=100.0)), changes=()
+)
+
+
+def outcome(expected: list[float], reached: list[float]) -> Outcome:
+    values = np.array(expected)
+    return Outcome(values, NAN[: len(values)], values, reached=np.array(reached), gains=np.zeros(len(values)))
+
+
+def drawn(each: Outcome, metric: str = "BLEU", name: str = "test") -> ElementTree.Element:
+    return ElementTree.fromstring(charts.confidence_chart(each, DEV, metric, name))
+
+
+def dots(root: ElementTree.Element, kind: str) -> list[tuple[float, float]]:
+    """Places of dots, as scores."""
+    (group,) = (each for each in root.iter("g") if each.get("class") == kind)
+    places = [(float(dot.get("cx", "")), float(dot.get("cy", ""))) for dot in group]
+    return [((across - 48) / 3.2, 100 - (down - 12) / 3.2) for across, down in places]
+
+
+def test_dots_stand_where_the_axes_say() -> None:
+    root = drawn(outcome([10, 20, 30, 90], [0, 100, 50, -40]))
+    assert np.array(dots(root, "two dots")) == pytest.approx(
+        np.array([(10, 0), (20, 100), (30, 50), (90, 0)]), abs=0.05
+    )
+    assert np.array(dots(root, "two")) == pytest.approx(np.array([(10, 0), (20, 100), (30, 50), (90, 0)]), abs=0.05)
+    assert np.array(dots(root, "one")) == pytest.approx(np.array([(25, 50), (75, 100)]), abs=0.05)
+    texts = {text.text: text for text in root.iter("text")}
+    across = {int(name): text for name, text in texts.items() if re.fullmatch(r"\d+", name or "")}
+    assert list(across) == [0, 20, 40, 60, 80, 100]
+    assert {"expected BLEU", "reached BLEU"} < texts.keys()
+    assert {"dev, out of fold", "test"} < texts.keys()
+    assert "of 4 sentences of test, a small dot each" in "".join(root.itertext())
+
+
+def test_few_sentences_and_names_that_are_no_xml() -> None:
+    root = drawn(outcome([40], [60]), "bleu+chrf:0.7,0.3", "<a & b\x1b>")
+    assert dots(root, "two") == dots(root, "two dots") == [pytest.approx((40, 60), abs=0.05)]
+    assert root[0][0].text == "bleu+chrf:0.7,0.3 of the sentences of <a & b\\x1b>: expected and reached"
+
+
+def test_text_has_the_colour_of_the_page() -> None:
+    style = (EXPLORER / "charts.css").read_text(encoding="utf-8")
+    assert "svg { " in style and "fill: currentColor" in style
+    assert not re.search(r"#(000|fff)|black|white", style)

@@ -1,0 +1,35 @@
+import pytest
+
+from moses_io.nbest import read_nbest
+from moses_io.streams import Lines
+from rerank.report.listed import Chosen, merged
+
+MERGED = """\
+0 ||| a ||| L= 0 FromA= 1 FromB= 0 FromMe= 0.5
+0 ||| b ||| L= 1 FromA= 1 FromB= 1 FromMe= 1
+0 ||| b ||| L= 0 FromA= 1 FromB= 1 FromMe= 0
+1 ||| c ||| L= 1 FromA= 0 FromB= 1 FromMe= 0
+3 ||| a ||| L= 1 FromA= 0 FromB= 1 FromMe= 0
+3 ||| c ||| L= 1 FromA= 1 FromB= 0 FromMe= 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (MERGED, ["chosen: 0 of A alone, 2 of B alone, 1 of both"]),
+        (
+            MERGED.replace("FromMe= 0.5", "FromMe= 0"),
+            ["chosen: 0 of A alone, 2 of B alone, 0 of Me alone, 1 of several"],
+        ),
+        (MERGED.replace("FromA=", "From="), []),
+        (MERGED.replace("From", "Is"), []),
+    ],
+)
+def test_chosen_candidates_are_counted_by_their_lists(content: str, expected: list[str]) -> None:
+    """Sentence 2 has no candidates; what is not 0 or 1 for all of sentence 0 is no indicator."""
+    first, *others = read_nbest(Lines("list", content.splitlines()))
+    chosen = Chosen(merged(first), ["b", "c", "", "a"])
+    for each in (first, *others):
+        chosen.add(each)
+    assert chosen.lines() == expected

@@ -1,0 +1,265 @@
+import base64
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable
+from html.parser import HTMLParser
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from moses_io.nbest import read_nbest
+from rerank.confidence.confidence import Measured
+from rerank.linear.collecting import collect
+from rerank.linear.selection import Estimate, Ranking
+from rerank.metrics.evaluation import Evaluation, evaluate
+from rerank.metrics.filters import Filters
+from rerank.report.changes import Change, Reranked, find_change, in_order
+from rerank.report.listed import look_up, merged, read_listed
+from rerank.report.page import CHUNK, EXPLORER, SCRIPTS, Chunks, index, overview, page
+
+LIST = """\
+0 ||| a b x ||| L= 1 T= 1 2 s_x= 1 FromA= 1 FromB= 0 ||| -1 ||| 0=0-1 1=2 ||| 0-0 1-2
+0 ||| a <b> c ||| L= 2 T= 3 2 FromA= 1 FromB= 1 ||| -2 ||| 0=0-1 1=2 ||| 9-0
+0 ||| a b c ||| L= 2 T= 1 2.5 FromA= 0 FromB= 1 ||| -3 ||| |||
+2 ||| a\x1b c ||| L= 1 T= 1 1 FromA= 1 FromB= 1 ||| -1 ||| |||
+"""
+WEIGHTS = {"L": (0.5,), "T": (-1.0, 1.0), "s_x": (0.25,), "FromA": (0.0,), "FromB": (0.0,)}
+
+
+class Explored(NamedTuple):
+    """A set, and what was read of its list."""
+
+    nbest: Path
+    reranked: Reranked
+    measured: Measured
+    changes: list[Change]
+    chunks: Chunks
+
+    def html(self, above: Iterable[str], name: str = "talks") -> str:
+        columns = index(self.reranked, self.measured, self.changes, self.chunks.places)
+        return "\n".join(page(name, above, self.chunks.elements(), columns))
+
+
+@pytest.fixture
+def explore(tmp_path: Path) -> Callable[..., Explored]:
+    """Three sentences, the second one without candidates; of the first the third candidate is chosen."""
+
+    def make(references: list[list[str]], nbest: str = LIST, more: int = 0) -> Explored:
+        path = tmp_path / "list"
+        path.write_text(nbest)
+        source, before, after = ["s0 t0", "s1", "s2\x9b"], ["a b x", "", "a\x1b c"], ["a b c", "", "a\x1b c"]
+        reranked = Reranked(
+            source=[*source, *[""] * more],
+            references=references,
+            before=[*before, *[""] * more],
+            after=[*after, *[""] * more],
+            weights=WEIGHTS,
+            filters=Filters(""),
+        )
+        estimates = {0: Estimate(41.256, 0.75), 2: Estimate(90, None)}
+        rows = np.array([[0.1, 0.9], [0.25, 0.75], [1 / 3, 2 / 3]], dtype=np.float32)
+        attention = {(0, "moses"): {"fwd\x07": rows}, (0, "reranked"): {"fwd\x07": rows[::-1]}}
+        names = merged(next(read_nbest(str(path))))
+        changes, chunks = [], Chunks(reranked, names, attention, BytesIO())
+        for listed in read_listed(str(path), references, len(reranked.source), Filters("")):
+            candidates = collect([listed.candidates])
+            scores = candidates.scores(candidates.space.vector(WEIGHTS))
+            change = find_change(listed.candidates, reranked, "chrf", estimates.get(listed.candidates.sentence))
+            changes += [change] if change else []
+            chunks.add(listed, Ranking(listed.candidates, scores), change.reasons if change else ())
+        chunks.finish()
+        return Explored(path, reranked, Measured("chrf", estimates), in_order(changes), chunks)
+
+    return make
+
+
+@pytest.fixture
+def unpacked() -> Callable[[str], dict[str, Any]]:
+    """Return the values of all elements of data in a page, by their ids."""
+
+    def read(page: str) -> dict[str, Any]:
+        elements = re.findall('<script type="application/octet-stream" id="([a-z0-9-]+)">([^<]*)</script>', page)
+        return {name: json.loads(zlib.decompress(base64.b64decode(content))) for name, content in elements}
+
+    return read
+
+
+Explore, Unpacked = Callable[..., Any], Callable[[str], dict[str, Any]]
+REFERENCES = [["a b c", "d", "e"]]
+FIGURE = "<figure><svg></svg></figure>"
+
+
+def written(explored: Any, lines: tuple[str, ...] = ("worth\x07 <1>",)) -> str:
+    systems = {"moses": explored.reranked.before, "sys\x1btem": explored.reranked.after}
+    evaluation = evaluate(systems, explored.reranked.references)
+    changed, chosen = "1 of 3 sentences changed", ["chosen: 3 of <A>"]
+    return str(explored.html(overview("talks", evaluation, changed, chosen, lines, [FIGURE])))
+
+
+def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked: Unpacked) -> None:
+    text = written(explore(REFERENCES))
+    data = unpacked(text)
+    assert list(data) == ["chunk-0", "index"]
+    assert data["index"]["chunk"] == [0, None, 0]
+    assert list(data["chunk-0"]) == ["0", "2"]
+    assert data["chunk-0"]["0"]["text"] == ["a b x", "a <b> c", "a b c"]
+    assert "<title>moses-rerank: talks</title>" in text and "<h1>moses-rerank: talks</h1>" in text
+    assert "<p>chosen: 3 of &lt;A&gt;</p>" in text and "<br>p: how often systems" in text
+    assert text.count(FIGURE) == 1 and "<p>1 of 3 sentences changed. <a " in text
+
+
+def test_page_is_the_same_for_the_same_content(explore: Explore) -> None:
+    assert written(explore(REFERENCES)) == written(explore(REFERENCES))
+
+
+def test_page_without_references(explore: Explore) -> None:
+    explored = explore([])
+    facts = look_up(str(explored.nbest), [], {"reranked": explored.reranked.after}, Filters(""))
+    above = overview("news", Evaluation({"reranked": {}}, {}, facts=facts), "1 of 3 sentences changed", [], [], [])
+    text = explored.html(above)
+    assert '<table class="systems"></table>' in text
+    assert "reranked: 2 of 3 lines are in the list, 1 first in it, place 2.0 in the mean" in text
+
+
+def test_no_text_steers_what_reads_the_page(explore: Explore) -> None:
+    text = written(explore(REFERENCES))
+    assert text.replace("\n", "").isprintable()
+    for shown in (r"worth\x07 &lt;1&gt;", r"<td>sys\x1btem</td>"):
+        assert shown in text
+
+
+def test_characters_that_end_lines_or_text_elsewhere(explore: Explore, unpacked: Unpacked) -> None:
+    """NUL never is in the page; U+2028, which ends a line of JavaScript, only where no script reads it as one."""
+    odd = "a\x00\u2028\u0085</script><!--b"
+    text = written(explore([[odd, "d", "e"]]), (odd,))
+    assert r"a\x00\x85&lt;/script&gt;&lt;!--b" in text.replace("\u2028", "")
+    assert not any(each in text for each in ("\x00", "\x85", "<!--b"))
+    assert all("\u2028" not in script for script in re.findall("<script.*?</script>", text, re.DOTALL))
+    assert "\\u0000" not in json.dumps(unpacked(text))
+
+
+def test_page_asks_no_network_and_all_its_parts_are_in_it(explore: Explore) -> None:
+    text = written(explore(REFERENCES))
+    loaded: list[str | None] = []
+
+    class Links(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            loaded.extend(value for name, value in attrs if name in ("src", "href"))
+
+    Links().feed(text)
+    assert loaded == ["data:,", "#sentences", "#sentences"]
+    assert not re.search(r"https?:|@import|url\(", text)
+    assert {f"{name}.js" for name in SCRIPTS} == {part.name for part in EXPLORER.iterdir() if part.name.endswith(".js")}
+    named = re.findall(r"find\(\"([a-z]+)\"\)", text)
+    assert set(named) <= set(re.findall(r'id="([a-z-]+)"', text))
+
+
+Explore, Unpacked = Callable[..., Any], Callable[[str], dict[str, Any]]
+
+
+def chunks(explored: Any, unpacked: Unpacked) -> list[dict[int, Any]]:
+    """What is packed, as it was before."""
+    made = unpacked("\n".join(explored.chunks.elements()))
+    return [{int(number): sentence for number, sentence in chunk.items()} for chunk in made.values()]
+
+
+def test_numbers_by_hand(explore: Explore, unpacked: Unpacked) -> None:
+    """Weights 0.5 of L, -1 and 1 of T, 0.25 of the sparse one; BLEU as in `test_gains_by_hand`."""
+    (chunk,) = chunks(explore([["a b c", "d", "e"]]), unpacked)
+    first, other = chunk[0], chunk[2]
+    assert first["text"] == ["a b x", "a <b> c", "a b c"] and other["text"] == [r"a\x1b c"]
+    assert (first["score"], first["rank"]) == ([1.75, 0, 2.5], [2, 3, 1])
+    assert first["features"] == ["L", "T", "FromA", "FromB", "sparse"]
+    assert first["parts"] == [[0.5, 1, 1], [1, -1, 1.5], [0, 0, 0], [0, 0, 0], [0.25, 0, 0]]
+    assert first["bleu"] == [round(100 * 0.25**0.25, 2), round(100 * 0.125**0.25, 2), 100]
+    assert (first["best"], first["lists"], other["lists"]) == (2, ["A", "A, B", "B"], ["A, B"])
+    assert first["reasons"] == [["L", 0.5], ["T", 0.5], ["FromA", 0], ["FromB", 0], ["sparse", -0.25]]
+    assert other["reasons"] == []
+
+
+def test_both_choices_have_their_place_attention_and_alignment(explore: Explore, unpacked: Unpacked) -> None:
+    (chunk,) = chunks(explore([["a b c", "d", "e"]]), unpacked)
+    moses, reranked = chunk[0]["systems"].values()
+    assert (moses["place"], reranked["place"]) == (0, 2)
+    assert moses["attention"] == [{"model": r"fwd\x07", "weights": [[0.1, 0.9], [0.25, 0.75], [0.3333, 0.6667]]}]
+    assert reranked["attention"][0]["weights"] == moses["attention"][0]["weights"][::-1]
+    assert (moses["links"], moses["phrases"]) == ([[0, 0], [1, 2]], [[0, 0, 0, 1], [1, 1, 2, 2]])
+    assert (reranked["links"], reranked["phrases"]) == ([], [])
+    assert list(chunk[2]["systems"]) == ["moses"]
+
+
+def test_links_that_fit_no_sentence_are_not_shown(explore: Explore, unpacked: Unpacked) -> None:
+    beyond = "0 ||| a b x ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| -1 ||| 9-0\n"
+    (chunk,) = chunks(explore([], beyond), unpacked)
+    moses, reranked = chunk[0]["systems"].values()
+    assert (moses["place"], moses["links"]) == (0, [])
+    assert (reranked["place"], reranked["links"], reranked["phrases"]) == (None, [], [])
+
+
+def test_phrases_that_fit_no_sentence_are_not_shown(explore: Explore, unpacked: Unpacked) -> None:
+    """The source has two words."""
+    line = "0 ||| a b x ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| -1 ||| {}\n"
+    for field, wanted in (("0=0-1 1=2", [[0, 0, 0, 1], [1, 1, 2, 2]]), ("0=0-1 2=2", []), ("0=0-1 1=3", [])):
+        (chunk,) = chunks(explore([], line.format(field)), unpacked)
+        assert chunk[0]["systems"]["moses"]["phrases"] == wanted
+
+
+def test_links_are_numbered_as_those_of_the_list(explore: Explore, unpacked: Unpacked) -> None:
+    """One line alone might be of a chart decoder: 1-1 2-1 of a source of two words."""
+    line = "{} ||| {} ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| {} ||| {}\n"
+    ours, other = line.format(0, "a b x", -1, "1-1 2-1"), line.format(0, "a b c", -2, "0-0 1-1")
+    for nbest, wanted in ((ours, [[0, 0], [1, 0]]), (ours + other, [[1, 1]])):
+        (chunk,) = chunks(explore([], nbest), unpacked)
+        assert chunk[0]["systems"]["moses"]["links"] == wanted
+
+
+def test_without_references_nothing_is_best(explore: Explore, unpacked: Unpacked) -> None:
+    (chunk,) = chunks(explore([]), unpacked)
+    assert (chunk[0]["bleu"], chunk[0]["best"]) == ([], None)
+
+
+def test_a_list_that_was_not_merged_names_no_lists(explore: Explore, unpacked: Unpacked) -> None:
+    (chunk,) = chunks(explore([], "0 ||| a b c ||| L= 1 T= 1 2 FromA= 1 ||| 0\n"), unpacked)
+    assert chunk[0]["lists"] == []
+
+
+def test_a_chunk_has_some_sentences_in_the_order_of_the_list(explore: Explore, unpacked: Unpacked) -> None:
+    ids = [*range(50, 0, -1), 0]
+    lines = (f"{number} ||| a ||| L= 1 T= 1 1 FromA= 1 FromB= 1 ||| 0\n" for number in ids)
+    explored = explore([], "".join(lines), more=60)
+    made = chunks(explored, unpacked)
+    assert [len(chunk) for chunk in made] == [CHUNK, CHUNK, 11]
+    assert [number for chunk in made for number in chunk] == ids
+    assert explored.chunks.places == {number: place // CHUNK for place, number in enumerate(ids)}
+
+
+Explore = Callable[..., Any]
+
+
+def columns(explored: Any, places: dict[int, int]) -> dict[str, Any]:
+    return index(explored.reranked, explored.measured, explored.changes, places)
+
+
+def test_columns_have_a_row_a_sentence(explore: Explore) -> None:
+    explored = explore([["a b c", "d", "e"], ["a b c", "f", "g"]])
+    assert columns(explored, {0: 0, 2: 1}) == {
+        "metric": "chrf",
+        "source": ["s0 t0", "s1", r"s2\x9b"],
+        "references": [["a b c", "d", "e"], ["a b c", "f", "g"]],
+        "before": ["a b x", "", r"a\x1b c"],
+        "after": ["a b c", "", r"a\x1b c"],
+        "gain": [pytest.approx(100 * (1 - 0.125**0.25 * 2**0.25), abs=0.006), None, None],
+        "expected": [41.26, None, 90],
+        "helped": [0.75, None, None],
+        "clarity": [0.75, None, None],
+        "chunk": [0, None, 1],
+    }
+
+
+def test_what_is_known_of_no_sentence_is_no_column(explore: Explore) -> None:
+    made = columns(explore([]), {})
+    assert (made["references"], made["gain"], made["clarity"]) == ([], [], [0.75, None, None])
