@@ -221,25 +221,17 @@ def format_links(links: Alignment) -> str:
 
 def printed_links(field: bytes) -> PrintedLinks | None:
     """Return the links of a word alignment as they are printed, or None for a field that holds something else."""
-    links: PrintedLinks = set()
-    for part in _parts(field):
-        match = _LINK.fullmatch(part)
-        if not match:
-            return None
-        links.add((int(match[1]), int(match[2])))
-    return links
+    matches = [_LINK.fullmatch(part) for part in _parts(field)]
+    return {(int(match[1]), int(match[2])) for match in matches if match} if all(matches) else None
 
 
 def printed_phrases(field: bytes) -> list[Phrase] | None:
     """Return the phrases of a segmentation in the order of the field, or None for a field that holds something else."""
-    phrases = []
-    for part in _parts(field):
-        match = _SEGMENT.fullmatch(part)
-        if not match:
-            return None
-        first, last, start, end = match.groups()
-        phrases.append(Phrase(int(first), int(last or first), int(start), int(end or start)))
-    return phrases
+    matches = [_SEGMENT.fullmatch(part) for part in _parts(field)]
+    if not all(matches):
+        return None
+    ranges = [match.groups() for match in matches if match]
+    return [Phrase(int(first), int(last or first), int(start), int(end or start)) for first, last, start, end in ranges]
 
 
 def describe_field(field: bytes) -> str:

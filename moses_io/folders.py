@@ -1,4 +1,8 @@
-"""Folders: how they are made and removed, and held by one process at a time."""
+"""Folders: how they are made and removed, and locked by one process at a time.
+
+The package filelock would save 20 lines, but leaves its file behind, takes a file or pipe of a user for a lock, makes
+missing folders, and takes 45 ms to import (measured with 4.3.1).
+"""
 
 import contextlib
 import fcntl
@@ -8,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from moses_io.errors import InputError
+from moses_io.errors import InputError, opening
 
 LOCK = ".lock"
 """An empty file in a folder that a process is at work in; it goes when the work ends."""
@@ -18,42 +22,40 @@ def make_folder(folder: Path) -> None:
     """Make a folder, unless it is there, and those that it lies in; an `InputError` if that cannot be."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: not a folder")
-    try:
+    with opening(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}") from None
 
 
 class InUse(InputError):
-    """Another process holds a folder."""
+    """Another process has locked a folder."""
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process while the block runs; what a process that died held is free.
+    """Lock a folder for this process while the block runs; the lock of a process that died is free.
 
     Raises:
-        InUse: another process holds it.
+        InUse: another process has locked it.
         InputError: its `.lock` is none of ours.
     """
     path = folder / LOCK
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         while True:
             descriptor = _open(path)
-            held.callback(os.close, descriptor)
+            stack.callback(os.close, descriptor)
             _lock(descriptor, path)
             if _has_its_name(descriptor, path):
                 break
-        held.callback(path.unlink, missing_ok=True)
+        stack.callback(path.unlink, missing_ok=True)
         yield
 
 
 @contextlib.contextmanager
 def locked_with_contents(folder: Path) -> Iterator[None]:
     """Lock a folder and all folders below it that another process may have locked, as `locked` does."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         for place in dict.fromkeys([folder, *(lock.parent for lock in sorted(folder.rglob(LOCK)))]):
-            held.enter_context(locked(place))
+            stack.enter_context(locked(place))
         yield
 
 
@@ -92,7 +94,7 @@ def _lock(descriptor: int, path: Path) -> None:
 
 
 def _has_its_name(descriptor: int, path: Path) -> bool:
-    """Tell whether an open file is the one of that name, which the holder before may have removed meanwhile."""
+    """Tell whether an open file is the one of that name, which the process before may have removed meanwhile."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:

@@ -233,23 +233,16 @@ def check_weights(weights: Mapping[str, Sequence[float]]) -> Weights:
     for name, values in weights.items():
         if not isinstance(name, str):
             raise InputError(f"weights: expected names of features as text, found {shown(name)}")
-        own = _listed(values)
+        try:  # bytes and the keys of a mapping can be numbers
+            own: tuple[Any, ...] = () if isinstance(values, bytes | bytearray | Mapping) else tuple(values)
+        except TypeError:
+            own = ()
         if not own or not all(isinstance(value, Real) for value in own):
             raise InputError(f"weights of {shown(name)}: expected a sequence of numbers, found {shown(values)}")
         if not all(abs(value) <= LARGEST for value in own):
             raise InputError(f"weights of {shown(name)}: not finite, or larger than {LARGEST:.2g}: {shown(values)}")
         checked[name] = tuple(float(value) for value in own)
     return checked
-
-
-def _listed(values: object) -> tuple[Any, ...]:
-    """Return the values of a sequence; none of anything else, such as text or an array without axes."""
-    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
-        return ()
-    try:
-        return tuple(values)
-    except TypeError:
-        return ()
 
 
 def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
