@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from moses_io.errors import printable
@@ -82,7 +82,8 @@ class Bar:
         if self.progress.disable and now - self._last_line > PAUSE:
             self._last_line = now
             what = "" if _speaker else f"{self._description}: "
-            note(f"{what}{self._done}{_of(self._total)} {status}".rstrip())
+            of_total = "" if self._total is None else f" of {self._total}"
+            note(f"{what}{self._done}{of_total} {status}".rstrip())
 
     def say(self, words: str) -> None:
         """Show a few words, where it is drawn."""
@@ -102,7 +103,7 @@ def progress_bar(description: str, total: int | None, done: int = 0) -> Iterator
 
     Where stderr is not a terminal it is a line now and then.
     """
-    with _progress() as progress:
+    with nullcontext(_open[-1].progress) if _open else _progress() as progress:
         bar = Bar(progress, description, total, done)
         _open.append(bar)
         try:
@@ -112,22 +113,17 @@ def progress_bar(description: str, total: int | None, done: int = 0) -> Iterator
             bar.hide()
 
 
-@contextmanager
-def _progress() -> Iterator["Progress"]:
-    """Give what draws the bars that are open, or the first one."""
+def _progress() -> "Progress":
+    """Return what draws a bar, and those that are opened before it is closed."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    if _open:
-        yield _open[-1].progress
-        return
     console = Console(stderr=True)
     texts = ("{task.description}", "{task.fields[count]}", "{task.fields[note]}")
     name, count, beside = (TextColumn(text, markup=False) for text in texts)
     columns = (name, BarColumn(), count, TimeRemainingColumn(), beside)
     no_bar = _silent or bool(_speaker) or not (_shown and console.is_terminal)
-    with Progress(*columns, console=console, transient=True, disable=no_bar) as progress:
-        yield progress
+    return Progress(*columns, console=console, transient=True, disable=no_bar)
 
 
 def with_bar(description: str, items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
@@ -188,7 +184,3 @@ def speak_as(name: str) -> None:
     """Put a name before all lines of this process from now on, and draw no bars: others tell of their work, too."""
     global _speaker
     _speaker = f"{name}: "
-
-
-def _of(total: int | None) -> str:
-    return "" if total is None else f" of {total}"

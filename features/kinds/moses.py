@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from features.arrays import Array
 from features.feature import Resources, Sentence
@@ -84,6 +82,9 @@ def _connected(alignment: Alignment) -> list[Phrase]:
     """Return the spans of groups of links that share words, in target order."""
     if not alignment:
         return []
+    from scipy.sparse import coo_array  # loading it takes a while, and lists with segmentations do without
+    from scipy.sparse.csgraph import connected_components
+
     links = np.array(sorted(alignment))  # (links, 2)
     targets = links[:, 1] + links[:, 0].max() + 1  # (links,) target words behind all source words
     graph = coo_array((np.ones(len(links)), (links[:, 0], targets)), shape=(targets.max() + 1,) * 2)

@@ -1,14 +1,14 @@
 """A training under way: all that it needs to go on, and the file from which a killed one does."""
 
-import dataclasses
 import hashlib
 import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import safetensors.torch
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from features.models.training.learner import EncodedCorpus, Learner, TokenPair
 from features.models.training.ranks import ALONE, Ranks
 from features.progress import warn
 from moses_io.alignment import Alignment
-from moses_io.errors import InputError, counted, shown
+from moses_io.errors import InputError, shown
 from moses_io.json_files import as_written
 from moses_io.streams import check_plain, open_output
 
@@ -30,15 +30,28 @@ TensorKinds = dict[str, tuple[torch.Size, torch.dtype]]
 """Shapes and types of tensors by their names."""
 
 
-@dataclass
-class Progress:
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Progress(msgspec.Struct, forbid_unknown_fields=True):
     """How far a training has come."""
 
-    epoch: int = 0  # epochs done
-    updates: int = 0  # steps of the optimizer
-    best: float = float("inf")  # lowest perplexity on dev
-    stale: int = 0  # epochs since the best one
-    seconds: float = 0.0  # time spent
+    epoch: Count = 0  # epochs done
+    updates: Count = 0  # steps of the optimizer
+    best: Amount = float("inf")  # lowest perplexity on dev
+    stale: Count = 0  # epochs since the best one
+    seconds: Amount = 0.0  # time spent
+
+
+class _Written(msgspec.Struct):
+    """What a checkpoint has beside its tensors."""
+
+    progress: Progress
+    random: tuple[int, tuple[int, ...], float | None]  # state of `Run.rng`
+    recent: Count  # epochs whose weights it has
+    rows: list[list[dict[str, Any]]]  # of each learner
+    processes: Count = 1
 
 
 @dataclass
@@ -88,7 +101,7 @@ def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
     for number, state in run.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": tensor.cpu().contiguous() for name, tensor in state.items()}
     metadata = {
-        "progress": dataclasses.asdict(run.progress),
+        "progress": msgspec.structs.asdict(run.progress),
         "random": run.rng.getstate(),
         "recent": len(run.recent),
         "processes": len(states),
@@ -119,19 +132,17 @@ def restore(run: Run, path: Path) -> None:
 def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     if metadata["models"] != _models(run):
         raise InputError(f"{path}: of another training; the vocabularies or settings beside it are not those it had")
-    recent, rows = _count(metadata["recent"]), _rows(metadata["rows"], len(run.learners))
+    written = msgspec.convert(metadata, _Written)
+    recent = written.recent
     _check_tensors(run, tensors, recent)
-    run.progress = _progress(metadata["progress"])
-    version, numbers, gauss = metadata["random"]
-    run.rng.setstate((version, tuple(numbers), gauss))
+    run.progress = written.progress
+    run.rng.setstate(written.random)
     _restore_random(run, tensors)
-    processes = _count(metadata.get("processes", 1))
-    if run.progress.epoch and processes != run.ranks.size:
-        warn(
-            f"{path.parent}: this training was of {processes} processes, now {run.ranks.size}: dropout will be another"
-        )
-    for number, learner in enumerate(run.learners):
-        learner.rows = rows[number]
+    if run.progress.epoch and written.processes != run.ranks.size:
+        processes = f"{written.processes} processes, now {run.ranks.size}"
+        warn(f"{path.parent}: this training was of {processes}: dropout will be another")
+    for number, (learner, rows) in enumerate(zip(run.learners, written.rows, strict=True)):
+        learner.rows = rows
         learner.network.load_state_dict(_under(tensors, f"network.{number}."))
     run.recent = [
         [_under(tensors, f"recent.{age}.{number}.") for number in range(len(run.learners))] for age in range(recent)
@@ -139,33 +150,6 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     states = {number: _under(tensors, f"optimizer.{number}.") for number in range(len(run.parameters))}
     groups = run.optimizer.state_dict()["param_groups"]
     run.optimizer.load_state_dict({"state": {n: state for n, state in states.items() if state}, "param_groups": groups})
-
-
-def _progress(values: dict[str, Any]) -> Progress:
-    """Return the progress that a checkpoint has, with whole numbers where they belong."""
-    progress = Progress(**values)
-    for value in (progress.epoch, progress.updates, progress.stale):
-        _count(value)
-    for seconds_or_perplexity in (progress.best, progress.seconds):
-        if type(seconds_or_perplexity) is not float or not seconds_or_perplexity >= 0:
-            raise ValueError(f"expected a number of 0 or more, found {shown(seconds_or_perplexity)}")
-    return progress
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError(f"expected a count, found {shown(value)}")
-    return value
-
-
-def _rows(values: Any, learners: int) -> list[list[dict[str, Any]]]:
-    """Return the rows of each learner that a checkpoint has."""
-    if not isinstance(values, list) or len(values) != learners:
-        raise ValueError(f"expected the epochs of {counted(learners, 'model')}, found {shown(values)}")
-    for rows in values:
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise ValueError(f"expected a list of epochs, found {shown(rows)}")
-    return values
 
 
 def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:

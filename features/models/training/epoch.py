@@ -1,4 +1,4 @@
-"""An epoch of training: the likelihood and what is added to it, a batch after the other; and what dev says then."""
+"""An epoch of training: its steps, optimizer and step size, what is added to the likelihood, and what dev says then."""
 
 import math
 import random

@@ -9,7 +9,7 @@ import features.reader as features_reader
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.kinds.agreement import _trace
+from features.kinds.neural import _trace
 from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
