@@ -48,18 +48,19 @@ def run(arguments: argparse.Namespace) -> None:
     """Retune and print the reports."""
     from features.models.training.request import ParallelFiles
     from features.progress import show
-    from rerank.moses.retuning import Decoder, Retuning, retune
+    from rerank.moses.retuning import Decoder, retune
 
     stem = arguments.corpus
     corpus = ParallelFiles(f"{stem}.{arguments.f}", f"{stem}.{arguments.e}", arguments.alignment)
-    retuning = Retuning(
-        source=arguments.source,
-        references=arguments.references,
-        decoder=Decoder(arguments.decoder, arguments.decoder_flags, arguments.config, arguments.nbest),
-        corpus=corpus,
-        folder=arguments.working_dir,
+    lines = retune(
+        Decoder(arguments.decoder, arguments.decoder_flags, arguments.config, arguments.nbest),
+        arguments.source,
+        arguments.references,
+        corpus,
+        arguments.working_dir,
+        read_resources(arguments),
         experiment=arguments.experiment,
         allow_code=arguments.allow_code,
+        jobs=arguments.jobs,
     )
-    resources = read_resources(arguments)
-    show(retune(retuning, resources, arguments.jobs))
+    show(lines)

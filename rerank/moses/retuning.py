@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,72 +134,63 @@ RECORD = "decoding.json"
 """What the list of dev was made of, beside it."""
 
 
-@dataclass(frozen=True)
-class Retuning:
-    """What is retuned, and where; paths are relative to the working folder.
-
-    Attributes:
-        source: of dev.
-        references: path of the reference of dev, or the stem of several (`find_references`).
-        decoder: with the tuned ini.
-        corpus: that models are trained on.
-        folder: for all results.
-        experiment: file with models, features, tuning and test sets; empty for models that suit the corpus.
-        allow_code: whether features that are code may run though this file is not the user's own.
-    """
-
-    source: str
-    references: str
-    decoder: Decoder
-    corpus: ParallelFiles
-    folder: str
-    experiment: str = ""
-    allow_code: bool = False
-
-    @property
-    def nbest(self) -> str:
-        """Path of the list of dev, named as those of `mert-moses.pl`."""
-        return os.path.join(self.folder, f"dev.best{self.decoder.size}.gz")
-
-    @property
-    def moses_output(self) -> str:
-        """Path of the translations of dev that the decoder prints."""
-        return os.path.join(self.folder, "dev.moses")
-
-
-def retune(retuning: Retuning, resources: Resources, jobs: int | None = None) -> list[str]:
+def retune(
+    decoder: Decoder,
+    source: str,
+    references: str,
+    corpus: ParallelFiles,
+    folder: str,
+    resources: Resources,
+    *,
+    experiment: str = "",
+    allow_code: bool = False,
+    jobs: int | None = None,
+) -> list[str]:
     """Decode dev, train, score, tune and keep a reranker: what is not done yet; return the lines of the reports.
 
     The folder gets the list of dev, what the decoder printed, and all that `run_experiment` makes.
+
+    Args:
+        decoder: with the tuned ini.
+        source: of dev.
+        references: path of the reference of dev, or the stem of several (`find_references`).
+        corpus: that models are trained on.
+        folder: for all results.
+        resources: for training and scoring.
+        experiment: file with models, features, tuning and test sets; empty for models that suit the corpus.
+        allow_code: whether features that are code may run though this file is not the user's own.
+        jobs: models and features at a time; default: what the device allows.
 
     Raises:
         InputError: before anything is made: a file is missing or says what the arguments say, or there is no decoder;
             later: the decoder fails, or as `run_experiment`.
     """
-    retuning.decoder.arguments(retuning.source, retuning.nbest)
-    experiment = _experiment(retuning)
-    check_inputs(experiment, to_make=experiment.dev.nbest)
-    decoding = _decoding(retuning)
-    make_folder(experiment.output)
-    with locked(experiment.output):
-        run_stages([decoding], experiment.output / RECORD)
-    if _is_usable(retuning, experiment.tuning.filters.marks):
-        experiment = _experiment(retuning, retuning.moses_output)
-    return run_experiment(experiment, resources, jobs or jobs_for(len(experiment.models), resources.device))
+    nbest = os.path.join(folder, f"dev.best{decoder.size}.gz")  # as mert-moses.pl names its lists
+    printed = os.path.join(folder, "dev.moses")
+    decoder.arguments(source, nbest)
+    dev = NbestFiles(source, tuple(find_references(references)), nbest)
+    whole = _experiment(experiment, _tables(decoder, dev, corpus, folder), allow_code)
+    check_inputs(whole, to_make=whole.dev.nbest)
+    make_folder(whole.output)
+    with locked(whole.output):
+        run_stages([_decoding(decoder, source, nbest, printed)], whole.output / RECORD)
+    if _is_usable(printed, source, whole.tuning.filters.marks):
+        dev = replace(dev, moses_output=printed)
+        whole = _experiment(experiment, _tables(decoder, dev, corpus, folder), allow_code)
+    return run_experiment(whole, resources, jobs or jobs_for(len(whole.models), resources.device))
 
 
-def _decoding(retuning: Retuning) -> Stage:
+def _decoding(decoder: Decoder, source: str, *outputs: str) -> Stage:
     """Make the list of dev and Moses' output; files that the ini names, such as phrase tables, are not checked."""
-    decoder, source, outputs = retuning.decoder, retuning.source, (retuning.nbest, retuning.moses_output)
     inputs = (decoder.program, source, *weight_files(decoder.config))
     settings = [decoder.command, decoder.flags, decoder.size]
     return Stage("decode dev", inputs, settings, outputs, partial(decoder.decode, source, *outputs))
 
 
-def _is_usable(retuning: Retuning, marks: bool) -> bool:
+def _is_usable(printed: str, source: str, marks: bool) -> bool:
     """Warn and return False unless the decoder printed one translation per sentence of dev, without forbidden marks."""
     try:
-        read_moses_output(retuning.moses_output, retuning.source, marks)
+        read_moses_output(printed, source, marks)
     except InputError as error:
         warn(f"{error}; the candidates with the highest totals are taken for Moses' choices on dev")
         return False
@@ -221,30 +212,26 @@ def find_references(path: str) -> list[str]:
     raise InputError(f"{path}: no such file, nor {path}0 or {path}.ref0")
 
 
-def _experiment(retuning: Retuning, moses_output: str = "") -> Experiment:
+def _experiment(path: str, tables: dict[str, Any], allow_code: bool) -> Experiment:
     """Put the arguments into the experiment that the file describes, or that has models which suit the corpus."""
-    path = retuning.experiment
     own = read_toml(path) if path else {}
-    values = _values(retuning, moses_output)
     with at(f"{path}: " if path else ""):
-        for key in values:
+        for key in tables:
             if key in own:
                 raise InputError(f"{key}: the arguments say this; leave it out")
-        check_code(own, path, retuning.allow_code)
-        return experiment_of(own | values, Path(path).resolve().parent)
+        check_code(own, path, allow_code)
+        return experiment_of(own | tables, Path(path).resolve().parent)
 
 
-def _values(retuning: Retuning, moses_output: str) -> dict[str, Any]:
+def _tables(decoder: Decoder, dev: NbestFiles, corpus: ParallelFiles, folder: str) -> dict[str, Any]:
     """Return what the arguments say as the keys of an experiment file."""
-    absolute, corpus = os.path.abspath, retuning.corpus
-    train = {"source": absolute(corpus.source), "target": absolute(corpus.target)}
-    train |= {"alignment": absolute(corpus.alignment)} if corpus.alignment else {}
-    references = tuple(absolute(path) for path in find_references(retuning.references))
-    printed = absolute(moses_output) if moses_output else ""
-    dev = NbestFiles(absolute(retuning.source), references, absolute(retuning.nbest), printed)
-    return {
-        "output": absolute(retuning.folder),
-        "start": absolute(retuning.decoder.config),
-        "train": train,
-        "dev": dev.table,
-    }
+    train = {"source": corpus.source, "target": corpus.target, "alignment": corpus.alignment}
+    tables = {"output": folder, "start": decoder.config, "train": train, "dev": dev.table}
+    return {key: _absolute(value) for key, value in tables.items()}
+
+
+def _absolute(value: Any) -> Any:
+    """Return a path, paths, or a table of paths with absolute ones; empty ones are left out of a table."""
+    if isinstance(value, dict):
+        return {key: _absolute(each) for key, each in value.items() if each}
+    return [os.path.abspath(path) for path in value] if isinstance(value, list) else os.path.abspath(value)

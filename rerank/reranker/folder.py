@@ -165,19 +165,21 @@ def read_features(
             raise InputError(f"the reranker has no feature {label!r}; it has {', '.join(manifest.features)}")
     requests = []
     for label, text in manifest.features.items():
+        if label in others:
+            requests += labelled_requests({label: others[label]})
+            continue
         row = row_of(text)
-        if runs_code(text) and label not in others and not allow_code:
+        if runs_code(text) and not allow_code:
             raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code; --allow-code lets it")
-        if row and row.one_list and label not in others:
+        if row and row.one_list:
             raise InputError(
                 f"feature {label!r}: scores of another tool; name their file by --feature {label}=scores:FILE"
             )
-        runs_there = row and row.takes == "shell" and label not in others and manifest.code
-        if runs_there and not os.path.isdir(manifest.code):
+        if row and row.takes == "shell" and manifest.code and not os.path.isdir(manifest.code):
             again = f"--feature {shown(f'{label}={text}')}, which runs in the working folder"
             raise InputError(f"feature {label!r}: no folder {manifest.code}, in which its program ran; give {again}")
-        (request,) = labelled_requests({label: others.get(label, text)}, "" if label in others else manifest.code)
-        if label not in others and request.row.takes in _ROOMS:
+        (request,) = labelled_requests({label: text}, manifest.code)
+        if request.row.takes in _ROOMS:
             for part in request.parts:
                 _check_part(folder, manifest, part)
             request = request.with_parts([str(folder / part) for part in request.parts])
