@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import itertools
 import os
 import re
 import sys
@@ -13,10 +12,8 @@ from typing import NoReturn, cast
 from features.models.torchrun import is_one_of_several, is_to_tell
 from features.progress import progress_shown, say
 from moses_io.errors import QUOTED, InputError, printable
-from moses_io.streams import STANDARD
-from moses_io.weights import weight_files
 from rerank import __version__
-from rerank.inputs import check_output
+from rerank.commands.arguments import check_arguments
 
 COMMANDS = (
     "init",
@@ -48,10 +45,6 @@ Each is a module of `rerank.commands`, with `_` for `-`, that has HELP, EXAMPLES
 `run(arguments)`, which returns an exit status or None.
 """
 
-
-OUTPUTS = {"output": "--output", "reranked": "--nbest", "confidence": "--confidence", "soft": "--soft"}
-"""Arguments of commands that name what they write, and how these are called."""
-
 LONGEST = 500
 """Letters of a line that tells of a fault."""
 
@@ -80,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}; see --help")
         if is_one_of_several() and parsed.command != "train":
             raise InputError("torchrun would do the same in every process; it is for train alone")
-        _check_names(parsed)
+        check_arguments(parsed)
         status: int = parsed.run(parsed) or 0
         if sys.stdout:
             sys.stdout.flush()
@@ -122,28 +115,6 @@ def _keep_closed_streams() -> None:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
-
-
-def _check_names(parsed: argparse.Namespace) -> None:
-    """Refuse to write over a file that the command reads, by whatever name, and what two names cannot both be."""
-    paths = {name: value if isinstance(value, list) else [value] for name, value in vars(parsed).items()}
-    named = [(flag, path) for name, flag in OUTPUTS.items() for path in paths.get(name, []) if path is not None]
-    outputs = [path for _, path in named]
-    values = [value for name, listed in paths.items() if name not in OUTPUTS for value in listed]
-    texts = [text for value in values if isinstance(value, str) for text in (value, value.partition("=")[2])]
-    inputs = [path for text in texts for path in (text, *text.partition(":")[2].partition("[")[0].split(","))]
-    if any("\0" in path for path in (*inputs, *outputs)):
-        raise InputError("a name has a NUL in it, which no file can have")
-    if values.count(STANDARD) > 1:
-        raise InputError("stdin is named twice, and can be read once; name a file")
-    for (one, path), (other, same) in itertools.combinations(named, 2):
-        if os.path.realpath(path) == os.path.realpath(same):
-            raise InputError(f"{one} and {other} name the same place")
-    if any(map(os.path.exists, outputs)):
-        starts = [path for path in paths.get("start", []) if path and os.path.isfile(path)]
-        inputs += [path for start in starts for path in weight_files(start)]
-    for output in outputs:
-        check_output(output, inputs)
 
 
 def _close_stdout() -> None:

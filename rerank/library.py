@@ -13,9 +13,9 @@ from features.models.training import request as training
 from moses_io.errors import InputError, shown
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, read_weights, weight_files
-from rerank.inputs import (
+from rerank.commands.arguments import check_paths
+from rerank.reranker.inputs import (
     Text,
-    check_output,
     check_types,
     features_of,
     input_of,
@@ -162,7 +162,7 @@ def score(
     listed, text, written = path_of(nbest, "nbest"), path_of(source, "source"), path_of(output, "output")
     requests = labelled_requests(features_of(features))
     resources = Resources(device, precision, optional_path_of(cache, "cache"))
-    check_output(written, [listed, text, *(path for request in requests for path in request.files)])
+    check_paths([listed, text, *(path for request in requests for path in request.files)], {"output": written})
     add_features(listed, text, requests, written, resources)
 
 
@@ -204,11 +204,10 @@ def tune(
 
     begin, written = path_of(start, "start"), path_of(output, "output")
     lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
-    caution = tuning.Caution(folds=folds, fallback=fallback)
     others = _choose_lists(choose, choose_references, lists.filters)
     read = [path for each in (lists, *others) for path in (*each.nbest, *each.references)]
-    check_output(written, [*read, *weight_files(begin)])
-    gain = tuning.tune(lists, begin, settle(settings), written, caution, *others)
+    check_paths([*read, *weight_files(begin)], {"output": written})
+    gain = tuning.tune(lists, begin, settle(settings), written, tuning.Caution(folds=folds, fallback=fallback), *others)
     return TunedWeights(read_weights(written), gain)
 
 

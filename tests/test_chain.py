@@ -89,7 +89,7 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     assert len((work / "test.reranked").read_text().split("\n")) == 41
     attentions = read_attention(str(work / "test.attention.npz"))
     assert list(attentions) == [(number, system) for number in range(40) for system in ("moses", "reranked")]
-    assert {each.model for every in attentions.values() for each in every} == {"forward"}
+    assert {model for every in attentions.values() for model in every} == {"forward"}
 
     status, again, err = command("run", experiment)
     assert (status, again, done(err)) == (0, out, [])

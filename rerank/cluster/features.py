@@ -103,14 +103,6 @@ class Actors:
             raise InputError(f"--ray: {DEATHS + 1} workers died one after the other ({type(error).__name__})")
 
 
-class Description(NamedTuple):
-    """What a process says of its features; see `FeatureSet`."""
-
-    signatures: dict[str, str]
-    of_models: frozenset[str]
-    group: int
-
-
 class _Batch(NamedTuple):
     """A batch on its way."""
 
@@ -140,11 +132,10 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         self._cluster = Connection(address)
         try:
             self._actors = self._make_actors([each for each in requests if each not in following], resources)
-            remote = self._actors.result(self._actors.submit("describe"))
-            signatures = self._local.signatures | remote.signatures
+            remote, self.of_models, self._group = self._actors.result(self._actors.submit("describe"))
+            signatures = self._local.signatures | remote
             self.signatures = {request.label: signatures[request.label] for request in requests}
-            self.of_models, self._group = remote.of_models, remote.group
-            of_models = [label for label in remote.signatures if label in self.of_models]
+            of_models = [label for label in remote if label in self.of_models]
             self._journal = journal_of(journal, self.signatures, of_models, resources)
         except BaseException:
             self._cluster.close()
@@ -169,7 +160,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
 
     def alone(self, label: str, sentence: Sentence) -> Array:
         """(candidates, values) of a feature of models that read one candidate after the other."""
-        values: Array = self._actors.result(self._actors.submit("alone", label, sentence))
+        values: Array = self._actors.result(self._actors.submit("ask", "alone", label, sentence))
         return values
 
     def _make_actors(self, requests: Sequence[FeatureRequest], resources: Resources) -> Actors:
@@ -183,9 +174,12 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         """Have a batch scored, but for what is known of it."""
         read: list[tuple[Group, dict[str, Array] | Call]] = []
         for group in groups(sentences, self._group) if self.of_models else ():
-            known = self._journal.values(group) if self._journal else None
-            read.append((group, self._actors.submit("values_of_models", group.sentences) if known is None else known))
-        return _Batch(sentences, read, self._actors.submit("values_without_models", sentences))
+            values = self._journal.values(group) if self._journal else None
+            if values is None:
+                read.append((group, self._actors.submit("ask", "values_of_models", group.sentences)))
+            else:
+                read.append((group, values))
+        return _Batch(sentences, read, self._actors.submit("ask", "values_without_models", sentences))
 
     def _finish(self, batch: _Batch) -> tuple[list[Sentence], Scored]:
         """Wait for a batch, and put together what is said of it."""
@@ -216,18 +210,11 @@ class _Features:
         with self._workplace.entered():
             self._features = FeatureSet(self._requests, self._resources)
 
-    def describe(self) -> Description:
-        features = self._features
-        return Description(features.signatures, features.of_models, features.group)
+    def describe(self) -> tuple[dict[str, str], frozenset[str], int]:
+        """Return their signatures by label, which of them are of models, and how many sentences are a group."""
+        return self._features.signatures, self._features.of_models, self._features.group
 
-    def values_of_models(self, sentences: list[Sentence]) -> Any:
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Return what a method of the `FeatureSet` gives."""
         with self._workplace.entered():
-            return self._features.values_of_models(sentences)
-
-    def values_without_models(self, sentences: list[Sentence]) -> Any:
-        with self._workplace.entered():
-            return self._features.values_without_models(sentences)
-
-    def alone(self, label: str, sentence: Sentence) -> Array:
-        with self._workplace.entered():
-            return self._features.alone(label, sentence)
+            return getattr(self._features, method)(*arguments)

@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.symmetrize import SYMMETRIZATIONS
-from rerank.commands.arguments import add_device
+from rerank.commands.arguments import add_device, declarers
 
 HELP = "link the words of sentence pairs by the attention of models"
 EXAMPLES = """\
@@ -20,19 +20,19 @@ backward model are joined as Moses' symal does. A gold alignment has a line a se
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("models", metavar="MODEL", nargs="+", help="model folder, forward or backward, of either order of words")
-    add("--source", required=True, metavar="FILE", help="source, one tokenized sentence a line; - is stdin")
-    add("--target", required=True, metavar="FILE", help="its translation, line by line")
+    add, read, write = declarers(parser)
+    read("models", metavar="MODEL", nargs="+", help="model folder, forward or backward, of either order of words")
+    read("--source", required=True, help="source, one tokenized sentence a line; - is stdin")
+    read("--target", required=True, help="its translation, line by line")
     add(
         "--symmetrize",
         choices=tuple(SYMMETRIZATIONS),
         help="how links of forward and backward models are joined (default: grow-diag-final-and)",
     )
-    add("--soft", metavar="FILE", help="also write the attention of target words on source words, .npz or .json[.gz]")
-    add("--gold", metavar="FILE", help="measure the links against these: alignment error rate, precision, recall")
+    write("--soft", help="also write the attention of target words on source words, .npz or .json[.gz]")
+    read("--gold", help="measure the links against these: alignment error rate, precision, recall")
     add("--gold-base", type=int, default=0, choices=(0, 1), help="number of the first word of its lines (default: 0)")
-    add("--output", default="-", metavar="FILE", help="links to write, a line a sentence pair")
+    write("--output", default="-", help="links to write, a line a sentence pair")
     add_device(parser)
 
 

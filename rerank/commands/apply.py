@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import add_choices, add_resources, positive_number, read_outputs
+from rerank.commands.arguments import add_choices, add_resources, declarers, positive_number, read_outputs
 
 HELP = "rerank new lists with a trained reranker"
 EXAMPLES = """\
@@ -18,14 +18,12 @@ next sentence tells; the source may be a pipe, or a file that grows beside the l
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("reranker", metavar="RERANKER", help="folder")
-    add("list", nargs="?", default="-", metavar="NBEST", help="n-best list as Moses wrote it (default: stdin)")
-    add("--source", required=True, metavar="FILE", help="source, line k belongs to id k (from 0)")
-    add("--output", default="-", metavar="FILE", help="text to write, one line a source sentence")
-    add(
-        "--nbest", dest="reranked", metavar="FILE", help="also write the list with all features, best first, new totals"
-    )
+    add, read, write = declarers(parser)
+    read("reranker", metavar="RERANKER", help="folder")
+    read("list", nargs="?", default="-", metavar="NBEST", help="n-best list as Moses wrote it (default: stdin)")
+    read("--source", required=True, help="source, line k belongs to id k (from 0)")
+    write("--output", default="-", help="text to write, one line a source sentence")
+    write("--nbest", help="also write the list with all features, best first, new totals")
     add_choices(parser)
     add(
         "--batch",
@@ -34,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="sentences scored together, at most (default: those of 10,000 candidates)",
     )
-    add(
+    read(
         "--feature",
         action="append",
         default=[],

@@ -1,15 +1,26 @@
-"""Arguments that several commands share."""
+"""Arguments that several commands share, and the check of what they read and write."""
 
 import argparse
+import itertools
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_io.errors import QUOTED, InputError, shown
+from moses_io.streams import STANDARD
 from moses_io.text import number, whole
+from moses_io.weights import weight_files
 
 if TYPE_CHECKING:
     from features.feature import Resources
+
+_PARTS = re.compile(
+    r"config\.json|.*\.(safetensors|vocabulary|bpe)|(features|scores)\.dat|init\.(dense|opt)|sparse-weights"
+)
+"""Names of files that make a folder a model, or one that `export` wrote."""
 
 
 def whole_number(text: str) -> int:
@@ -30,26 +41,23 @@ def positive_number(text: str) -> int:
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
     """Declare what stands in gaps, and what else is written beside the choices."""
-    parser.add_argument(
+    add, read, write = declarers(parser)
+    read(
         "--on-missing",
         default="error",
         metavar="blank|FILE",
         help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
     )
-    parser.add_argument(
-        "--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of the list of --nbest alone"
-    )
-    parser.add_argument(
+    add("--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of the list of --nbest alone")
+    write(
         "--confidence",
-        metavar="FILE",
         help="also write, a line a sentence, the score expected of it, 0 to 100, a tab, and the probability that the "
         "change from Moses' choice helped, empty where there is none",
     )
-    parser.add_argument("--keep-unless", help=argparse.SUPPRESS)  # removed, see `read_outputs`
-    parser.add_argument(
+    add("--keep-unless", help=argparse.SUPPRESS)  # removed, see `read_outputs`
+    read(
         "--moses-output",
         default="",
-        metavar="FILE",
         help="Moses' own output, one line a source sentence, needed after MBR or consensus decoding (default: the "
         "candidates with the highest totals)",
     )
@@ -63,12 +71,12 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
     """
     from rerank.linear.selection import Outputs
 
-    if arguments.nbest_size and not arguments.reranked:
+    if arguments.nbest_size and not arguments.nbest:
         raise InputError("--nbest-size needs --nbest, the list that it cuts")
     if arguments.keep_unless is not None:
         instead = "use --confidence, which writes the probability that each change helped"
         raise InputError(f"--keep-unless was removed, it gained nothing in cross-validation; {instead}")
-    return Outputs(arguments.output, arguments.reranked, arguments.nbest_size, arguments.confidence)
+    return Outputs(arguments.output, arguments.nbest, arguments.nbest_size, arguments.confidence)
 
 
 def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
@@ -100,6 +108,24 @@ def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def read_jobs(arguments: argparse.Namespace, models: int) -> int:
+    """Return --jobs, by default as many as models can be trained at a time."""
+    from rerank.experiment.workers import jobs_for
+
+    jobs: int | None = arguments.jobs
+    return jobs or jobs_for(models, arguments.device, vars(arguments).get("ray", ""))
+
+
+def add_allow_code(parser: argparse.ArgumentParser, file: str) -> None:
+    """Declare --allow-code of a command that reads an experiment file."""
+    parser.add_argument(
+        "--allow-code",
+        action="store_true",
+        help=f"let features that are code (command, module:Class) run though {file} is not a file of your own in "
+        "the working folder or below it",
+    )
+
+
 def add_ray(parser: argparse.ArgumentParser, what: str) -> None:
     """Declare --ray."""
     parser.add_argument(
@@ -115,7 +141,8 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
     """Declare what features may use."""
     add_device(parser)
     add_precision(parser)
-    parser.add_argument("--cache", default="", metavar="DIR", help="keep scores of models there, and look them up")
+    _, read, _ = declarers(parser)
+    read("--cache", default="", metavar="DIR", help="keep scores of models there, and look them up")
 
 
 def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
@@ -143,3 +170,83 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: a GPU if there is one"
     )
+
+
+class InputPath(str):
+    """Value of an argument that names a file or folder to read, or has the name of one in it."""
+
+
+class OutputPath(str):
+    """Value of an argument that names a file or folder to write."""
+
+
+Declare = Callable[..., argparse.Action]
+"""`add_argument` of a parser."""
+
+
+def declarers(parser: argparse._ActionsContainer) -> tuple[Declare, Declare, Declare]:
+    """Return functions that declare an argument of any kind, one that names what is read, and what is written."""
+    add = parser.add_argument
+    return add, partial(add, type=InputPath, metavar="FILE"), partial(add, type=OutputPath, metavar="FILE")
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Check what the arguments of a command name, by how they were declared; see `check_paths`."""
+    values = [(name, value if isinstance(value, list) else [value]) for name, value in vars(arguments).items()]
+    inputs = [(name, text) for name, listed in values for text in listed if isinstance(text, InputPath)]
+    outputs = {f"--{name}": path for name, path in vars(arguments).items() if isinstance(path, OutputPath)}
+    lossy = any(map(os.path.exists, outputs.values()))  # else no file is written over, whatever is read
+    check_paths([path for name, text in inputs for path in (_files(name, text) if lossy else [text])], outputs)
+
+
+def _files(name: str, text: str) -> list[str]:
+    """Return all files and folders that a value of an argument names."""
+    if name == "feature":  # [LABEL=]KIND[:ARG]
+        from features.request import parse_requests
+
+        return [path for request in parse_requests([text]) for path in request.files]
+    if name == "lists":  # [NAME=]NBEST, or a list with a `=` in its own name
+        return [text, text.partition("=")[2]]
+    if name in ("start", "weights") and os.path.isfile(text):
+        return weight_files(text)
+    return [text]
+
+
+def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
+    """Check the files and folders that a command reads and writes before it does so.
+
+    Args:
+        inputs: paths that are read.
+        outputs: paths that are written, by the options that name them.
+
+    Raises:
+        InputError: a path with a NUL, stdin named twice, one place for two outputs, or an output that is read, by
+            whatever name: an input, a file that an input names, or a part of a folder that is read.
+    """
+    if any("\0" in path for path in (*inputs, *outputs.values())):
+        raise InputError("a name has a NUL in it, which no file can have")
+    if inputs.count(STANDARD) > 1:
+        raise InputError("stdin is named twice, and can be read once; name a file")
+    ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name the main one first
+    for (one, path), (other, same) in itertools.combinations(ordered, 2):
+        if os.path.realpath(path) == os.path.realpath(same):
+            raise InputError(f"{one} and {other} name the same place")
+    for output in filter(os.path.exists, outputs.values()):
+        _check_output(output, inputs)
+
+
+def _check_output(output: str, inputs: Iterable[str]) -> None:
+    """Refuse to write over an input, by whatever name, or over a part of a folder among them."""
+    for path in inputs:
+        if (os.path.isfile(path) and os.path.samefile(path, output)) or _is_part(output, path):
+            raise InputError(f"{output}: the command reads this file and would write over it; name another output")
+
+
+def _is_part(output: str, folder: str) -> bool:
+    """Tell whether a file is one of a model, of a reranker or of an export in that folder."""
+    real = Path(os.path.realpath(output))
+    if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
+        return False
+    from rerank.reranker.folder import MANIFEST  # which reads rerankers: not for commands that name none
+
+    return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, MANIFEST))

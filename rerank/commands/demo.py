@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_device, add_jobs
+from rerank.commands.arguments import add_device, add_jobs, declarers, read_jobs
 
 HELP = "run the whole chain on the sample that comes with the tool"
 EXAMPLES = """\
@@ -14,7 +14,8 @@ Moses' BLEU on test from 82.84 to 95.75 in the mean, with a standard deviation o
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--output", default="moses-rerank-demo", metavar="DIR", help="folder for all results")
+    _, _, write = declarers(parser)
+    write("--output", default="moses-rerank-demo", metavar="DIR", help="folder for all results")
     add_jobs(parser, "models and features")
     add_device(parser)
 
@@ -24,8 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.feature import Resources
     from features.progress import show
     from rerank.experiment.chain import run_experiment
-    from rerank.experiment.workers import jobs_for
     from rerank.sample import sample_experiment
 
     experiment, resources = sample_experiment(arguments.output), Resources(arguments.device)
-    show(run_experiment(experiment, resources, arguments.jobs or jobs_for(len(experiment.models), arguments.device)))
+    show(run_experiment(experiment, resources, read_jobs(arguments, len(experiment.models))))

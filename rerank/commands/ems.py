@@ -6,6 +6,7 @@ import re
 from moses_io.errors import InputError
 from moses_io.streams import name_of, numbered_lines
 from moses_io.text import decode, write_text
+from rerank.commands.arguments import declarers
 
 HELP = "add steps for reranking to the experiment.meta of Moses' EMS"
 EXAMPLES = """\
@@ -51,8 +52,9 @@ _INPUTS = re.compile(r"\s+in: ")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("meta", metavar="META", help="experiment.meta of Moses, or your own")
-    parser.add_argument("--output", default="-", metavar="FILE", help="copy to write, with the steps")
+    _, read, write = declarers(parser)
+    read("meta", metavar="META", help="experiment.meta of Moses, or your own")
+    write("--output", default="-", help="copy to write, with the steps")
 
 
 def run(arguments: argparse.Namespace) -> None:

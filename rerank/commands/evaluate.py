@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from rerank.commands.arguments import declarers
 from rerank.metrics.filters import FILTERS
 
 HELP = "measure translations: BLEU, chrF, TER and whether they differ by more than chance"
@@ -16,10 +17,10 @@ systems, references and list, in the order in which they are named."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("systems", nargs="+", metavar="SYSTEM", help="translations, one a line; the first is compared with")
-    add("--reference", action="append", required=True, metavar="FILE", help="may be repeated")
-    add(
+    add, read, _ = declarers(parser)
+    read("systems", nargs="+", metavar="SYSTEM", help="translations, one a line; the first is compared with")
+    read("--reference", action="append", required=True, help="may be repeated")
+    read(
         "--nbest",
         metavar="NBEST",
         help="also measure the best candidates of this list, and tell the systems' place in it",

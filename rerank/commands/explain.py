@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import positive_number, whole_number
+from rerank.commands.arguments import declarers, positive_number, whole_number
 
 HELP = "say why one candidate of a sentence beats another, feature by feature"
 EXAMPLES = """\
@@ -17,16 +17,15 @@ By default the candidate that the weights choose stands against Moses' choice: t
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("nbest", metavar="NBEST", help="scored n-best list; - is stdin")
-    parser.add_argument("--weights", required=True, metavar="FILE", help="weights from `tune`, or any [weight] ini")
-    parser.add_argument("--sentence", required=True, type=whole_number, metavar="ID", help="id, from 0")
-    parser.add_argument(
-        "--candidate", type=positive_number, default=0, metavar="N", help="its place in the list, from 1"
-    )
-    parser.add_argument("--against", type=positive_number, default=0, metavar="N", help="another one")
-    parser.add_argument("--source", metavar="FILE", help="show the source, too")
-    parser.add_argument("--moses-output", metavar="FILE", help="Moses' own output, as after MBR or consensus decoding")
-    parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="and references")
+    add, read, _ = declarers(parser)
+    read("nbest", metavar="NBEST", help="scored n-best list; - is stdin")
+    read("--weights", required=True, help="weights from `tune`, or any [weight] ini")
+    add("--sentence", required=True, type=whole_number, metavar="ID", help="id, from 0")
+    add("--candidate", type=positive_number, default=0, metavar="N", help="its place in the list, from 1")
+    add("--against", type=positive_number, default=0, metavar="N", help="another one")
+    read("--source", help="show the source, too")
+    read("--moses-output", help="Moses' own output, as after MBR or consensus decoding")
+    read("--reference", action="append", default=[], help="and references")
 
 
 def run(arguments: argparse.Namespace) -> None:

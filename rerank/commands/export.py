@@ -2,6 +2,8 @@
 
 import argparse
 
+from rerank.commands.arguments import declarers
+
 HELP = "make a folder in which Moses' own kbmira, mert and pro tune a scored list"
 EXAMPLES = """\
   moses-rerank export dev.scored.gz --reference dev.en --start moses.ini --output tuning
@@ -11,11 +13,12 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("nbest", metavar="NBEST", nargs="+", help="scored n-best list; several are pooled")
-    parser.add_argument("--reference", action="append", required=True, metavar="FILE", help="may be repeated")
-    parser.add_argument("--filter", default="", metavar="NAMES", help="as in `tune`")
-    parser.add_argument("--start", required=True, metavar="WEIGHTS", help="weights to start from")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder to make")
+    add, read, write = declarers(parser)
+    read("nbest", metavar="NBEST", nargs="+", help="scored n-best list; several are pooled")
+    read("--reference", action="append", required=True, help="may be repeated")
+    add("--filter", default="", metavar="NAMES", help="as in `tune`")
+    read("--start", required=True, metavar="WEIGHTS", help="weights to start from")
+    write("--output", required=True, metavar="DIR", help="folder to make")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -2,6 +2,8 @@
 
 import argparse
 
+from rerank.commands.arguments import declarers
+
 HELP = "make an ini of what Moses' kbmira, mert or pro found in a folder of `export`"
 EXAMPLES = """\
   moses-rerank import-weights tuning tuning/kbmira.out --output weights.ini
@@ -10,9 +12,10 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("folder", metavar="DIR", help="folder that `export` made")
-    parser.add_argument("result", metavar="FILE", help="output of kbmira or megam, weights.txt or log of mert")
-    parser.add_argument("--output", default="-", metavar="FILE", help="ini to write")
+    _, read, write = declarers(parser)
+    read("folder", metavar="DIR", help="folder that `export` made")
+    read("result", help="output of kbmira or megam, weights.txt or log of mert")
+    write("--output", default="-", help="ini to write")
 
 
 def run(arguments: argparse.Namespace) -> None:

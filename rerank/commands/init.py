@@ -2,6 +2,8 @@
 
 import argparse
 
+from rerank.commands.arguments import declarers
+
 HELP = "write an experiment file for the files that there are"
 EXAMPLES = """\
   moses-rerank init data/
@@ -14,11 +16,10 @@ could be it, its name has `dev`, `tune` or `val` in it; one with `test` or `eval
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    _, read, write = declarers(parser)
     help_text = "lists, texts, weights, n-gram models; of a folder the files in it, but not those of its folders"
-    parser.add_argument("files", nargs="+", metavar="FILE", help=help_text)
-    parser.add_argument(
-        "--output", default="experiment.toml", metavar="FILE", help="file to write, - for stdout (default: %(default)s)"
-    )
+    read("files", nargs="+", help=help_text)
+    write("--output", default="experiment.toml", help="file to write, - for stdout (default: %(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from moses_io.errors import InputError, counted, shown
 from moses_io.merge import LIST_NAME, LOWEST, MEAN
 from moses_io.text import number
+from rerank.commands.arguments import declarers
 
 HELP = "join the n-best lists of several systems for the same sentences into one"
 EXAMPLES = """\
@@ -21,8 +22,8 @@ mean. Features that can be reckoned from text, such as those of models, are bett
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("lists", nargs="+", metavar="[NAME=]NBEST", help="n-best list, two at least; its name; - is stdin")
+    add, read, write = declarers(parser)
+    read("lists", nargs="+", metavar="[NAME=]NBEST", help="n-best list, two at least; its name; - is stdin")
     add(
         "--missing",
         type=_missing,
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="value of a feature for candidates without it: of those of the sentence that have it the mean or the "
         "lowest one, or a number (default: lowest)",
     )
-    add("--output", default="-", metavar="FILE", help="list to write; a name in .gz is packed")
+    write("--output", default="-", help="list to write; a name in .gz is packed")
 
 
 def run(arguments: argparse.Namespace) -> None:

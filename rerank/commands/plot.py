@@ -4,7 +4,7 @@ import argparse
 import importlib
 import logging
 
-from rerank.commands.arguments import add_device, positive_number, whole_number
+from rerank.commands.arguments import add_device, declarers, positive_number, whole_number
 
 HELP = "draw what models and runs of tuning do: attention, learning curves, BLEU by length, weights"
 EXAMPLES = """\
@@ -27,13 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of each picture."""
     pictures = parser.add_subparsers(dest="picture", required=True, metavar="PICTURE")
     parsers = {name: pictures.add_parser(name, help=text, description=text) for name, text in PICTURES.items()}
-    for name in ("attention", "curves"):
-        parsers[name].add_argument("models", nargs="+", metavar="MODEL", help="model folder")
-    add = parsers["attention"].add_argument
-    add("--source", required=True, metavar="FILE", help="source, one tokenized sentence a line")
-    add("--target", required=True, metavar="FILE", help="its translation, line by line")
+    add, read, _ = declarers(parsers["attention"])
+    read("models", nargs="+", metavar="MODEL", help="model folder")
+    read("--source", required=True, help="source, one tokenized sentence a line")
+    read("--target", required=True, help="its translation, line by line")
     add("--sentence", required=True, type=whole_number, metavar="ID", help="number of the pair, from 0")
-    add("--alignments", metavar="FILE", help="links of all pairs, as aligned.grow-diag-final-and: circles mark them")
+    read("--alignments", help="links of all pairs, as aligned.grow-diag-final-and: circles mark them")
     add(
         "--word",
         type=positive_number,
@@ -42,13 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of a backward model, of the source",
     )
     add_device(parsers["attention"])
-    add = parsers["length"].add_argument
-    add("systems", nargs="+", metavar="SYSTEM", help="translations, one a line")
-    add("--source", required=True, metavar="FILE", help="source, one tokenized sentence a line")
-    add("--reference", action="append", required=True, metavar="FILE", help="may be repeated")
-    parsers["weights"].add_argument("weights", nargs="+", metavar="INI", help="weights of a run")
+    _, read, _ = declarers(parsers["curves"])
+    read("models", nargs="+", metavar="MODEL", help="model folder")
+    _, read, _ = declarers(parsers["length"])
+    read("systems", nargs="+", metavar="SYSTEM", help="translations, one a line")
+    read("--source", required=True, help="source, one tokenized sentence a line")
+    read("--reference", action="append", required=True, help="may be repeated")
+    _, read, _ = declarers(parsers["weights"])
+    read("weights", nargs="+", metavar="INI", help="weights of a run")
     for each in parsers.values():
-        each.add_argument("--output", required=True, metavar="FILE", help="picture to write: .png, .svg or .pdf")
+        _, _, write = declarers(each)
+        write("--output", required=True, help="picture to write: .png, .svg or .pdf")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import add_choices, read_outputs, whole_number
+from rerank.commands.arguments import InputPath, add_choices, declarers, read_outputs, whole_number
 
 HELP = "write the best candidate of each sentence under given weights"
 EXAMPLES = """\
@@ -17,21 +17,22 @@ One line a source sentence, always: without --source or --sentences only gaps in
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("nbest", metavar="NBEST", help="n-best list with the features that were tuned; - is stdin")
-    parser.add_argument("--weights", required=True, metavar="FILE", help="weights from `tune`, or any [weight] ini")
+    _, read, write = declarers(parser)
+    read("list", metavar="NBEST", help="n-best list with the features that were tuned; - is stdin")
+    read("--weights", required=True, help="weights from `tune`, or any [weight] ini")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--source", metavar="FILE", help="source, which tells how many lines to write")
+    size.add_argument("--source", type=InputPath, metavar="FILE", help="source, which tells how many lines to write")
     size.add_argument("--sentences", type=whole_number, metavar="N", help="how many lines to write")
-    parser.add_argument("--nbest", dest="reranked", metavar="FILE", help="also write the list, best first, new totals")
+    write("--nbest", help="also write the list, best first, new totals")
     add_choices(parser)
-    parser.add_argument("--estimator", metavar="FILE", help="confidence.json of `run`, for --confidence")
-    parser.add_argument("--output", default="-", metavar="FILE", help="text to write")
+    read("--estimator", help="confidence.json of `run`, for --confidence")
+    write("--output", default="-", help="text to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Rerank."""
     from moses_io.nbest import read_moses_output
-    from rerank.linear.selection import read_holes, rerank
+    from rerank.linear.selection import choose_by_weights, read_holes
 
     holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
     outputs = read_outputs(arguments)
@@ -47,4 +48,4 @@ def run(arguments: argparse.Namespace) -> None:
         moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
             moses_output.check(arguments.sentences, "the source")
-    rerank(arguments.nbest, arguments.weights, holes, outputs, estimator, moses_output)
+    choose_by_weights(arguments.list, arguments.weights, holes, outputs, estimator, moses_output)

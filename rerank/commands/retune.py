@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_resources, positive_number, read_resources
+from rerank.commands.arguments import add_jobs, add_resources, declarers, positive_number, read_resources
 
 HELP = "make a reranker after mert-moses.pl, with its arguments"
 EXAMPLES = """\
@@ -16,24 +16,23 @@ given again. The folder gets the list, weights.ini with all weights, and `rerank
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("source", metavar="SOURCE", help="source of dev")
-    add(
+    add, read, _ = declarers(parser)
+    read("source", metavar="SOURCE", help="source of dev")
+    read(
         "references", metavar="REFERENCES", help="its reference, or the stem of several: REFERENCES0 or REFERENCES.ref0"
     )
     add("decoder", metavar="DECODER", help="program, such as ~/moses/bin/moses")
-    add("config", metavar="CONFIG", help="ini that the tuning wrote")
+    read("config", metavar="CONFIG", help="ini that the tuning wrote")
     add("--working-dir", required=True, metavar="DIR", help="folder for all results")
     add("--decoder-flags", default="", metavar="FLAGS", help="of the decoder; with = before them, as they begin with -")
     add("--nbest", type=positive_number, default=100, metavar="N", help="candidates of a sentence (default: 100)")
     add("--corpus", required=True, metavar="STEM", help="parallel corpus that models are trained on, STEM.F and STEM.E")
     add("--f", required=True, metavar="F", help="extension of its source")
     add("--e", required=True, metavar="E", help="extension of its target")
-    add("--alignment", default="", metavar="FILE", help="its word alignment, Moses' aligned.grow-diag-final-and")
-    add(
+    read("--alignment", default="", help="its word alignment, Moses' aligned.grow-diag-final-and")
+    read(
         "--experiment",
         default="",
-        metavar="FILE",
         help="experiment file without output, start, train and dev (default: models that suit the corpus)",
     )
     add(

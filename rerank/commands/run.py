@@ -2,7 +2,15 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_ray, add_resources, read_resources
+from rerank.commands.arguments import (
+    add_allow_code,
+    add_jobs,
+    add_ray,
+    add_resources,
+    declarers,
+    read_jobs,
+    read_resources,
+)
 
 HELP = "do the whole chain that an experiment file describes"
 EXAMPLES = """\
@@ -39,18 +47,12 @@ A second run does only the stages whose inputs have changed."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("experiment", metavar="EXPERIMENT", help="TOML file")
+    add, read, _ = declarers(parser)
+    read("experiment", metavar="EXPERIMENT", help="TOML file")
     add_jobs(parser, "models and features")
     add_ray(parser, "train and score")
-    parser.add_argument(
-        "--link", action="store_true", help="link models and tables into the reranker, do not copy them"
-    )
-    parser.add_argument(
-        "--allow-code",
-        action="store_true",
-        help="let features that are code (command, module:Class) run though EXPERIMENT is not a file of your own in "
-        "the working folder or below it",
-    )
+    add("--link", action="store_true", help="link models and tables into the reranker, do not copy them")
+    add_allow_code(parser, "EXPERIMENT")
     add_resources(parser)
 
 
@@ -59,9 +61,8 @@ def run(arguments: argparse.Namespace) -> None:
     from features.progress import show
     from rerank.experiment.chain import run_experiment
     from rerank.experiment.file import read_experiment
-    from rerank.experiment.workers import jobs_for
 
     resources = read_resources(arguments, arguments.ray)
     experiment = read_experiment(arguments.experiment, allow_code=arguments.allow_code)
-    jobs = arguments.jobs or jobs_for(len(experiment.models), arguments.device, arguments.ray)
+    jobs = read_jobs(arguments, len(experiment.models))
     show(run_experiment(experiment, resources, jobs, arguments.link, arguments.ray))

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_ray, add_resources, read_resources, whole_number
+from rerank.commands.arguments import add_ray, add_resources, declarers, read_resources, whole_number
 
 HELP = "append features to every line of an n-best list"
 EXAMPLES = """\
@@ -15,11 +15,11 @@ A feature is written [LABEL=]KIND[:ARG]; `moses-rerank features` lists the kinds
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
-    add("--source", required=True, metavar="FILE", help="source, line k belongs to id k (from 0)")
-    add("--feature", action="append", required=True, metavar="[LABEL=]KIND[:ARG]", help="may be repeated")
-    add("--output", default="-", metavar="FILE", help="list to write; a name in .gz is packed")
+    add, read, write = declarers(parser)
+    read("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
+    read("--source", required=True, help="source, line k belongs to id k (from 0)")
+    read("--feature", action="append", required=True, metavar="[LABEL=]KIND[:ARG]", help="may be repeated")
+    write("--output", default="-", help="list to write; a name in .gz is packed")
     add("--verify", type=whole_number, default=0, metavar="N", help="score N random candidates again, one by one")
     add_resources(parser)
     add_ray(parser, "score")

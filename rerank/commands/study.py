@@ -2,7 +2,15 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_ray, add_resources, read_resources
+from rerank.commands.arguments import (
+    add_allow_code,
+    add_jobs,
+    add_ray,
+    add_resources,
+    declarers,
+    read_jobs,
+    read_resources,
+)
 
 HELP = "run an experiment over sizes of the corpus, seeds and systems, with tables and curves"
 EXAMPLES = """\
@@ -26,15 +34,11 @@ A second study does only what has changed, or what is not done yet. What fails i
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("study", metavar="STUDY", help="TOML file")
+    _, read, _ = declarers(parser)
+    read("study", metavar="STUDY", help="TOML file")
     add_jobs(parser, "trainings and experiments")
     add_ray(parser, "train and run experiments")
-    parser.add_argument(
-        "--allow-code",
-        action="store_true",
-        help="let features that are code (command, module:Class) run though STUDY is not a file of your own in the "
-        "working folder or below it",
-    )
+    add_allow_code(parser, "STUDY")
     add_resources(parser)
 
 
@@ -44,12 +48,11 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.errors import InputError, counted
     from rerank.experiment.studies.file import read_study
     from rerank.experiment.studies.run import run_study
-    from rerank.experiment.workers import jobs_for
 
     resources = read_resources(arguments, arguments.ray)
     study = read_study(arguments.study, allow_code=arguments.allow_code)
     trainings = len(study.experiment.models) * len(study.sizes) * len(study.seeds)
-    jobs = arguments.jobs or jobs_for(trainings, arguments.device, arguments.ray)
+    jobs = read_jobs(arguments, trainings)
     lines, failed, parts = run_study(study, resources, jobs, arguments.ray)
     show(lines)
     if failed:

@@ -6,7 +6,16 @@ from pathlib import Path
 
 from features.models.torchrun import is_one_of_several
 from moses_io.errors import InputError
-from rerank.commands.arguments import add_device, add_jobs, add_ray, add_settings, read_settings, whole_number
+from rerank.commands.arguments import (
+    add_device,
+    add_jobs,
+    add_ray,
+    add_settings,
+    declarers,
+    read_jobs,
+    read_settings,
+    whole_number,
+)
 
 HELP = "train a model on a parallel corpus"
 EXAMPLES = """\
@@ -21,29 +30,23 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
+    add, read, write = declarers(parser)
     add("--preset", required=True, metavar="NAME[,NAME…]", help="a name that `moses-rerank presets` lists, or several")
     add("--seeds", type=whole_number, metavar="N", help="train N models a preset, into DIR/NAME-SEED")
-    add("--source", required=True, metavar="FILE", help="source side, one tokenized sentence a line")
-    add("--target", required=True, metavar="FILE", help="target side, the language of the n-best lists")
-    add(
+    read("--source", required=True, help="source side, one tokenized sentence a line")
+    read("--target", required=True, help="target side, the language of the n-best lists")
+    read(
         "--alignments",
         default="",
-        metavar="FILE",
         help="links between the words of source and target, a line a pair, as in Moses' aligned.grow-diag-final-and",
     )
-    add(
-        "--dev-source",
-        required=True,
-        metavar="FILE",
-        help="source side; decides when to stop, and `adapt` learns from it",
-    )
-    add("--dev-target", required=True, metavar="FILE", help="target side of the same sentences")
-    add("--output", required=True, metavar="DIR", help="folder to make")
+    read("--dev-source", required=True, help="source side; decides when to stop, and `adapt` learns from it")
+    read("--dev-target", required=True, help="target side of the same sentences")
+    write("--output", required=True, metavar="DIR", help="folder to make")
     add("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
     add("--right-to-left", action="store_true", help="read each target sentence from its last word to its first")
     add("--paper-sizes", action="store_true", help="sizes and training of the preset's paper")
-    add("--start-from", default="", metavar="DIR", help="trained model to start from")
+    read("--start-from", default="", metavar="DIR", help="trained model to start from")
     add("--resume", action="store_true", help="go on with the training in --output, if it was killed; else begin it")
     add_settings(parser, "KEY=VALUE", "such as hidden=512 terms=markov,fertility; see `moses-rerank presets`")
     add_jobs(parser, "models")
@@ -56,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.models.folder import check_free
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from rerank.experiment.entries import members
-    from rerank.experiment.workers import do_all, jobs_for
+    from rerank.experiment.workers import do_all
 
     settings = read_settings(arguments.set, "KEY=VALUE")
     files = TrainingFiles(
@@ -84,4 +87,4 @@ def run(arguments: argparse.Namespace) -> None:
         trainings[f"train {name if several else arguments.output}"] = partial(
             train_model, request, files, output, arguments.device, arguments.start_from, resume, together
         )
-    do_all(trainings, arguments.jobs or jobs_for(len(trainings), arguments.device, arguments.ray), arguments.ray)
+    do_all(trainings, read_jobs(arguments, len(trainings)), arguments.ray)

@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.errors import InputError, shown
-from rerank.commands.arguments import add_device, add_precision, positive_number
+from rerank.commands.arguments import add_device, add_precision, declarers, positive_number
 
 HELP = "translate with trained models, to text or to an n-best list"
 EXAMPLES = """\
@@ -17,9 +17,9 @@ of words. A list has log p of each translation, which `score` gives, too; `merge
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("models", nargs="+", metavar="MODEL", help="folder that `train` made")
-    add("--source", required=True, metavar="FILE", help="one tokenized sentence a line; - is stdin")
+    add, read, write = declarers(parser)
+    read("models", nargs="+", metavar="MODEL", help="folder that `train` made")
+    read("--source", required=True, help="one tokenized sentence a line; - is stdin")
     add("--beam", type=positive_number, default=12, metavar="N", help="translations to keep open; 1 is greedy")
     add("--nbest", dest="best", type=positive_number, metavar="N", help="write a list of the N best of each sentence")
     add("--label", metavar="NAME", help="of the feature of that list (default: NMT)")
@@ -29,14 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="compare translations by log p / tokens, or by log p (default: by log p / tokens)",
     )
-    add(
+    read(
         "--unknown",
         default="copy",
         metavar="copy|keep|FILE",
         help="what <unk> becomes: the source word with most attention, <unk>, or by Moses' lex.f2e what that word is "
         "translated as (default: copy)",
     )
-    add("--output", default="-", metavar="FILE", help="text or list to write; a name in .gz is packed")
+    write("--output", default="-", help="text or list to write; a name in .gz is packed")
     add_device(parser)
     add_precision(parser)
 

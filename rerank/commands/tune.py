@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.errors import InputError
-from rerank.commands.arguments import add_settings, read_settings, whole_number
+from rerank.commands.arguments import add_settings, declarers, read_settings, whole_number
 
 HELP = "find the weights that make the best candidates win"
 EXAMPLES = """\
@@ -23,14 +23,14 @@ SETTINGS = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freez
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; several are pooled")
-    add("--reference", action="append", metavar="FILE", help="may be repeated")
-    add("--features", metavar="FILE", help="features.dat of Moses' extractor, instead of a list")
-    add("--statistics", metavar="FILE", help="its scores.dat, instead of references")
-    add("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
-    add("--choose", metavar="NBEST", help="scored list for --tuner auto to choose on, instead of folds")
-    add("--choose-reference", action="append", default=[], metavar="FILE", help="its reference; may be repeated")
+    add, read, write = declarers(parser)
+    read("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; several are pooled")
+    read("--reference", action="append", help="may be repeated")
+    read("--features", help="features.dat of Moses' extractor, instead of a list")
+    read("--statistics", help="its scores.dat, instead of references")
+    read("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
+    read("--choose", metavar="NBEST", help="scored list for --tuner auto to choose on, instead of folds")
+    read("--choose-reference", action="append", default=[], help="its reference; may be repeated")
     add("--tuner", metavar="NAME", help="mean, auto, kbmira, mert, pro or expected (default: mean)")
     add("--metric", metavar="METRIC", help="bleu[-shortest, -average], chrf, chrf3, chrf++, ter; bleu+chrf:0.7,0.3")
     add("--filter", default="", metavar="NAMES", help="before the metric, such as debpe,detokenize; see `evaluate`")
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds (auto: 5)")
     add("--ablate", action="store_true", help="tell what is lost without each feature, on folds")
     add("--fallback", action="store_true", help="keep the start weights where new features gain nothing (not auto)")
-    add("--output", default="-", metavar="FILE", help="ini to write, readable by Moses' rescore.py")
+    write("--output", default="-", help="ini to write, readable by Moses' rescore.py")
 
 
 def run(arguments: argparse.Namespace) -> None:

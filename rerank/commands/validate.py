@@ -4,6 +4,7 @@ import argparse
 
 from moses_io.errors import InputError
 from moses_io.streams import STANDARD
+from rerank.commands.arguments import declarers
 
 HELP = "say what is in an n-best list, and every fault with its line"
 EXAMPLES = """\
@@ -16,13 +17,13 @@ each count from 0 must be renumbered first."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
-    add("--source", metavar="FILE", help="source: no id may be beyond it")
-    add("--reference", action="append", default=[], metavar="FILE", help="reference: likewise; may be repeated")
-    add("--weights", metavar="FILE", help="weights: each feature must have as many as values")
+    add, read, write = declarers(parser)
+    read("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
+    read("--source", help="source: no id may be beyond it")
+    read("--reference", action="append", default=[], help="reference: likewise; may be repeated")
+    read("--weights", help="weights: each feature must have as many as values")
     add("--regroup", action="store_true", help="write the list with ids in order instead")
-    add("--output", default="-", metavar="FILE", help="list that --regroup writes")
+    write("--output", default="-", help="list that --regroup writes")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.entries import CHOOSE, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
-from rerank.linear.selection import Holes, Outputs, choose_by_total, read_holes, rerank
+from rerank.linear.selection import Holes, Outputs, choose_by_total, choose_by_weights, read_holes
 from rerank.lists.append import join_features, write_features
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
@@ -181,7 +181,7 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]
     else:
         holes = read_holes(files.source, None, "blank")
         decode = partial(choose_by_total, files.nbest, holes, moses)
-    choice = partial(rerank, scored, experiment.weights, holes, Outputs(ours))
+    choice = partial(choose_by_weights, scored, experiment.weights, holes, Outputs(ours))
     inputs = (scored, files.source, experiment.weights, output)
     return [
         Stage(_of("choose as Moses did", name), (output or files.nbest, files.source), None, (moses,), decode),

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 from features.progress import note, show_progress, shows_progress, speak_as
 from moses_io.errors import InputError, reason_of
@@ -63,14 +63,6 @@ class Pool(Protocol):
         """
 
 
-class _Process(NamedTuple):
-    name: str
-    slot: int
-    process: SpawnProcess
-    reason: Connection
-    """What went wrong, in a line, if it did."""
-
-
 class Workers:
     """Up to `jobs` processes at a time.
 
@@ -80,17 +72,20 @@ class Workers:
 
     def __init__(self, jobs: int) -> None:
         self.jobs, self._slots = jobs, list(range(jobs))
-        self._running: dict[int, _Process] = {}
+        self._running: dict[
+            int, tuple[str, int, SpawnProcess, Connection]
+        ] = {}  # by sentinel; the last says why it failed
 
     def __enter__(self) -> "Workers":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for running in self._running.values():
-            running.process.terminate()
-        for running in self._running.values():
-            running.process.join(PATIENCE)
-            running.process.kill()
+        processes = [process for _, _, process, _ in self._running.values()]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(PATIENCE)
+            process.kill()
 
     @property
     def free(self) -> bool:
@@ -107,7 +102,7 @@ class Workers:
         with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)):
             process.start()
         theirs.close()
-        self._running[process.sentinel] = _Process(name, slot, process, ours)
+        self._running[process.sentinel] = (name, slot, process, ours)
 
     def wait(self) -> str:
         """Wait until one has ended, and return its name.
@@ -116,18 +111,18 @@ class Workers:
             InputError: its input was at fault, or it was killed.
         """
         some = [self._running[cast(int, sentinel)] for sentinel in wait(list(self._running))]
-        for each in some:
-            each.process.join()
-        ended = min(some, key=lambda each: each.process.exitcode != 0)
-        del self._running[ended.process.sentinel]
-        self._slots = sorted([*self._slots, ended.slot])
-        if ended.process.exitcode == 0:
-            return ended.name
+        for _, _, process, _ in some:
+            process.join()
+        name, slot, process, reason = min(some, key=lambda each: each[2].exitcode != 0)
+        del self._running[process.sentinel]
+        self._slots = sorted([*self._slots, slot])
+        if process.exitcode == 0:
+            return name
         try:
-            reason = ended.reason.recv()
+            fault = reason.recv()
         except EOFError:
-            reason = f"ended with status {ended.process.exitcode}"
-        raise InputError(f"{ended.name}: {reason}")
+            fault = f"ended with status {process.exitcode}"
+        raise InputError(f"{name}: {fault}")
 
 
 def workers(jobs: int, address: str = "") -> Pool:

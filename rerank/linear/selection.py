@@ -178,7 +178,7 @@ class Outputs:
     confidence: str | None = None
 
 
-def rerank(
+def choose_by_weights(
     nbest: str,
     weights: str,
     holes: Holes,

@@ -1,6 +1,6 @@
 """Sentences whose translation changed, and what each feature had to say about it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,25 +25,18 @@ class Change:
 
     Attributes:
         sentence: its id.
-        source: its text.
-        reference: the first one that is not missing, None without references.
-        before: what was chosen before.
-        after: what is chosen now.
+        texts: to be read side by side, by their names: its source, the first reference that is not missing, if any, and
+            what was chosen before and now.
         gain: smoothed sentence BLEU after minus before, -1 … 1, None without references.
         reasons: by feature, its weighted part of the model score after minus before, most against the change last.
-        metric: name of what is expected.
-        estimate: of it, if there is one.
+        expectation: what is expected of the choice in words, empty where nothing is.
     """
 
     sentence: int
-    source: str
-    reference: str | None
-    before: str
-    after: str
+    texts: Mapping[str, str]
     gain: float | None
     reasons: tuple[tuple[str, float], ...]
-    metric: str = "BLEU"
-    estimate: Estimate | None = None
+    expectation: str
 
     @property
     def clarity(self) -> float | None:
@@ -56,20 +49,6 @@ class Change:
         if self.gain is not None:
             return f"sentence {self.sentence}, sentence BLEU {100 * self.gain:+.1f}"
         return f"sentence {self.sentence}" + ("" if self.clarity is None else f", model score {self.clarity:+.3g}")
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The lines to be read side by side, by their names, but for those before and after."""
-        return {"source": self.source} | ({} if self.reference is None else {"reference": self.reference})
-
-    @property
-    def expectation(self) -> str:
-        """The estimate in words, empty where there is none."""
-        if self.estimate is None:
-            return ""
-        helped = self.estimate.helped
-        probability = "" if helped is None else f", helped with probability {helped:.2f}"
-        return f"{self.metric} {self.estimate.expected:.1f}{probability}"
 
 
 @dataclass(frozen=True)
@@ -105,17 +84,22 @@ def find_change(candidates: SentenceList, reranked: Reranked, metric: str, estim
     if before == after:
         return None
     answers = [lines[number] for lines in reranked.references]
+    reference = {"reference": without_missing(answers)[0]} if answers else {}
     return Change(
         sentence=number,
-        source=reranked.source[number],
-        reference=without_missing(answers)[0] if answers else None,
-        before=before,
-        after=after,
+        texts={"source": reranked.source[number], **reference, MOSES: before, RERANKED: after},
         gain=_gain(answers, filters(before), filters(after)) if answers else None,
         reasons=_reasons(candidates, reranked.weights, before, after),
-        metric=metric,
-        estimate=estimate,
+        expectation=in_words(metric, estimate),
     )
+
+
+def in_words(metric: str, estimate: Estimate | None) -> str:
+    """Return an estimate of a metric in words, empty where there is none."""
+    if estimate is None:
+        return ""
+    probability = "" if estimate.helped is None else f", helped with probability {estimate.helped:.2f}"
+    return f"{metric} {estimate.expected:.1f}{probability}"
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:

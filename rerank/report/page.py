@@ -41,14 +41,14 @@ SCRIPTS = (
 """Parts of the script in their order: what runs at once stands in the last one."""
 
 
-def page(name: str, above: Iterable[str], chunks: Iterable[str], index: Mapping[str, object]) -> Iterator[str]:
+def page(name: str, above: Iterable[str], chunks: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
     """Yield the lines of the page of a set; the same content gives the same bytes.
 
     Args:
         name: of the set.
         above: lines that `overview` made.
         chunks: candidates as `Chunks` has packed them.
-        index: columns of all sentences.
+        columns: those of all sentences, as `index` makes them.
     """
     script = "\n".join(_part(f"{part}.js") for part in SCRIPTS)
     yield "<!doctype html>"
@@ -59,7 +59,7 @@ def page(name: str, above: Iterable[str], chunks: Iterable[str], index: Mapping[
     yield from above
     yield _part("explorer.html")
     yield from chunks
-    yield _packed("index", index)
+    yield _packed("index", columns)
     yield f'<script type="module">{script}</script></body></html>'
 
 

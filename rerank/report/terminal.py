@@ -8,7 +8,7 @@ from moses_io.errors import counted, printable
 from rerank.metrics.evaluation import REPORTED, Evaluation, Score
 from rerank.metrics.metric import Metric
 from rerank.report.breakdown import QUARTERS
-from rerank.report.changes import MOSES, RERANKED, Change
+from rerank.report.changes import Change
 
 if TYPE_CHECKING:
     from rerank.confidence.confidence import Confidence, Fit, Part
@@ -68,8 +68,7 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
     others = [change for change in changes if change.gain is None or change.gain > 0][: most - len(losses)]
     lines = []
     for change in others + losses:
-        texts = {**change.texts, MOSES: change.before, RERANKED: change.after}
-        lines += ["", change.title, *(f"  {name:<9}  {text}" for name, text in texts.items())]
+        lines += ["", change.title, *(f"  {name:<9}  {text}" for name, text in change.texts.items())]
         if change.reasons:
             main = sorted(change.reasons, key=lambda reason: -abs(reason[1]))[:MAIN_REASONS]
             lines.append("  why        " + ", ".join(f"{name} {part:+.2f}" for name, part in main))

@@ -1,14 +1,16 @@
 """The folder of a reranker: models, tables and weights beside a manifest that names the features in their order."""
 
+import contextlib
 import hashlib
 import itertools
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+
+import msgspec
 
 from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, row_of, runs_code
@@ -85,7 +87,7 @@ def write_folder(
     Raises:
         InputError: the folder is there already, or a file cannot be copied.
     """
-    try:
+    with _copying(folder):
         folder.mkdir(parents=True)
         rooms = _Rooms(folder, link)
         features = {request.label: _place(request, rooms).text for request in requests}
@@ -96,17 +98,24 @@ def write_folder(
         shutil.copyfile(weights, folder / WEIGHTS)
         if confidence:
             shutil.copyfile(confidence, folder / CONFIDENCE)
-    except shutil.Error as error:
-        origin, _, reason = error.args[0][0]
-        raise InputError(f"{origin}: {reason}") from None
-    except OSError as error:
-        raise InputError(f"{error.filename or folder}: {error.strerror}") from None
     code = next((request.folder for request in requests if runs_code(request.text)), "")
     manifest = Manifest(features, _files(folder), tuned, added, code)
     about = {"format": FORMATS[bool(added)], "version": __version__}
     values = {name: value for name, value in asdict(manifest).items() if value or name not in ("candidates", "code")}
     write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
     return manifest
+
+
+@contextlib.contextmanager
+def _copying(folder: Path) -> Iterator[None]:
+    """Turn errors of copying into an `InputError`."""
+    try:
+        yield
+    except shutil.Error as error:
+        origin, _, reason = error.args[0][0]
+        raise InputError(f"{origin}: {reason}") from None
+    except OSError as error:
+        raise InputError(f"{error.filename or folder}: {error.strerror}") from None
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -122,17 +131,17 @@ def read_manifest(folder: Path) -> Manifest:
     version = values.get("format") if isinstance(values, dict) else None
     if version not in FORMATS:
         raise InputError(f"{path}: format {version!r}, this version reads formats {' and '.join(map(str, FORMATS))}")
-    features, files, tuned = (values.get(name) for name in ("features", "files", "tuned"))
-    candidates, code = values.get("candidates", {}), values.get("code", "")
-    if not (all(map(_is_texts, (features, files, candidates))) and isinstance(tuned, str) and isinstance(code, str)):
-        raise InputError(f"{path}: expected texts under features, files, tuned, candidates and code")
-    for name, content in files.items():
+    try:
+        manifest = msgspec.convert(values, Manifest)
+    except msgspec.ValidationError:
+        raise InputError(f"{path}: expected texts under features, files, tuned, candidates and code") from None
+    for name, content in manifest.files.items():
         _check_inside(path, name)
         if not os.path.isfile(folder / name):
             raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: not what it was when the reranker was made")
-    return Manifest(features, files, tuned, candidates, code)
+    return manifest
 
 
 def read_features(
@@ -275,10 +284,6 @@ def _files(folder: Path) -> dict[str, str]:
     paths = [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
     names = {str(path.relative_to(folder)): path for path in paths}
     return {name: digest(names[name]) for name in sorted(names) if name != CARD}
-
-
-def _is_texts(values: Any) -> bool:
-    return isinstance(values, dict) and all(isinstance(text, str) for item in values.items() for text in item)
 
 
 def _check_part(folder: Path, manifest: Manifest, name: str) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,16 +19,13 @@ from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
 from rerank import __version__
 from rerank.confidence.file import CONFIDENCE, read_estimator
-from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.linear.selection import Estimate, Estimator, Holes, LinearModel, Ranking, rankings, read_holes
 from rerank.linear.weights import load_weights
 from rerank.lists.scoring import load_features, score_list, written
 from rerank.lists.sources import open_sources
 from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
+from rerank.reranker.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.systems.translations import CandidateMerger, indicators
-
-Widen = Callable[[list[Sentence]], list[Sentence]]
-"""What adds candidates to sentences."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class Reranker:
         self._origin = "the weights" if isinstance(weights, Mapping) else path_of(weights, "weights")
         self._features = load_features(requests, resources)
         self._confidence, self._indicators = "", list[str]()
-        self._widening: Widen = _nothing
+        self._merger: CandidateMerger | None = None
         self.weights = check_weights(weights) if isinstance(weights, Mapping) else load_weights(self._origin)
 
     @classmethod
@@ -144,7 +141,7 @@ class Reranker:
         reranker._open(requests, place / WEIGHTS, resources)  # not by texts alone: requests have folders of code
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         if candidates:
-            reranker._widening = CandidateMerger(candidates, Resources(device, precision)).merge
+            reranker._merger = CandidateMerger(candidates, Resources(device, precision))
             reranker._indicators = indicators([each.name for each in candidates])
         note(f"signature: {manifest.signature}|version:{__version__}")
         return reranker
@@ -216,13 +213,24 @@ class Reranker:
         with open_sources(source, nbest) as sources:
             check = partial(model.check, to_come=[*self.features, *self._indicators])
             live = is_live(nbest)
-            prepare = partial(_prepared, self._widening, live)
+            prepare = partial(self._prepared, live)
             lists = _lists(score_list(nbest, sources, self._features.at_start(), batch, check, prepare))
             if moses_output:
                 lists = moses_output.add_to(lists)
             yield from rankings(lists, model, replace(holes, sentences=sources.count, live=live))
             if moses_output:
                 moses_output.check(sources.count(), name_of(source))
+
+    def _prepared(self, live: bool, sentences: list[Sentence]) -> list[Sentence]:
+        """Return sentences with all candidates that are to be scored.
+
+        Raises:
+            InputError: a list from a pipe ends within a line: who wrote it was stopped.
+        """
+        for sentence in sentences:
+            if live and not sentence.lines[-1].line.endswith(b"\n"):
+                raise InputError(f"{sentence.place(sentence.lines[-1])}: the list ends within this line")
+        return self._merger.merge(sentences) if self._merger else sentences
 
 
 def _on_missing(on_missing: object) -> str:
@@ -231,22 +239,6 @@ def _on_missing(on_missing: object) -> str:
         raise InputError(f"on_missing: expected 'error', 'blank' or a path, found {shown(on_missing)}")
     path = path_of(on_missing, "on_missing")
     return os.path.join(".", path) if isinstance(on_missing, Path) else path
-
-
-def _nothing(sentences: list[Sentence]) -> list[Sentence]:
-    return sentences
-
-
-def _prepared(widening: Widen, live: bool, sentences: list[Sentence]) -> list[Sentence]:
-    """Return sentences with all candidates that are to be scored.
-
-    Raises:
-        InputError: a list from a pipe ends within a line: who wrote it was stopped.
-    """
-    for sentence in sentences:
-        if live and not sentence.lines[-1].line.endswith(b"\n"):
-            raise InputError(f"{sentence.place(sentence.lines[-1])}: the list ends within this line")
-    return widening(sentences)
 
 
 def _lists(scored: Iterable[tuple[list[Sentence], list[Column]]]) -> Iterator[SentenceList]:

@@ -7,16 +7,12 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import rankdata
-from tuning_cases import with_features
+from tuning_cases import listed_problem, with_features
 
 from features.arrays import Array, Integers
-from rerank.metrics.filters import Filters
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 from rerank.tuning.folds import FOLDS, fold_weights
-from rerank.tuning.settings import settle
-from rerank.tuning.tune import read_problem
-from rerank.tuning.tuning_set import Lists
 
 TRIALS = 300
 GRID = np.concatenate([[0], np.geomspace(0.1, 3, 12)])
@@ -40,8 +36,7 @@ class Set:
     """A list of Moses with what is the same for all features; `problem` has Moses' features alone."""
 
     def __init__(self, data: Path, name: str, models: tuple[str, ...]) -> None:
-        files = Lists([str(data / f"{name}.nbest.gz")], [str(data / f"{name}.en")], Filters(""))
-        self.problem = read_problem(files, str(data / "moses.ini"), settle({}))[0]
+        self.problem = listed_problem(data, name)
         self.values = {}  # each (N,)
         for model in models:
             with gzip.open(data / "scores" / f"{name}.{model}.gz") as stream:

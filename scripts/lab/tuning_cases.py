@@ -41,6 +41,16 @@ class Case:
         return {name: self.score(other.chosen(own)) for name, other in self.others.items()}
 
 
+def listed(data: Path, part: str, work: Path | None = None) -> Lists:
+    """Return a list of the data, or the same in another folder with more features, and its reference."""
+    return Lists([str((work or data) / f"{part}.nbest.gz")], [str(data / f"{part}.en")], Filters(""))
+
+
+def listed_problem(data: Path, part: str, work: Path | None = None) -> Problem:
+    """Read such a list, to be tuned for BLEU from Moses' weights."""
+    return read_problem(listed(data, part, work), str(data / "moses.ini"), settle({}))[0]
+
+
 def extracted(folder: Path, part: str) -> Extracted:
     """Return what Moses' extractor wrote for a part of a folder of $MOSES_RERANK_DATA/tuning."""
     return Extracted(*(str(folder / f"{part}.{kind}.dat.gz") for kind in ("features", "scores")))
@@ -58,14 +68,9 @@ def cases(data: Path, works: list[Path]) -> Iterator[Case]:
         for seed in range(1, 6):
             yield Case(problem, 100 * seed, {"test": test})
     for work in works:
-        lists = {
-            part: Lists([str(work / f"{part}.nbest.gz")], [str(data / f"{part}.en")], Filters(""))
-            for part in ("dev", *OTHERS)
-        }
-        start = str(data / "moses.ini")
-        problem, _ = read_problem(lists["dev"], start, settle({}))
-        others = {part: lists[part].read(METRIC) for part in OTHERS if (work / f"{part}.nbest.gz").exists()}
-        yield Case(problem, 1, others)
+        there = [part for part in OTHERS if (work / f"{part}.nbest.gz").exists()]
+        others = {part: listed(data, part, work).read(METRIC) for part in there}
+        yield Case(listed_problem(data, "dev", work), 1, others)
 
 
 def with_features(problem: Problem, columns: dict[str, np.ndarray]) -> Problem:

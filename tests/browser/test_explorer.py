@@ -154,11 +154,11 @@ def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Any) -
     opened(browser, change.sentence)
     rows = ".candidates tbody tr:not(.more)"
     first = texts(browser, f"{rows}:first-child td")
-    assert first[1] == "1" and first[4].startswith(change.after) and "reranked" in first[4]
+    assert first[1] == "1" and first[4].startswith(change.texts[RERANKED]) and "reranked" in first[4]
     click(browser, ".candidates [data-key='place']")
     places = [int(place) for place in texts(browser, f"{rows} td:first-child")]
     assert places == list(range(1, len(places) + 1))
-    assert texts(browser, f"{rows}:first-child td")[4].startswith(change.before)
+    assert texts(browser, f"{rows}:first-child td")[4].startswith(change.texts[MOSES])
     click(browser, ".candidates [data-key='bleu']")
     scores = [float(score) for score in texts(browser, f"{rows} td:nth-child(3)")]
     assert scores == sorted(scores, reverse=True) and texts(browser, f"{rows}:first-child .tag")[-1] == "best"
@@ -270,7 +270,7 @@ def test_what_is_shown_can_be_saved(browse: Browse, explored: Any, tmp_path: Pat
         change = changes[int(row[0])]
         assert float(row[1]) == pytest.approx(100 * (change.gain or 0), abs=0.006)
         assert float(row[4]) == pytest.approx(change.clarity, rel=1e-4)
-        assert row[5:] == [change.source, change.reference, change.before, change.after]
+        assert row[5:] == list(change.texts.values())
 
 
 @pytest.mark.parametrize("fragment", ["", "#s3"])

@@ -116,7 +116,10 @@ def test_what_a_killed_writing_left_goes_with_the_next_one_and_what_is_written_s
 def test_a_file_may_have_any_name_that_the_file_system_takes(tmp_path: Path, name: str) -> None:
     """What a killed writing left goes here, too."""
     target = tmp_path / name
-    code = "import os, sys\nfrom moses_io.streams import open_output\nwith open_output(sys.argv[1]):\n    os._exit(1)\n"
+    code = (
+        "import os, sys\nfrom moses_io.streams import open_output\n"
+        "with open_output(sys.argv[1]) as stream:\n    os._exit(1)\n"
+    )
     subprocess.run([sys.executable, "-c", code, str(target)], check=False)
     (left,) = tmp_path.iterdir()
     assert left.name.endswith(TEMPORARY)

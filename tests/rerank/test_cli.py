@@ -1,5 +1,7 @@
 """What all commands share: standard streams, and outputs that are inputs."""
 
+import argparse
+import itertools
 import os
 import subprocess
 import sys
@@ -10,8 +12,10 @@ from typing import Any
 import pytest
 
 from features import progress
+from moses_io.errors import InputError
 from rerank import cli
-from rerank.cli import main
+from rerank.cli import COMMANDS, main, make_parser
+from rerank.commands.arguments import InputPath, OutputPath, check_arguments
 from rerank.linear.selection import choose_by_total, read_holes
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -255,3 +259,44 @@ def test_choices_on_a_terminal_have_no_bar_between_them(
     assert shown == []
     choose_by_total(nbest, holes, str(tmp_path / "out"))
     assert shown == ["choose"]
+
+
+PATHS = {
+    "FILE", "DIR", "NBEST", "WEIGHTS", "MODEL", "SYSTEM", "INI", "RERANKER", "EXPERIMENT", "STUDY", "META", "SOURCE",
+    "REFERENCES", "CONFIG", "blank|FILE", "copy|keep|FILE", "[NAME=]NBEST", "[LABEL=]KIND[:ARG]", "LABEL=KIND[:ARG]",
+}  # fmt: skip
+"""How the help text names the arguments that are paths, or have them in them."""
+
+
+def parsers() -> dict[str, list[argparse.ArgumentParser]]:
+    """Parsers of each command, those of its own commands among them."""
+
+    def below(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+        groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        return {name: each for group in groups for name, each in group.choices.items()}
+
+    return {name: [parser, *below(parser).values()] for name, parser in below(make_parser()).items()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_declare_what_they_read_and_write(name: str, write: Write) -> None:
+    actions = {action.dest: action for parser in parsers()[name] for action in parser._actions}
+    paths = {dest for dest, action in actions.items() if action.metavar in PATHS and dest != "working_dir"}
+    types = {dest: action.type for dest, action in actions.items() if isinstance(action.type, type)}
+    inputs = {dest: each for dest, each in types.items() if issubclass(each, InputPath)}
+    outputs = [dest for dest, each in types.items() if issubclass(each, OutputPath)]
+    assert {*inputs, *outputs} == paths
+    assert all(f"--{output}" in actions[output].option_strings for output in outputs)
+    path = str(write("path", "L= 1\n"))
+    for one, output in itertools.product(inputs, outputs):
+        text = InputPath({"feature": f"S=scores:{path}", "lists": f"Moses={path}"}.get(one, path))
+        for value in (text, [text]):
+            with pytest.raises(InputError, match="the command reads this file and would write over it"):
+                check_arguments(argparse.Namespace(**{one: value, output: OutputPath(path)}))
+    for dest, each in types.items():
+        if dest in paths:
+            with pytest.raises(InputError, match="NUL"):
+                check_arguments(argparse.Namespace(**{dest: each("a\0b")}))
+    for one, other in itertools.combinations(sorted(outputs, key=lambda name: name != "output"), 2):
+        with pytest.raises(InputError, match=f"--{one} and --{other} name the same place"):
+            check_arguments(argparse.Namespace(**{one: OutputPath(path), other: OutputPath(path)}))

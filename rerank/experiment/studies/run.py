@@ -19,10 +19,8 @@ from moses_io.folders import InUse, locked, make_folder, remove
 from moses_io.json_files import write_json
 from moses_io.streams import check_plain, numbered_lines, open_output
 from moses_io.text import encode, read_parallel, read_references, tokens
-from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.checks import check_inputs
-from rerank.experiment.entries import SET
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.experiment.studies.file import Study
@@ -247,27 +245,13 @@ def _run(cell: Cell, resources: Resources) -> Stage:
     Its reranker has links to the models, which all systems share.
     """
     experiment = cell.experiment
-    read = (
-        str(cell.path),
-        *experiment.files,
-        *weight_files(experiment.start),
-        *(path for name in experiment.sets for path in _parts(experiment, name)),
-    )
-    inputs = tuple(map(os.path.normpath, read))  # as the stages that make some of them name them
+    stages = stages_of(experiment, resources, link=True)
+    made = [path for stage in stages for path in stage.outputs]
+    read = dict.fromkeys(path for stage in stages for path in stage.inputs if path not in made)
+    inputs = (str(cell.path), *map(os.path.normpath, read))  # as the stages that make some of them name them
     action = partial(run_experiment, experiment, resources, link=True)
-    named = replace(experiment, output=cell.path.parent)
-    outputs = tuple(path for stage in stages_of(named, resources, link=True) for path in stage.outputs)
-    stage = Stage(f"run {cell.name}", inputs, resources.precision, outputs, action, apart=True)
-    return _going_on(stage, _results(named))
-
-
-def _parts(experiment: Experiment, name: str) -> list[str]:
-    """Return the models that an experiment needs, and the folders and files that its features read of a set."""
-    requests = experiment.features.values()
-    parts = [part for each in requests for part in each.parts if part.partition("/")[0] not in experiment.models]
-    code = [path for each in requests for path in (*each.code, *each.programs)]
-    models = [experiment.model(model) for model in experiment.models]
-    return [*models, *(part.replace(SET, name) for part in parts), *code]
+    stage = Stage(f"run {cell.name}", inputs, resources.precision, made, action, apart=True)
+    return _going_on(stage, _results(experiment))
 
 
 def _results(experiment: Experiment) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def test_gains_by_hand(changes: list[Change]) -> None:
 
 def test_a_missing_reference_is_not_shown_and_changes_no_gain(tmp_path: Path, changes: list[Change]) -> None:
     found = find(tmp_path, [["", "", " ", "d <e>"], REFERENCE])
-    assert [change.reference for change in found] == [change.reference for change in changes]
+    assert [change.texts for change in found] == [change.texts for change in changes]
     assert [change.gain for change in found] == [change.gain for change in changes]
 
 

@@ -13,7 +13,7 @@ from moses_io.weights import read_weights
 from rerank.confidence.file import read_confidence
 from rerank.linear.selection import LinearModel, Ranking
 from rerank.metrics.filters import Filters
-from rerank.report.changes import Reranked
+from rerank.report.changes import Reranked, in_words
 from rerank.report.listed import look_up
 from rerank.report.reranking import ListReading
 
@@ -41,13 +41,13 @@ def test_all_is_read_in_one_pass(fitted: Any) -> None:
     references = [read_lines(str(fitted.reference))]
     reading, reranked = read_once(fitted, 80, references)
     systems = {"moses": reranked.before, "reranked": reranked.after}
+    measured = reading.measuring.measured()
     assert reading.look_up.facts == look_up(str(fitted.nbest), references, systems, Filters(""))
     assert {each.sentence for each in reading.changes} == {
         number for number in range(80) if reranked.before[number] != reranked.after[number]
     }
-    assert all(each.estimate == reading.measuring.measured().estimates[each.sentence] for each in reading.changes)
-    outcome = reading.measuring.measured().outcome
-    assert outcome and len(outcome.reached) == 80
+    assert all(each.expectation == in_words("BLEU", measured.estimates[each.sentence]) for each in reading.changes)
+    assert measured.outcome and len(measured.outcome.reached) == 80
     assert (reading.depths.sentences, reading.depths.table()[-1].candidates, reading.chosen.lines()) == (80, 5, [])
     assert len(list(reading.chunks.elements())) == 4 and list(reading.chunks.places) == list(range(80))
 

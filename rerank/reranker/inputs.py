@@ -1,8 +1,7 @@
-"""What a caller names: a path, from Python also lines in its place, and what it may not write over."""
+"""Arguments of the Python functions: paths, lines in place of a path, features, and other values, checked."""
 
 import errno
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -12,11 +11,6 @@ from moses_io.streams import STANDARD, Lines
 
 Text = str | Path | Iterable[str | bytes]
 """A path, as text or `Path`; or lines, in any other iterable."""
-
-_PARTS = re.compile(
-    r"config\.json|.*\.(safetensors|vocabulary|bpe)|(features|scores)\.dat|init\.(dense|opt)|sparse-weights"
-)
-"""Names of files that make a folder a model, or one that `export` wrote."""
 
 
 def path_of(path: object, argument: str) -> str:
@@ -118,26 +112,3 @@ def _is_iterable(values: object) -> TypeGuard[Iterable[Any]]:
     except TypeError:  # also of a numpy array without axes, which is an `Iterable` to Python
         return False
     return True
-
-
-def check_output(output: str, inputs: Iterable[str]) -> None:
-    """Refuse to write over a file that is read, by whatever name: an input, or a part of a folder among them.
-
-    Raises:
-        InputError: it is one of them.
-    """
-    if not os.path.exists(output):
-        return
-    for path in inputs:
-        if (os.path.isfile(path) and os.path.samefile(path, output)) or _is_part(output, path):
-            raise InputError(f"{output}: the command reads this file and would write over it; name another output")
-
-
-def _is_part(output: str, folder: str) -> bool:
-    """Tell whether a file is one of a model, of a reranker or of an export in that folder."""
-    real = Path(os.path.realpath(output))
-    if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
-        return False
-    from rerank.reranker.folder import MANIFEST  # which reads rerankers: not for commands that name none
-
-    return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, MANIFEST))
