@@ -66,7 +66,7 @@ def silenced() -> Iterator[None]:
 class Bar:
     """A bar that counts `total` units and shows a few words beside them."""
 
-    def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
+    def __init__(self, progress: "Progress", description: str, total: int | None, done: int) -> None:
         self.progress, self._description, self._total = progress, description, total
         count, drawn = self._count(done), printable(description)
         self._task = progress.add_task(drawn, total=total, completed=done, count=count, note="")

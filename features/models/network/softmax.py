@@ -81,7 +81,7 @@ class Softmax(nn.Linear):
             parts.append(log_probs)
         return torch.cat(parts)  # (M,)
 
-    def all_log_probs(self, outputs: Tensor, lexical: Lexical | None = None) -> Tensor:
+    def all_log_probs(self, outputs: Tensor, lexical: Lexical | None) -> Tensor:
         """(N, V) natural log of p of every word at outputs (N, H), laid out by rows."""
         logits = torch.mm(self.project(outputs).to(self.weight.dtype), self.weight.t()).to(outputs.dtype)  # (N, V)
         if self.bias is not None:
