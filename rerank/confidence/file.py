@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from features.progress import warn
+from features.progress import log
 from moses_io.errors import InputError, shown
 from moses_io.json_files import as_written, number_of, read_json, text_of, write_json
 from moses_io.weights import read_weights
@@ -175,5 +175,7 @@ def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
         raise InputError(f"{path}: fitted for other weights than those of {weights}")
     if confidence.moses_output and not moses_output:
         taken = "the candidate with the highest total is taken for Moses' choice"
-        warn(f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output); {taken}")
+        log.warning(
+            f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output); {taken}"
+        )
     return confidence

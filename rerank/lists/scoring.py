@@ -8,7 +8,7 @@ import numpy as np
 from features.feature import Resources, Sentence, Steps
 from features.feature_set import Column, FeatureSet, Scorer
 from features.models.tables import ADDED
-from features.progress import note, progress_bar, warn
+from features.progress import log, progress_bar
 from features.request import FeatureRequest, split_values
 from moses_io.alignment import LinkNumbering
 from moses_io.errors import InputError, shown
@@ -35,7 +35,7 @@ def load_features(requests: Sequence[FeatureRequest], resources: Resources, jour
 def tell_signatures(features: Scorer) -> None:
     """Tell what the features are."""
     for label, signature in features.signatures.items():
-        note(f"{label} = {signature}|version:{__version__}")
+        log.info(f"{label} = {signature}|version:{__version__}")
 
 
 def score_list(
@@ -72,7 +72,7 @@ def score_list(
             bar.advance(len(sentences), rate + saved)
     features.end()
     if empty.count:
-        warn(f"{name_of(nbest)}: {empty}, which the scored list does not have")
+        log.warning(f"{name_of(nbest)}: {empty}, which the scored list does not have")
     _warn_of_cut(end, nbest)
 
 
@@ -82,13 +82,13 @@ def read_sentences(nbest: str, sources: Sources) -> Iterator[list[Sentence]]:
     for batch in _batches(without_marks(end.follow(read_nbest(nbest, empty))), [], 0, lambda _: None):
         yield [_sentence(sentence_list, sources, numbering) for sentence_list in batch]
     if empty.count:
-        warn(f"{name_of(nbest)}: {empty}, which the list with more candidates does not have")
+        log.warning(f"{name_of(nbest)}: {empty}, which the list with more candidates does not have")
     _warn_of_cut(end, nbest)
 
 
 def _warn_of_cut(end: ListEnd, nbest: str | Lines) -> None:
     if cut := end.cut():
-        warn(f"{name_of(nbest)}:{cut}")
+        log.warning(f"{name_of(nbest)}:{cut}")
 
 
 def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:

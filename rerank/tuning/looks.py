@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from features.progress import note, progress_bar, warn
+from features.progress import log, progress_bar
 from moses_io.errors import InputError, counted, shown
 from rerank.linear.candidates import FeatureSpace
 from rerank.metrics.metric import Metric
@@ -30,7 +30,7 @@ class Look(NamedTuple):
 def look(problem: Problem, tuning: Tuning, new: Sequence[str], folds: int) -> Look:
     """Tell what new features gain out of fold, if there are some."""
     if not new:
-        note("all features have a start weight, there is nothing new to look at on folds")
+        log.info("all features have a start weight, there is nothing new to look at on folds")
         return Look("", 0, None)
     places, where = problem.candidates.space.columns_by_feature, f"out of fold, {folds} folds"
     (trust,) = cross_validate(problem, tuning, [np.concatenate([places[name] for name in new])], folds)  # (columns,)
@@ -50,10 +50,10 @@ def look_and_choose(
     with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
         choice = choose(Tunings(problem, tuning.settings, {name: places[name] for name in new}, folds, bar), unseen)
     where = f"on {', '.join(other.nbest)}" if other else f"out of fold, {folds} folds"
-    note(f"{formula.name} by how weights are tuned, {where}:")
+    log.info(f"{formula.name} by how weights are tuned, {where}:")
     for tried in choice.tried:
-        note(f"  {100 * tried.score:6.2f}  {tried.way.name} (p {tried.p:.4f} against the mean)")
-    note(f"chosen: {choice.way.name}")
+        log.info(f"  {100 * tried.score:6.2f}  {tried.way.name} (p {tried.p:.4f} against the mean)")
+    log.info(f"chosen: {choice.way.name}")
     old, nested = (float(formula.score(each.sum(axis=0))) for each in (choice.old, choice.nested))  # (), ()
     trust = Trust(old, nested, p_value(formula.score, choice.old, choice.nested), choice.folds)
     _tell(trust, new, f"{where}, nested: {formula.name}", "as they are or tuned anew")
@@ -77,15 +77,15 @@ def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
 def _tell(trust: Trust, new: Sequence[str], where: str, anew: str) -> None:
     old, names = f"{100 * trust.old:.2f} with the features of the start {anew}", ", ".join(new)
     chosen = f"with {names}" if new else "with what was chosen"
-    note(f"{where} {old}, {100 * trust.new:.2f} {chosen} (p {trust.p:.4f})")
+    log.info(f"{where} {old}, {100 * trust.new:.2f} {chosen} (p {trust.p:.4f})")
     if new and not trust.helps:
-        warn(f"the new features ({names}) do not help on sentences that were not tuned on")
+        log.warning(f"the new features ({names}) do not help on sentences that were not tuned on")
 
 
 def ablate_all(problem: Problem, tuning: Tuning, folds: int) -> None:
     """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
     columns = problem.candidates.space.columns_by_feature
     trusts = cross_validate(problem, tuning, list(columns.values()), folds)
-    note(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
+    log.info(f"out of fold, {folds} folds: {problem.formula.name} {100 * trusts[0].new:.2f} with all features")
     for name, trust in sorted(zip(columns, trusts, strict=True), key=lambda item: item[1].old):
-        note(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.4f})")
+        log.info(f"  without {name}: {100 * trust.old:.2f} ({100 * (trust.old - trust.new):+.2f}, p {trust.p:.4f})")

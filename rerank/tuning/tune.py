@@ -10,7 +10,7 @@ import numpy as np
 from numba.core import event
 
 from features.arrays import Array
-from features.progress import note, progress_bar, tell, warn
+from features.progress import log, progress_bar, show_status
 from moses_io.errors import InputError, shown
 from moses_io.weights import WeightFile, Weights, names_of_values, write_weights
 from rerank import __version__
@@ -34,13 +34,13 @@ class _Teller(event.Listener):
     def on_start(self, event: Any) -> None:
         """Tell that something is being compiled."""
         self._under_way += 1
-        tell("compiling")
+        show_status("compiling")
 
     def on_end(self, event: Any) -> None:
         """Tell when all is."""
         self._under_way -= 1
         if not self._under_way:
-            tell("compiled")
+            show_status("compiled")
 
 
 @contextmanager
@@ -132,8 +132,8 @@ def tune(
     gain = _gain(problem, result, _signature(files, tuning, result, other))
     _check_matches(problem, gain, listed.advice)
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
-    note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
-    note(f"signature: {gain.signature}")
+    log.info(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
+    log.info(f"signature: {gain.signature}")
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
     remarks = [gain.signature, gained, *sparse, *result.remarks]
     tuned = with_unseen(space.weights(result.weights), weights, space)
@@ -201,11 +201,13 @@ def _by_tuner(problem: Problem, tuning: Tuning, new: list[str], folds: int, fall
         tuned = run(problem, tuning)
     if len(tuned.runs) > 1:
         metrics = 100 * np.array(tuned.runs)
-        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
+        log.info(
+            f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}"
+        )
     if not (fallback and seen.trust and not seen.trust.helps):
         return _Result(tuned.weights, seen, None, [])
     kept = f"{START} are kept: on folds the new features gain nothing"
-    note(kept)
+    log.info(kept)
     untuned = seen._replace(trust=replace(seen.trust, weights=()))
     return _Result(divided_start(problem), untuned, None, [kept])
 
@@ -216,19 +218,19 @@ def _by_choice(problem: Problem, tuning: Tuning, new: list[str], folds: int, oth
     remark = f"chosen: {choice.way.name}"
     if choice.way.tuner == START:
         remark = f"{START} are kept: they are better where nothing was tuned"
-        note(remark)
+        log.info(remark)
     return _Result(choice.weights, seen, choice, [remark])
 
 
 def _warn_of(listed: TuningSet) -> None:
     """Warn if list and references differ in form, and of features in every line that Moses' tools take for sparse."""
     for message in listed.advice:
-        warn(message)
+        log.warning(message)
     candidates = listed.candidates
     for name, count in candidates.space.dense:
         if "_" in name:
-            warn(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
+            log.warning(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = shown(candidates.space.sparse[column])
-        warn(f"feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")
+        log.warning(f"feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")
