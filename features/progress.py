@@ -1,13 +1,14 @@
-"""What a person reads: results on stdout; on stderr a bar of progress where one watches, plain lines elsewhere.
+"""Messages and progress bars on stderr, results on stdout.
 
-Commands tell of their progress; other programs that use the packages hear nothing but Python's own warnings, unless
-they say `show_progress()`.
+Messages go to the logger `moses_rerank`: progress and results of work at level INFO, possible mistakes at level
+WARNING. Commands print both, and draw progress bars if stderr is a terminal. Programs that import the packages see
+warnings alone, as of any logger, unless they configure it or call `show_progress()`.
 """
 
+import logging
 import os
 import sys
 import time
-import warnings
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
@@ -24,27 +25,62 @@ PAUSE = 30.0
 
 Item = TypeVar("Item")
 
-_shown = False
-_speaker = ""
-_silent = False
+log = logging.getLogger("moses_rerank")
+"""Logger of all packages."""
+
 _open: list["Bar"] = []
 
 
+class _Lines(logging.Handler):
+    """Prints messages as lines on stderr.
+
+    Attributes:
+        task: put before each line, and no bars are drawn; empty but for a worker beside others.
+    """
+
+    task = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message; if stderr cannot be written (a full disk), drop it and all that follow."""
+        warning = "warning: " if record.levelno == logging.WARNING else ""
+        try:
+            print(f"{self.task}{warning}{record.getMessage()}", file=sys.stderr, flush=True)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+_lines = _Lines()
+
+
+def _escape(record: logging.LogRecord) -> bool:
+    """Escape control characters: nothing that was read from a file may steer the terminal."""
+    record.msg = printable(record.getMessage())
+    record.args = ()
+    return True
+
+
+log.addFilter(_escape)
+
+
 def show_progress(on: bool = True) -> None:
-    """Tell on stderr what is being done, or no longer; until this is called, only commands do."""
-    global _shown
-    _shown = on
+    """Print messages and draw progress bars from now on, or no longer."""
+    if on:
+        log.addHandler(_lines)
+    else:
+        log.removeHandler(_lines)
+    log.setLevel(logging.INFO if on else logging.NOTSET)
+    log.propagate = not on  # the root logger may have handlers that print the same
 
 
 def shows_progress() -> bool:
-    """Tell whether this process tells what is being done."""
-    return _shown
+    """Return whether this process prints messages and draws progress bars."""
+    return _lines in log.handlers
 
 
 @contextmanager
 def progress_shown() -> Iterator[None]:
-    """Tell what is being done while the block runs."""
-    before = _shown
+    """Print messages and draw progress bars while the block runs."""
+    before = shows_progress()
     show_progress()
     try:
         yield
@@ -54,19 +90,23 @@ def progress_shown() -> Iterator[None]:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Tell nothing while the block runs, not even warnings: another process tells of the same work."""
-    global _silent
-    before, _silent = _silent, True
+    """Print nothing while the block runs, not even warnings: another process reports the same work."""
+    before, log.disabled = log.disabled, True
     try:
         yield
     finally:
-        _silent = before
+        log.disabled = before
+
+
+def name_task(name: str) -> None:
+    """Put the name of its task before all lines of this process from now on, and draw no bars: others run beside it."""
+    _lines.task = f"{name}: "
 
 
 class Bar:
     """A bar that counts `total` units and shows a few words beside them."""
 
-    def __init__(self, progress: "Progress", description: str, total: int | None, done: int) -> None:
+    def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
         self.progress, self._description, self._total = progress, description, total
         count, drawn = self._count(done), printable(description)
         self._task = progress.add_task(drawn, total=total, completed=done, count=count, note="")
@@ -81,9 +121,9 @@ class Bar:
         self.say(status)
         if self.progress.disable and now - self._last_line > PAUSE:
             self._last_line = now
-            what = "" if _speaker else f"{self._description}: "
+            name = "" if _lines.task else f"{self._description}: "
             of_total = "" if self._total is None else f" of {self._total}"
-            note(f"{what}{self._done}{of_total} {status}".rstrip())
+            log.info(f"{name}{self._done}{of_total} {status}".rstrip())
 
     def say(self, words: str) -> None:
         """Show a few words, where it is drawn."""
@@ -122,8 +162,8 @@ def _progress() -> "Progress":
     texts = ("{task.description}", "{task.fields[count]}", "{task.fields[note]}")
     name, count, beside = (TextColumn(text, markup=False) for text in texts)
     columns = (name, BarColumn(), count, TimeRemainingColumn(), beside)
-    no_bar = _silent or bool(_speaker) or not (_shown and console.is_terminal)
-    return Progress(*columns, console=console, transient=True, disable=no_bar)
+    drawn = shows_progress() and not log.disabled and not _lines.task and console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=not drawn)
 
 
 def with_bar(description: str, items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
@@ -134,32 +174,10 @@ def with_bar(description: str, items: Iterable[Item], total: int | None = None) 
             bar.advance(1, "")
 
 
-def tell(status: str) -> None:
+def show_status(status: str) -> None:
     """Show a few words beside the bar, if one is open: how far work within one of its units is."""
     if _open:
         _open[-1].advance(0, f"({status})")
-
-
-def note(message: str) -> None:
-    """Tell a person something on stderr, where progress is shown."""
-    if _shown and not _silent:
-        say(f"{_speaker}{message}")
-
-
-def say(line: str) -> None:
-    """Print a line on stderr; where that cannot be written (a full disk) nothing more is told, and work goes on."""
-    try:
-        print(printable(line), file=sys.stderr, flush=True)
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-
-
-def warn(message: str) -> None:
-    """Tell of something that may be wrong: a line where progress is shown, elsewhere a warning of Python."""
-    if _shown:
-        note(f"warning: {message}")
-    elif not _silent:
-        warnings.warn(printable(message), stacklevel=2)
 
 
 def show(lines: Iterable[str]) -> None:
@@ -178,9 +196,3 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> list[
         ).rstrip()
         for row in rows
     ]
-
-
-def speak_as(name: str) -> None:
-    """Put a name before all lines of this process from now on, and draw no bars: others tell of their work, too."""
-    global _speaker
-    _speaker = f"{name}: "

@@ -14,7 +14,7 @@ from features.models.folder import Model
 from features.models.scoring.alone import score_alone
 from features.models.scoring.members import Members
 from features.models.scoring.tree import score_tree
-from features.progress import warn
+from features.progress import log
 from moses_io.errors import InputError
 from moses_io.text import encode
 
@@ -114,7 +114,7 @@ class Reader:
         count = sum(len(each.hypotheses) for each in sentences)
         if count == 1:
             raise InputError(f"out of memory for a single candidate of {len(sentences[0].hypotheses[0])} words")
-        warn(f"out of memory; {count} candidates are scored in two parts")
+        log.warning(f"out of memory; {count} candidates are scored in two parts")
         return _joined([self._score_by(models, half, names, attention) for half in _halves(sentences)])
 
 

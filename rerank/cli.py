@@ -10,7 +10,7 @@ from io import TextIOWrapper
 from typing import NoReturn, cast
 
 from features.models.torchrun import is_one_of_several, is_to_tell
-from features.progress import progress_shown, say
+from features.progress import log, progress_shown
 from moses_io.errors import QUOTED, InputError, printable
 from rerank import __version__
 from rerank.commands.arguments import check_arguments
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _tell(command: str, message: str) -> None:
     if is_to_tell():
-        say(_line(f"moses-rerank{command}: {message}"))
+        log.error(_line(f"moses-rerank{command}: {message}"))
 
 
 def _line(message: str) -> str:

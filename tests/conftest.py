@@ -1,14 +1,17 @@
 import gzip
+import logging
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby, islice
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from features.progress import progress_shown
+from features.progress import log, progress_shown
 from rerank.cli import main
 from rerank.sample import FOLDER
 
@@ -48,6 +51,30 @@ def progress() -> Iterator[None]:
     """Show progress, as commands do."""
     with progress_shown():
         yield
+
+
+@pytest.fixture
+def warned(caplog: pytest.LogCaptureFixture) -> Callable[[str], AbstractContextManager[None]]:
+    """Check that a block logs warnings, and that each matches a pattern."""
+
+    @contextmanager
+    def check(match: str) -> Iterator[None]:
+        yield
+        warnings = _warnings(caplog)
+        assert warnings and all(re.search(match, warning) for warning in warnings)
+        caplog.clear()
+
+    return check
+
+
+@pytest.fixture(autouse=True)
+def no_other_warnings(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    assert _warnings(caplog) == []
+
+
+def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.name == log.name and each.levelno == logging.WARNING]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from features.arrays import Array
 from features.feature import CheckedFeature, Resources, Sentence
 from features.kinds.surface import Tokens, two_files
-from features.progress import warn
+from features.progress import log
 from features.table import FEATURES
 from features.translation_table import ITERATIONS, NULL, Table, estimate, read_table
 from moses_io.errors import InputError
@@ -61,7 +61,7 @@ class _Tables(CheckedFeature):
         self._words = self._with_pair = 0
         if words >= FEWEST_WORDS and with_pair < FEWEST_FOUND * words:
             found = f"{with_pair} of {words}" if with_pair else f"none of {words}"
-            warn(f"feature '{self._name}': {found} words of the list have a pair in the table; {self._expected}")
+            log.warning(f"feature '{self._name}': {found} words of the list have a pair in the table; {self._expected}")
 
 
 class Lexical(_Tables):

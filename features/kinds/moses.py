@@ -7,7 +7,7 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import Resources, Sentence
-from features.progress import warn
+from features.progress import log
 from moses_io.alignment import Alignment, Phrase, fitted, printed_alignment, segmentation, segmentation_faults
 from moses_io.errors import Fault, InputError, at
 from moses_io.hypothesis import Hypothesis, no_total
@@ -52,7 +52,7 @@ class LinkReader:
         if dropped and sentence.path not in self._warned:
             self._warned.add(sentence.path)
             beyond = "links point beyond the end of the source or of the translation, and are left out"
-            warn(f"{sentence.place(line)}: {beyond}, as in later lines; `moses-rerank validate` counts these")
+            log.warning(f"{sentence.place(line)}: {beyond}, as in later lines; `moses-rerank validate` counts these")
         return links
 
 
@@ -111,7 +111,7 @@ class Rest:
     def __init__(self, argument: str, resources: Resources) -> None:
         content = read_weight_file(argument)
         for warning in content.warnings:
-            warn(warning)
+            log.warning(warning)
         self._path, self._weights = argument, content.weights
         self.signature = f"rest|sha256:{','.join(digest(Path(path)) for path in content.files)}"
 

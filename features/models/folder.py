@@ -35,7 +35,7 @@ from features.models.device import within_memory
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture
 from features.models.vocabulary import Vocabulary, load_vocabulary
-from features.progress import warn
+from features.progress import log
 from moses_io.errors import InputError
 from moses_io.folders import LOCK, locked, make_folder
 from moses_io.json_files import write_json
@@ -161,7 +161,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     if not os.path.samestat(before, weights.stat()):  # its training has found better ones meanwhile
         return load_model(folder, device, weights_name)
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
-        warn(f"{folder}: the training of this model has not ended; these are its best weights so far")
+        log.warning(f"{folder}: the training of this model has not ended; these are its best weights so far")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)
 
 

@@ -18,7 +18,7 @@ from typing import Any, TextIO, cast
 import ray
 from ray.exceptions import RayTaskError
 
-from features.progress import show_progress, shows_progress, speak_as
+from features.progress import name_task, show_progress, shows_progress
 from moses_io.errors import InputError, shown
 
 THREADS = "OMP_NUM_THREADS"
@@ -229,7 +229,7 @@ class Workplace:
             raise InputError(f"{os.uname().nodename}: {self.folder}: {error.strerror}; {shared}") from None
         show_progress(self.shown)
         if name:
-            speak_as(name)
+            name_task(name)
         with contextlib.redirect_stderr(_Sender(self.lines)):
             yield
 

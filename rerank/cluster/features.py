@@ -14,7 +14,7 @@ from features.arrays import Array
 from features.feature import Resources, Sentence, Steps
 from features.feature_set import Column, FeatureSet, Scored, follows_list, in_order, journal_of
 from features.groups import Group, groups
-from features.progress import note
+from features.progress import log
 from features.request import FeatureRequest
 from moses_io.errors import InputError, counted
 from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
@@ -103,7 +103,7 @@ class Actors:
         else:
             call.deaths += 1
             self._waiting.appendleft(call)
-        note("ray: a worker died; another does its work")
+        log.info("ray: a worker died; another does its work")
         if max(call.deaths, self._stillborn) > DEATHS:
             raise InputError(f"--ray: {DEATHS + 1} workers died one after the other ({type(error).__name__})")
 
@@ -162,7 +162,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         workplace, gpus = self._cluster.workplace, self._cluster.gpus if resources.device != "cpu" else 0
         kind = ray.remote(_Features).options(num_cpus=workplace.threads, num_gpus=1 if gpus else 0)
         count = min(gpus, self._cluster.workers) if gpus else self._cluster.workers
-        note(f"ray: up to {counted(count, 'worker')} with {counted(workplace.threads, 'thread')} each")
+        log.info(f"ray: up to {counted(count, 'worker')} with {counted(workplace.threads, 'thread')} each")
         return Actors(self._cluster, lambda: kind.remote(workplace, requests, resources), count)
 
     def _begin(self, sentences: list[Sentence]) -> tuple[_Read, Call]:

@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     import os
     import shlex
 
-    from features.progress import note, progress_bar
+    from features.progress import log, progress_bar
     from moses_io.errors import InputError
     from moses_io.streams import STANDARD, open_output
     from rerank.experiment.checks import check_inputs
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
     with progress_bar("find what goes together", None):
         roles = find_roles(files)
     for line in roles.lines():
-        note(line)
+        log.info(line)
     if roles.missing:
         raise InputError("; ".join(roles.missing))
     content = propose(roles, output)
@@ -54,4 +54,4 @@ def run(arguments: argparse.Namespace) -> None:
     with open_output(output) as stream:
         stream.write(content)
     if output != STANDARD:
-        note(f"{output} is written; look at it, then go on with: moses-rerank run {shlex.quote(output)}")
+        log.info(f"{output} is written; look at it, then go on with: moses-rerank run {shlex.quote(output)}")

@@ -37,14 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Merge."""
-    from features.progress import note, progress_bar
+    from features.progress import log, progress_bar
     from moses_io.merge import describe_origins, merge_lists
 
     lists = _by_name(arguments.lists)
     with progress_bar("merge", None):
         sentences, origins = merge_lists(lists, arguments.output, arguments.missing)
     sizes = counted(sentences, "sentence"), counted(origins.total(), "candidate")
-    note(f"{', '.join(sizes)}: {describe_origins(list(lists), origins)}")
+    log.info(f"{', '.join(sizes)}: {describe_origins(list(lists), origins)}")
 
 
 def _missing(text: str) -> str | float:

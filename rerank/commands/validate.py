@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Validate or regroup."""
-    from features.progress import note, progress_bar, show
+    from features.progress import log, progress_bar, show
     from moses_io.nbest import regroup
     from rerank.lists.validation import validate
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.regroup:
         with progress_bar("regroup", None):
             scattered = regroup(arguments.nbest, arguments.output)
-        note(f"sentences whose lines did not stand together: {scattered}")
+        log.info(f"sentences whose lines did not stand together: {scattered}")
         return 0
     with progress_bar("validate", None):
         findings = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from features.arrays import Array
-from features.progress import warn
+from features.progress import log
 from moses_io.errors import InputError, at, counted, shown
 from moses_io.json_files import read_json, record_of, write_json
 from moses_io.nbest import SentenceList
@@ -263,5 +263,7 @@ def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
         raise InputError(f"{path}: fitted for other weights than those of {weights}")
     if confidence.moses_output and not moses_output:
         taken = "the candidate with the highest total is taken for Moses' choice"
-        warn(f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output); {taken}")
+        log.warning(
+            f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output); {taken}"
+        )
     return confidence

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.progress import note, progress_bar
+from features.progress import log, progress_bar
 from moses_io.nbest import pool, read_moses_output
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, Fit, Part, write_confidence
@@ -199,7 +199,7 @@ def fit_confidence(
         dev=outcome.fit(),
         moses_output=choices.differs,
     )
-    note(f"expected {metric.formula.name} of dev's sentences, out of fold: r {confidence.dev.correlation:.3f}")
+    log.info(f"expected {metric.formula.name} of dev's sentences, out of fold: r {confidence.dev.correlation:.3f}")
     write_confidence(output, confidence)
 
 

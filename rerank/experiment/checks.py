@@ -9,7 +9,7 @@ from features.feature import Resources
 from features.feature_set import FeatureSet
 from features.models.config import read_config
 from features.models.tables import load
-from features.progress import warn
+from features.progress import log
 from moses_io.errors import InputError, at, shown
 from moses_io.hypothesis import UNLABELLED
 from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
@@ -59,7 +59,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
     used = {part.partition("/")[0] for part in (*parts, *(entry.start for entry in experiment.models.values()))}
     for name, entry in experiment.models.items():
         if name not in used and not entry.candidates:
-            warn(f"no feature uses the model {shown(name)}")
+            log.warning(f"no feature uses the model {shown(name)}")
 
 
 def try_features(experiment: Experiment, resources: Resources) -> None:
@@ -110,7 +110,7 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
         listed += sentence_list.moses_choice is not None
     if not (listed or read):
         expected = "expected Moses' output of the same sentences"
-        warn(f"{files.moses_output}: no line is a candidate of {files.nbest}; {expected}")
+        log.warning(f"{files.moses_output}: no line is a candidate of {files.nbest}; {expected}")
     if files == experiment.dev and folds and not read:
         check_folds(min(folds, count), count)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from features.progress import note, progress_bar
+from features.progress import log, progress_bar
 from moses_io.errors import InputError
 from moses_io.folders import locked_with_contents, remove
 from moses_io.json_files import read_record
@@ -98,10 +98,10 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
             place = f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}"
             if not record.begin(ready):
                 waiting.remove(ready)
-                note(f"{place}: up to date")
+                log.info(f"{place}: up to date")
                 continue
             left = sum(stage.work for stage in (*running.values(), *waiting))
-            note(f"{place}{_time_left(done, left, monotonic() - began)}")
+            log.info(f"{place}{_time_left(done, left, monotonic() - began)}")
             waiting.remove(ready)
             if (jobs > 1 or address) and ready.apart:
                 running[ready.name] = ready

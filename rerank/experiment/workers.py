@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, cast
 
-from features.progress import note, show_progress, shows_progress, speak_as
+from features.progress import log, name_task, show_progress, shows_progress
 from moses_io.errors import InputError, reason_of
 
 GPUS = Path("/proc/driver/nvidia/gpus")
@@ -153,7 +153,7 @@ def do_all(actions: Mapping[str, Action], jobs: int, address: str = "") -> None:
     if jobs == 1 and not address:
         for name, action in actions.items():
             if len(actions) > 1:
-                note(name)
+                log.info(name)
             action()
         return
     with workers(min(jobs, len(actions)), address) as pool:
@@ -172,7 +172,7 @@ def _work(name: str, action: Action, reason: Connection, safe_path: bool, shown:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     show_progress(shown)
-    speak_as(name)
+    name_task(name)
     try:
         action()
     except (InputError, OSError, MemoryError) as error:

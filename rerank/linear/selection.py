@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note, warn, with_bar
+from features.progress import log, with_bar
 from moses_io.errors import Fault, InputError, counted, shown
 from moses_io.hypothesis import Hypothesis, is_sparse, with_total
 from moses_io.list_end import ListEnd
@@ -114,7 +114,7 @@ class LinearModel:
         if names and not any(is_sparse(name, len(values)) for name, values in self._weights.items()):
             some = ", ".join(shown(name) for name in names[:NAMED]) + ", …" * (len(names) > NAMED)
             weightless = f"{self._path} has no weight for any sparse feature"
-            warn(f"{weightless}; the sparse features of the list have weight 0: {some}")
+            log.warning(f"{weightless}; the sparse features of the list have weight 0: {some}")
 
 
 class Estimate(NamedTuple):
@@ -189,7 +189,7 @@ def choose_by_weights(
     """Write the candidates that given weights choose; estimates compare with the decoder's output, if given."""
     by_name = load_weights(weights)
     model = LinearModel(by_name, weights)
-    note(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
+    log.info(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
     lists = _read(nbest, holes, outputs.text)
     if moses_output:
         lists = moses_output.add_to(lists)
@@ -227,7 +227,7 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, estimator
             if outputs.text == STANDARD:
                 best.flush()
     if unlisted:
-        note(f"Moses' output is not among the candidates in {unlisted} of {counted(ranked_lists, 'sentence')}")
+        log.info(f"Moses' output is not among the candidates in {unlisted} of {counted(ranked_lists, 'sentence')}")
 
 
 def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
@@ -246,7 +246,7 @@ def _read(nbest: str, holes: Holes, output: str) -> Iterator[SentenceList]:
     else:
         yield from with_bar("choose", lists, holes.sentences if isinstance(holes.sentences, int) else None)
     if cut := end.cut():
-        warn(f"{name_of(nbest)}:{cut}")
+        log.warning(f"{name_of(nbest)}:{cut}")
 
 
 def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Holes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note, warn
+from features.progress import log
 from features.table import is_fixed
 from moses_io.errors import InputError, at, nearest, shown
 from moses_io.hypothesis import UNLABELLED, is_sparse
@@ -33,7 +33,7 @@ def load_weight_file(path: str) -> WeightFile:
     """Read a weight file, and warn of what may be wrong with it."""
     content = read_weight_file(path)
     for warning in content.warnings:
-        warn(warning)
+        log.warning(warning)
     return content
 
 
@@ -129,9 +129,9 @@ def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
         has = f"the list has {', '.join(names[:20])}{hint_for(names)}"
         raise InputError(f"{path}: no feature of the list has a weight here; {has}")
     if new := [name for name, _ in space.dense if name not in weights]:
-        note(f"features without a weight in {path} start at 0: {', '.join(new)}")
+        log.info(f"features without a weight in {path} start at 0: {', '.join(new)}")
     if unused := unused_weights(space, weights):
-        warn(f"weights in {path} without a feature in the list: {', '.join(unused)}")
+        log.warning(f"weights in {path} without a feature in the list: {', '.join(unused)}")
 
 
 def hint_for(names: Iterable[str]) -> str:

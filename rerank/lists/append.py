@@ -14,7 +14,7 @@ import numpy as np
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import Scorer
-from features.progress import note, progress_bar
+from features.progress import log, progress_bar
 from features.request import FeatureRequest
 from moses_io.errors import InputError
 from moses_io.hypothesis import with_features
@@ -93,9 +93,9 @@ def _verify(sample: Sample, features: Scorer) -> None:
     for number, label in enumerate(features.signatures):
         if label in features.of_models:
             size, difference = sample.largest_difference(number, partial(features.alone, label))
-            note(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
+            log.info(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
         else:
-            note(f"{label}: not of a model, there is nothing to verify")
+            log.info(f"{label}: not of a model, there is nothing to verify")
 
 
 def write_features(

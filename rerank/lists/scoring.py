@@ -11,7 +11,7 @@ import numpy as np
 from features.feature import Resources, Sentence, Steps
 from features.feature_set import Column, FeatureSet, Scorer
 from features.models.tables import ADDED
-from features.progress import note, progress_bar, warn
+from features.progress import log, progress_bar
 from features.request import FeatureRequest, split_values
 from moses_io.alignment import LinkNumbering
 from moses_io.errors import InputError, shown
@@ -128,7 +128,7 @@ def load_features(requests: Sequence[FeatureRequest], resources: Resources, jour
 def tell_signatures(features: Scorer) -> None:
     """Tell what the features are."""
     for label, signature in features.signatures.items():
-        note(f"{label} = {signature}|version:{__version__}")
+        log.info(f"{label} = {signature}|version:{__version__}")
 
 
 def score_list(
@@ -197,9 +197,9 @@ def read_sentences(
     if batch:
         yield batch
     if empty.count:
-        warn(f"{name_of(nbest)}: {empty}, which {becomes} does not have")
+        log.warning(f"{name_of(nbest)}: {empty}, which {becomes} does not have")
     if cut := end.cut():
-        warn(f"{name_of(nbest)}:{cut}")
+        log.warning(f"{name_of(nbest)}:{cut}")
 
 
 def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:

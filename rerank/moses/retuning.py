@@ -15,7 +15,7 @@ from typing import Any
 from features.feature import Resources
 from features.models.training.request import ParallelFiles
 from features.processes import killed_with_parent
-from features.progress import warn
+from features.progress import log
 from moses_io.errors import InputError, at
 from moses_io.folders import locked, make_folder
 from moses_io.nbest import read_moses_output
@@ -192,7 +192,7 @@ def _is_usable(printed: str, source: str, marks: bool) -> bool:
     try:
         read_moses_output(printed, source, marks)
     except InputError as error:
-        warn(f"{error}; the candidates with the highest totals are taken for Moses' choices on dev")
+        log.warning(f"{error}; the candidates with the highest totals are taken for Moses' choices on dev")
         return False
     return True
 

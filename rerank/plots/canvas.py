@@ -13,7 +13,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from features.progress import warn
+from features.progress import log
 from moses_io.errors import InputError, counted, printable, shown
 from moses_io.streams import open_output
 
@@ -117,7 +117,7 @@ def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
     families, missing = choose_fonts(texts)
     if missing:
         some = " ".join(missing[:20]) + (" …" if len(missing) > 20 else "")
-        warn(f"no font of this machine has {counted(len(missing), 'letter')} of these words: {some}")
+        log.warning(f"no font of this machine has {counted(len(missing), 'letter')} of these words: {some}")
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.simplefilter("ignore")
         matplotlib.rcdefaults()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from features.arrays import Array
-from features.progress import warn, with_bar
+from features.progress import log, with_bar
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR, LIST_NAME, describe_origins
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
@@ -168,5 +168,5 @@ def evaluate_files(
     if answers:
         texts = lines | ({name_of(nbest): facts.best} if nbest and facts else {})
         for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*answers))):
-            warn(message)
+            log.warning(message)
     return evaluate(lines, answers, tokenize, facts, filters.signature)

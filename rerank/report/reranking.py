@@ -6,7 +6,7 @@ from dataclasses import asdict
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
-from features.progress import note
+from features.progress import log
 from moses_io.errors import printable
 from moses_io.streams import Lines, open_between, open_output
 from moses_io.text import encode, input_lines, read_lines
@@ -159,7 +159,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         for path, lines in zip(outputs, (map(printable, text), html, [plain]), strict=True):
             with open_output(path) as output:
                 output.writelines(encode(f"{line}\n") for line in lines)
-    note(f"every sentence, and why it changed: {outputs[1]}")
+    log.info(f"every sentence, and why it changed: {outputs[1]}")
 
 
 def _reranked(files: RerankingFiles, filters: Filters) -> Reranked:

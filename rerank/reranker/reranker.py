@@ -9,7 +9,7 @@ from pathlib import Path
 
 from features.feature import Resources, Sentence
 from features.feature_set import Column
-from features.progress import note, warn
+from features.progress import log
 from features.request import FeatureRequest, labelled_requests
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
@@ -142,7 +142,7 @@ class Reranker:
         if candidates:
             reranker._merger = CandidateMerger(candidates, Resources(device, precision))
             reranker._indicators = indicators([each.name for each in candidates])
-        note(f"signature: {manifest.signature}|version:{__version__}")
+        log.info(f"signature: {manifest.signature}|version:{__version__}")
         return reranker
 
     def rerank(self, nbest: Text, source: Text, *, on_missing: str | Path = "error") -> list[str]:
@@ -191,7 +191,7 @@ class Reranker:
         try:
             return read_estimator(self._confidence, self._origin, moses_output).estimate
         except InputError as error:
-            warn(f"no estimates: {error}")
+            log.warning(f"no estimates: {error}")
             return None
 
     def rankings(

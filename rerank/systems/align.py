@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 from features.models.alignment import Aligner
 from features.models.scoring.alone import SentencePair
-from features.progress import aligned, note, progress_bar, show
+from features.progress import aligned, log, progress_bar, show
 from moses_io.alignment import format_links
 from moses_io.gold import Gold, LinkCounts
 from moses_io.streams import STANDARD, open_output
@@ -51,7 +51,7 @@ def align(aligner: Aligner, source: str, target: str, output: str, soft: str | N
         show([*table(total), signature])
         return
     for line in [*(table(total) if gold else []), signature]:
-        note(line)
+        log.info(line)
 
 
 def table(counts: LinkCounts) -> list[str]:

@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from features.feature import Resources, Sentence
-from features.progress import note, progress_bar
+from features.progress import log, progress_bar
 from features.request import row_of
 from moses_io.errors import InputError, shown
 from moses_io.hypothesis import Hypothesis, parse_line
@@ -124,7 +124,7 @@ class CandidateMerger:
             for each in requests
         }
         for name, translator in self._translators.items():
-            note(f"candidates of {name} = {translator.signature}|version:{__version__}")
+            log.info(f"candidates of {name} = {translator.signature}|version:{__version__}")
 
     def merge(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """Return sentences with more candidates, those of the decoder first and as they were."""
@@ -178,7 +178,7 @@ def write_translations(translator: "Translator", source: str | Lines, output: st
     sources = [tuple(tokens(line)) for line in read_sources(source)]
     if not sources:
         raise empty_file(source)
-    note(f"{label or 'translation'} = {translator.signature}|version:{__version__}")
+    log.info(f"{label or 'translation'} = {translator.signature}|version:{__version__}")
     started, total = time.monotonic(), 0
     with open_output(output) as stream, progress_bar("translate", len(sources)) as bar:
 

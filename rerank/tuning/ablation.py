@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.progress import aligned, note, progress_bar
+from features.progress import aligned, log, progress_bar
 from moses_io.json_files import read_record, write_json
 from moses_io.text import write_text
 from moses_io.weights import Weights
@@ -123,9 +123,9 @@ def tell_losses(problem: Problem, tuning: Tuning, folds: int) -> None:
         }
     column = _compare(chosen, problem.formula.score)
     every = column.pop(EVERY).score
-    note(f"out of fold, {folds} folds: {problem.formula.name} {every:.2f} with all features")
+    log.info(f"out of fold, {folds} folds: {problem.formula.name} {every:.2f} with all features")
     for name, rest in sorted(zip(columns, column.values(), strict=True), key=lambda item: item[1].score):
-        note(f"  without {name}: {rest.score:.2f} ({rest.score - every:+.2f}, p {rest.p_value:.4f})")
+        log.info(f"  without {name}: {rest.score:.2f} ({rest.score - every:+.2f}, p {rest.p_value:.4f})")
 
 
 def reach(test: TuningSet, weights: Mapping[str, Weights], metric: Metric) -> Column:

@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from features.arrays import Array, Integers
-from features.progress import Bar, note, progress_bar
+from features.progress import Bar, log, progress_bar
 from moses_io.errors import InputError, counted, shown
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import START
@@ -256,14 +256,14 @@ def choose_and_tell(
     with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
         choice = choose(Tunings(problem, tuning.settings, {name: columns[name] for name in new}, folds, bar), unseen)
     where = f"on {', '.join(other.nbest)}" if other else f"out of fold, {folds} folds"
-    note(f"{formula.name} by how weights are tuned, {where}:")
+    log.info(f"{formula.name} by how weights are tuned, {where}:")
     for tried in choice.tried:
-        note(f"  {tried.score:6.2f}  {tried.name} (p {tried.p:.4f} against the mean)")
-    note(f"chosen: {choice.way.name}")
+        log.info(f"  {tried.score:6.2f}  {tried.name} (p {tried.p:.4f} against the mean)")
+    log.info(f"chosen: {choice.way.name}")
     trust = compare(formula, where, folds, old=choice.old, new=choice.nested, weights=choice.folds)
-    trust.tell(new, f"{where}, nested: {formula.name}", "as they are or tuned anew")
+    trust.report(new, f"{where}, nested: {formula.name}", "as they are or tuned anew")
     if choice.way.tuner == START:
-        note(choice.remark)
+        log.info(choice.remark)
     return choice, trust
 
 

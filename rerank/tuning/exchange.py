@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from features.arrays import Array
-from features.progress import note, warn
+from features.progress import log
 from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
 from moses_io.streams import name_of, open_output
@@ -56,7 +56,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     metric = Metric("bleu")
     tuning_set = lists.read(metric)
     for message in tuning_set.advice:
-        warn(message)
+        log.warning(message)
     space = tuning_set.candidates.space
     content = load_weight_file(start)
     weights = fit_start(content, space)
@@ -75,7 +75,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     _write_start(place, space, vector)
     write_weights(str(place / INITIAL), with_unseen(space.weights(vector), weights, space), [], content.untuneable)
     signature = f"export|{metric.signature}|{lists.signature}|version:{__version__}"
-    note(f"{folder}/tune.sh runs Moses' tuners; signature: {signature}")
+    log.info(f"{folder}/tune.sh runs Moses' tuners; signature: {signature}")
 
 
 def _write_blocks(folder: Path, tuning_set: TuningSet) -> None:

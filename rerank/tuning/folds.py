@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.progress import Bar, note, progress_bar, warn
+from features.progress import Bar, log, progress_bar
 from moses_io.errors import InputError
 from rerank.metrics.formula import Formula
 from rerank.metrics.significance import p_value
@@ -47,16 +47,16 @@ class Trust:
         """Whether the features in question are worth something."""
         return self.new > self.old
 
-    def tell(self, new: Sequence[str], measured: str, anew: str) -> None:
+    def report(self, new: Sequence[str], measured: str, anew: str) -> None:
         """Note what was `measured`, without and with the `new` features, and warn if these do not help.
 
         `anew` is how the other features were tuned where the new ones are left out.
         """
         old, names = f"{100 * self.old:.2f} with the features of the start {anew}", ", ".join(new)
         chosen = f"with {names}" if new else "with what was chosen"
-        note(f"{measured} {old}, {100 * self.new:.2f} {chosen} (p {self.p:.4f})")
+        log.info(f"{measured} {old}, {100 * self.new:.2f} {chosen} (p {self.p:.4f})")
         if new and not self.helps:
-            warn(f"the new features ({names}) do not help on sentences that were not tuned on")
+            log.warning(f"the new features ({names}) do not help on sentences that were not tuned on")
 
 
 def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: int) -> Trust:

@@ -10,7 +10,7 @@ import numpy as np
 from numba.core import event
 
 from features.arrays import Array
-from features.progress import note, progress_bar, tell, warn
+from features.progress import log, progress_bar, show_status
 from moses_io.errors import InputError, nearest, shown
 from moses_io.weights import names_of_values, write_weights
 from rerank import __version__
@@ -34,13 +34,13 @@ class _Teller(event.Listener):
     def on_start(self, event: Any) -> None:
         """Tell that something is being compiled."""
         self._under_way += 1
-        tell("compiling")
+        show_status("compiling")
 
     def on_end(self, event: Any) -> None:
         """Tell when all is."""
         self._under_way -= 1
         if not self._under_way:
-            tell("compiled")
+            show_status("compiled")
 
 
 @contextmanager
@@ -160,8 +160,8 @@ def tune(
     gain = _gain(problem, vector, trust, choice, f"{tuning.signature}{chosen_on}|{measured}")
     _check_matches(problem, gain, tuning_set.advice)
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
-    note(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
-    note(f"signature: {gain.signature}")
+    log.info(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
+    log.info(f"signature: {gain.signature}")
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
     tuned = with_unseen(space.weights(vector), weights, space)
     write_weights(output, tuned, [gain.signature, gained, *sparse, *remarks], content.untuneable)
@@ -187,23 +187,25 @@ def _find(
         tuned = run(problem, tuning)
     if len(tuned.runs) > 1:
         metrics = 100 * np.array(tuned.runs)
-        note(f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}")
+        log.info(
+            f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}"
+        )
     if not (caution.fallback and trust and not trust.helps):
         return tuned.weights, trust, None, []
     kept = f"{START} are kept: on folds the new features gain nothing"
-    note(kept)
+    log.info(kept)
     return divided_start(problem), replace(trust, weights=()), None, [kept]
 
 
 def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
     """Tell what new features gain out of fold, if there are some."""
     if not new:
-        note("all features have a start weight, there is nothing new to look at on folds")
+        log.info("all features have a start weight, there is nothing new to look at on folds")
         return None
     folds = min(folds, len(problem.candidates.sentences))
     places = problem.candidates.space.columns_by_feature
     trust = cross_validate(problem, tuning, np.concatenate([places[name] for name in new]), folds)  # (columns,)
-    trust.tell(new, f"{trust.where}: {problem.formula.name}", "tuned anew")
+    trust.report(new, f"{trust.where}: {problem.formula.name}", "tuned anew")
     return trust
 
 
@@ -244,12 +246,12 @@ def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterato
 def _warn_of(tuning_set: TuningSet) -> None:
     """Warn if list and references differ in form, and of features in every line that Moses' tools take for sparse."""
     for message in tuning_set.advice:
-        warn(message)
+        log.warning(message)
     candidates = tuning_set.candidates
     for name, count in candidates.space.dense:
         if "_" in name:
-            warn(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
+            log.warning(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = shown(candidates.space.sparse[column])
-        warn(f"feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")
+        log.warning(f"feature {name} is in every line, but Moses' tools take a name with '_' for a sparse feature")

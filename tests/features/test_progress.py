@@ -1,4 +1,6 @@
 import io
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -9,27 +11,29 @@ def test_a_process_among_others_says_its_name_once(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "PAUSE", -1.0)
-    monkeypatch.setattr(progress, "_speaker", "")
+    monkeypatch.setattr(progress._lines, "task", "")
     for speaker in ("", "train backward"):
         if speaker:
-            progress.speak_as(speaker)
+            progress.name_task(speaker)
         with progress.progress_shown(), progress.progress_bar("train backward", 3) as bar:
             bar.advance(1, "at ease")
     assert capfd.readouterr().err == "train backward: 1 of 3 at ease\n" * 2
 
 
 def test_nothing_is_told_unless_progress_is_shown(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    warned: Callable[[str], AbstractContextManager[None]],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(progress, "PAUSE", -1.0)
     with progress.progress_shown():
-        progress.note("one")
-        progress.warn("two")
+        progress.log.info("one")
+        progress.log.warning("two")
     with progress.progress_bar("train", 3) as bar:
         bar.advance(1, "at ease")
-    progress.note("three")
-    with pytest.warns(UserWarning, match=r"^four\\x1b$"):
-        progress.warn("four\x1b")
+    progress.log.info("three")
+    with warned(r"^four\\x1b$"):
+        progress.log.warning("four\x1b")
     assert capfd.readouterr().err == "one\nwarning: two\n"
 
 
@@ -59,7 +63,7 @@ def test_bars_within_bars_are_one_below_the_other(monkeypatch: pytest.MonkeyPatc
             bar = progress._open[-1].progress
             assert [(task.description, task.fields["note"]) for task in bar.tasks] == [("tune", ""), ("folds", "")]
             if number:
-                progress.note("a line")
+                progress.log.info("a line")
                 bar.refresh()
         assert [task.description for task in bar.tasks if task.visible] == ["tune"]
     drawn = screen.getvalue()

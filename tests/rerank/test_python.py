@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -338,7 +339,10 @@ def test_training_is_that_of_the_command(
 
 
 def test_scoring_and_tuning_are_those_of_the_commands(
-    command: Command, folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    warned: Callable[[str], AbstractContextManager[None]],
+    command: Command,
+    folder: Path,
+    capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     features = [word for label, text in FEATURES.items() for word in ("--feature", f"{label}={text}")]
     assert command("score", "nbest", "--source", "de", *features, "--output", "by-hand")[0] == 0
@@ -349,7 +353,7 @@ def test_scoring_and_tuning_are_those_of_the_commands(
     assert status == 0, err
     with Path("moses.ini").open("a") as stream:
         stream.write("Other0= 1\n")
-    with pytest.warns(UserWarning, match=r"^weights in moses\.ini without a feature in the list: Other0$") as told:
+    with warned(r"^weights in moses\.ini without a feature in the list: Other0$"):
         tuned = tune(
             "scored",
             ["en"],
@@ -361,7 +365,6 @@ def test_scoring_and_tuning_are_those_of_the_commands(
             iterations=3,
             freeze=["Distortion0"],
         )
-    assert len(told) == 1
     assert Path("ini").read_bytes() == ini
     assert tuned.weights == read_weights("ini") and FEATURES.keys() < tuned.weights.keys()
     gain = tuned.gain

@@ -15,7 +15,7 @@ from features.models.folder import Model
 from features.models.network.model import TokenScores
 from features.models.network.source import gather
 from features.models.scoring.values import SourceWords, of_tokens, select, total
-from features.progress import tell
+from features.progress import show_status
 
 BATCH = 256
 """Candidates in a batch, at most."""
@@ -43,7 +43,7 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[SentencePair]) -> Itera
         scores = [_score(model, sources, target) for model in models]
         yield numbers, scores[0]._replace(log_probs=mean_log([each.log_probs for each in scores]))
         done += len(numbers)
-        tell(f"candidate {done:,} of {len(pairs):,}")
+        show_status(f"candidate {done:,} of {len(pairs):,}")
 
 
 def score_alone(

@@ -16,7 +16,7 @@ from features.models.network.cells import Columns, Recurrence
 from features.models.network.model import EncoderDecoder
 from features.models.network.transformer import Dense
 from features.models.scoring.alone import SentencePair, perplexity, score_pairs
-from features.progress import warn
+from features.progress import log
 from moses_io.errors import InputError
 
 
@@ -88,7 +88,7 @@ class Members:
                     learned = (
                         "has learned from some of these sentences, the dev set of its training; its values flatter"
                     )
-                    warn(f"{folder}: {learned}")
+                    log.warning(f"{folder}: {learned}")
                 self._warned = True
                 fold = 0
             folds.append(fold)

@@ -23,7 +23,7 @@ from features.models.scoring.alone import encode_target, fertility, mean_log
 from features.models.scoring.values import SourceWords, Sums, of_tokens, select
 from features.models.scoring.walk import Walk
 from features.models.vocabulary import BEGIN, END, UNKNOWN
-from features.progress import tell
+from features.progress import show_status
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def score_tree(
             if attention:
                 rows[done : done + len(row)] = row.float().cpu().numpy()
             done += len(row)
-            tell(f"step {done:,} of {steps.taken:,}")
+            show_status(f"step {done:,} of {steps.taken:,}")
         expected = fertility(first, sources) if "fertility" in names else ()
         values = select(names, ended, gather(SourceWords(source.source_mask, expected), owner))  # (N, names)
     paths = paths_of(levels, len(owners)) if attention else []

@@ -19,7 +19,7 @@ from features.models.training.checkpoint import Progress, Run
 from features.models.training.epoch import DevLosses, Diverged, dev_losses, perplexities_of, train_epoch
 from features.models.training.learner import TokenPair, encode, planned_updates
 from features.models.training.preparation import Task, usable
-from features.progress import Bar, note
+from features.progress import Bar, log
 from moses_io.errors import InputError, counted
 from moses_io.streams import open_output
 
@@ -61,7 +61,7 @@ class Adaptation:
                 self._keep(reached, self._learn(0, bar))
                 return
         except Diverged as error:
-            note(f"learning from dev: {error}")
+            log.info(f"learning from dev: {error}")
         if self._run.ranks.leads:
             self._undo()
 
@@ -77,7 +77,7 @@ class Adaptation:
         known, reached = (perplexities_of(_added(losses)) for losses in (before, after))
         better = reached[0] < known[0]
         change = f"perplexity {known[0]:.3f} -> {reached[0]:.3f}{' (best)' if better else ''}"
-        note(f"learned from dev, of each fold by the others: {change}")
+        log.info(f"learned from dev, of each fold by the others: {change}")
         return reached if better else []
 
     def _learn(self, fold: int, bar: Bar) -> dict[str, float]:

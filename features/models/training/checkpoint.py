@@ -18,7 +18,7 @@ from features.models.settings import Training
 from features.models.tables import find
 from features.models.training.learner import EncodedCorpus, Learner, TokenPair
 from features.models.training.ranks import ALONE, Ranks
-from features.progress import warn
+from features.progress import log
 from moses_io.alignment import Alignment
 from moses_io.errors import InputError, shown
 from moses_io.json_files import as_written
@@ -140,7 +140,7 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     _restore_random(run, tensors)
     if run.progress.epoch and written.processes != run.ranks.size:
         processes = f"{written.processes} processes, now {run.ranks.size}"
-        warn(f"{path.parent}: this training was of {processes}: dropout will be another")
+        log.warning(f"{path.parent}: this training was of {processes}: dropout will be another")
     for number, (learner, rows) in enumerate(zip(run.learners, written.rows, strict=True)):
         learner.rows = rows
         learner.network.load_state_dict(_under(tensors, f"network.{number}."))

@@ -13,7 +13,7 @@ from features.models.training.adaptation import Adaptation, check_adaptable
 from features.models.training.checkpoint import Run, random_state, save, weights_of
 from features.models.training.epoch import check_finite, dev_losses, perplexities_of, train_epoch
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
-from features.progress import note, progress_bar
+from features.progress import log, progress_bar
 
 
 def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
@@ -59,7 +59,7 @@ def _train(task: Task, resume: bool) -> None:
         remove_leftovers([folder, *task.folders])
         checkpoint.unlink()
         _remove_bases(task)
-    note(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
+    log.info(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
 
 
 def _lead(task: Task, resume: bool) -> Run | None:
@@ -68,12 +68,12 @@ def _lead(task: Task, resume: bool) -> Run | None:
     interrupted = resume and checkpoint.exists()
     if resume and not interrupted and is_finished(task):
         _remove_bases(task)
-        note(f"{folder.name}: this training has ended already")
+        log.info(f"{folder.name}: this training has ended already")
         return None
     if interrupted:
         run = resume_run(task, checkpoint)
         epoch = run.progress.epoch
-        note(f"{folder.name}: {f'going on after epoch {epoch}' if epoch else 'beginning again'}")
+        log.info(f"{folder.name}: {f'going on after epoch {epoch}' if epoch else 'beginning again'}")
         return run
     with progress_bar("prepare", None):
         run = begin_run(task, resume)
@@ -118,7 +118,7 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
             save_weights(learner.folder, learner.network)
         row = {"epoch": progress.epoch, "updates": progress.updates, "dev_perplexity": dev, **measured}
         learner.add_row({**row, "seconds": progress.seconds, "best": better})
-    note(
+    log.info(
         f"epoch {progress.epoch}: perplexity train {measured['train_perplexity']:.3f}, dev {joint:.3f}"
         f"{' (best)' if better else ''}, {measured['tokens_per_second']:,.0f} tokens/s, {progress.seconds:.0f} s"
     )
@@ -136,7 +136,7 @@ def _try_average(run: Run) -> None:
         learner.network.load_state_dict(recent[-1] | means)
     joint = perplexities_of(dev_losses(run))[0]
     better = joint < run.progress.best
-    note(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")
+    log.info(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")
     if better:
         run.progress.best = joint
         for learner in run.learners if run.ranks.leads else ():

@@ -24,7 +24,7 @@ from features.models.training.checkpoint import Run, restore
 from features.models.training.learner import Learner, TokenPair, encode, planned_updates
 from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import BEGIN, PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
-from features.progress import note, warn
+from features.progress import log
 from features.translation_table import Table, count, estimate
 from moses_io.alignment import Alignment
 from moses_io.errors import InputError, counted
@@ -99,7 +99,7 @@ def vocabulary_of(sentences: Sequence[Sequence[str]], settings: Training) -> Voc
     """Build a vocabulary, and say if the text has fewer pieces than asked for."""
     vocabulary = build_vocabulary(sentences, settings)
     if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
-        note(f"bpe: the text has {len(vocabulary.subwords.pieces)} pieces, not {settings.bpe}")
+        log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} pieces, not {settings.bpe}")
     return vocabulary
 
 
@@ -192,7 +192,9 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     planned = planned_updates(settings, corpus[0], pairs, learners)
     if settings.warmup > planned:
-        warn(f"warmup={settings.warmup}, but {planned} updates are planned: the step size never comes to its height")
+        log.warning(
+            f"warmup={settings.warmup}, but {planned} updates are planned: the step size never comes to its height"
+        )
     return Run(
         settings=settings,
         learners=learners,
@@ -265,15 +267,15 @@ def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
     directions = " and ".join(learner.config.direction for learner in learners)
     place = "the GPU" if task.device.type == "cuda" else counted(torch.get_num_threads(), "thread")
     place = f"{task.ranks.size} processes, each on {place}" if task.ranks.size > 1 else f"on {place}"
-    note(
+    log.info(
         f"{first.config.preset}, {directions}: {pairs} of {len(task.corpus)} pairs, vocabularies of "
         f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, {place}"
     )
     source = _share_of_unknown([source for source, _ in task.dev], first.source)
     target = _share_of_unknown([target for _, target in task.dev], first.target)
-    note(f"unknown words of dev: source {100 * source:.1f} %, target {100 * target:.1f} %")
+    log.info(f"unknown words of dev: source {100 * source:.1f} %, target {100 * target:.1f} %")
     if max(source, target) > 0.5:
-        warn("most words of dev are unknown; are source and target the same way round in training and dev?")
+        log.warning("most words of dev are unknown; are source and target the same way round in training and dev?")
 
 
 def _share_of_unknown(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> float:

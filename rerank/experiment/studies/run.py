@@ -13,7 +13,7 @@ import numpy as np
 from features.arrays import Array
 from features.feature import Resources
 from features.models.training.request import ParallelFiles
-from features.progress import note, warn
+from features.progress import log
 from moses_io.errors import InputError, printable
 from moses_io.folders import InUse, locked, make_folder, remove
 from moses_io.json_files import write_json
@@ -103,12 +103,12 @@ def _write_results(study: Study, failed: list[str]) -> list[str]:
     for name, content in zip(TABLES, contents, strict=True):
         _write(study.output / name, content)
     if importlib.util.find_spec("matplotlib") is None:
-        note("no curves, only tables: pictures need matplotlib (pip install moses-rerank[plot])")
+        log.info("no curves, only tables: pictures need matplotlib (pip install moses-rerank[plot])")
     else:
         from rerank.experiment.studies.pictures import draw
 
         for path in draw(study, results):
-            note(f"drawn: {path}")
+            log.info(f"drawn: {path}")
     return lines
 
 
@@ -209,7 +209,7 @@ def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> No
     except InUse:
         raise
     except InputError as error:
-        warn(f"{name} failed: {error}")
+        log.warning(f"{name} failed: {error}")
         for path in map(Path, results):
             remove(path)
 

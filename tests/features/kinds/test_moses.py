@@ -1,5 +1,6 @@
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -64,11 +65,13 @@ def test_its_label_tells_it(command: Command, write: Write, label: str) -> None:
     assert status == 2 and ("of the feature rest" in err or "expected length" in err)
 
 
-def test_two_weight_files_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_weight_files_that_differ(
+    warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "ini").write_text("[weight-file]\nsparse\n[weight]\nL= 1\n")
     for folder, value in ((tmp_path, 1), (tmp_path / "other", 2)):
         (folder / "sparse").write_text(f"s_a {value}\n")
     monkeypatch.chdir(tmp_path / "other")
-    with pytest.warns(UserWarning, match="weights are read from sparse, as Moses does, and not from"):
+    with warned("weights are read from sparse, as Moses does, and not from"):
         Rest(str(tmp_path / "ini"), Resources())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from features.progress import note
+from features.progress import log
 from moses_io.errors import InputError
 from moses_io.streams import open_output
 from rerank.experiment.workers import PATIENCE, do_all, workers
@@ -32,7 +32,7 @@ def meet(mine: Path, other: Path) -> None:
     mine.write_text(os.environ["OMP_NUM_THREADS"])
     for _ in range(600):
         if other.exists():
-            note("met")
+            log.info("met")
             return
         time.sleep(0.1)
     raise InputError("nobody came")

@@ -8,6 +8,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -384,7 +385,9 @@ def test_a_file_of_another_format_is_made_anew(
     assert run(command, folder, "")[1] == [stage]
 
 
-def test_scores_in_python_come_with_estimates(command: Command, folder: Path) -> None:
+def test_scores_in_python_come_with_estimates(
+    warned: Callable[[str], AbstractContextManager[None]], command: Command, folder: Path
+) -> None:
     """Those that `apply` writes; what another version fitted is a warning, and is no reason not to score."""
     place, lists = folder / "work" / "reranker", (folder / "news.nbest", folder / "news.de")
     apply = ["apply", place, lists[0], "--source", lists[1], "--feature", f"Known=scores:{folder / 'news.known'}"]
@@ -400,9 +403,7 @@ def test_scores_in_python_come_with_estimates(command: Command, folder: Path) ->
     manifest["files"]["confidence.json"] = digest(place / "confidence.json")
     (place / "reranker.json").write_text(json.dumps(manifest))
     old = Reranker.load(place, features=reranker.features)
-    with pytest.warns(
-        UserWarning, match="no estimates: .*confidence.json: format 2, this version reads format 3; make"
-    ):
+    with warned("no estimates: .*confidence.json: format 2, this version reads format 3; make"):
         assert list(old.score(*lists)) == [replace(each, estimate=None) for each in scored]
     status, out, err = command(*apply, "--confidence", folder / "applied")
     assert (status, out) == (2, b"") and "format 2, this version reads format 3; make it" in err.split("\n")[-2]

@@ -3,6 +3,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -252,12 +253,14 @@ def test_a_corpus_that_cannot_be_looked_at(folder: Path) -> None:
         read_experiment(str(folder / "e.toml"))
 
 
-def test_a_model_that_no_feature_uses_is_told(folder: Path) -> None:
+def test_a_model_that_no_feature_uses_is_told(
+    warned: Callable[[str], AbstractContextManager[None]], folder: Path
+) -> None:
     models = (
         '\n[models]\none = { preset = "rnnsearch" }\ntwo = { preset = "rnnsearch" }\n[features]\nTwo = "neural:two"\n'
     )
     (folder / "e.toml").write_text((folder / "e.toml").read_text() + models)
-    with pytest.warns(UserWarning, match="^no feature uses the model 'one'$"):
+    with warned("^no feature uses the model 'one'$"):
         check_inputs(read_experiment(str(folder / "e.toml")))
 
 

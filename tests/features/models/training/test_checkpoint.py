@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -195,7 +196,9 @@ def test_of_another_training(run: Run, tmp_path: Path) -> None:
     assert "of another training" in refused(run, folder / CHECKPOINT)
 
 
-def test_each_process_has_random_numbers_of_its_own(run: Run, tmp_path: Path) -> None:
+def test_each_process_has_random_numbers_of_its_own(
+    warned: Callable[[str], AbstractContextManager[None]], run: Run, tmp_path: Path
+) -> None:
     """Those that it had, or, where it had none, some that follow from those of the first."""
     path = tmp_path / "model" / CHECKPOINT
 
@@ -214,5 +217,5 @@ def test_each_process_has_random_numbers_of_its_own(run: Run, tmp_path: Path) ->
     expected.append(torch.rand(4).tolist())
     save_run(run, path, states)
     assert [numbers(rank, 2) for rank in range(2)] == expected
-    with pytest.warns(UserWarning, match="this training was of 2 processes, now 1"):
+    with warned("this training was of 2 processes, now 1"):
         assert numbers(0, 1) == expected[0]

@@ -1,6 +1,8 @@
 import json
 import math
 import random
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -545,8 +547,8 @@ def test_bfloat16_where_the_processor_has_it(
     assert rows[0]["dev_perplexity"] == pytest.approx(rows[1]["dev_perplexity"], rel=0.02)
 
 
-def test_a_warmup_that_never_ends(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="warmup=51, but 50 updates are planned: the step size never comes to its he"):
+def test_a_warmup_that_never_ends(warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path) -> None:
+    with warned("warmup=51, but 50 updates are planned: the step size never comes to its he"):
         fit(tmp_path, epochs=2, warmup=51)
 
 

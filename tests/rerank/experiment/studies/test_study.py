@@ -6,6 +6,7 @@ import json
 import re
 import statistics
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +108,9 @@ def test_a_cell_in_which_another_run_is_at_work_keeps_its_results(tmp_path: Path
 
 
 @pytest.mark.parametrize("at_work", ["", "forward"])
-def test_a_model_in_which_another_process_is_at_work_stays(tmp_path: Path, at_work: str) -> None:
+def test_a_model_in_which_another_process_is_at_work_stays(
+    warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path, at_work: str
+) -> None:
     """Also if it is at work in one model of a pair."""
 
     def fail() -> None:
@@ -117,7 +120,7 @@ def test_a_model_in_which_another_process_is_at_work_stays(tmp_path: Path, at_wo
     (folder / "forward").mkdir(parents=True)
     (folder / "forward" / "model.safetensors").write_text("weights")
     with (
-        pytest.warns(UserWarning, match="^train 60/seed-1/x failed: dev.de:3: odd$"),
+        warned("^train 60/seed-1/x failed: dev.de:3: odd$"),
         locked(folder / at_work),
         pytest.raises(InUse, match=f"{at_work or 'model'}: another run is at work here"),
     ):
@@ -171,7 +174,9 @@ def test_models_alone(command: Command, study: Path) -> None:
     assert re.search(r"^ +120  one +[\d,]+ +[\d.]+ ± [\d.]+ +[\d.]+ ± [\d.]+$", out.decode(), re.M)
 
 
-def test_a_fault_leaves_no_output_of_before(tmp_path: Path) -> None:
+def test_a_fault_leaves_no_output_of_before(
+    warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path
+) -> None:
     """What was made from other inputs is not taken for the result."""
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_text("old")
@@ -180,7 +185,7 @@ def test_a_fault_leaves_no_output_of_before(tmp_path: Path) -> None:
     def fail() -> None:
         raise InputError("list:3: odd")
 
-    with pytest.warns(UserWarning, match="^run 60/seed-1/x failed: list:3: odd$"):
+    with warned("^run 60/seed-1/x failed: list:3: odd$"):
         go_on("run 60/seed-1/x", [str(file), str(folder), str(tmp_path / "none")], fail)
     assert list(tmp_path.iterdir()) == []
 
