@@ -13,9 +13,9 @@ import numpy as np
 
 from features.arrays import Array
 from features.groups import Group
-from moses_io.errors import InputError
-from moses_io.folders import make_folder
-from moses_io.text import encode
+from moses_io.files.errors import InputError
+from moses_io.files.folders import make_folder
+from moses_io.files.text import encode
 
 FILE = "scores.sqlite"
 AT_ONCE = 900

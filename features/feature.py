@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from features.arrays import Array, AttentionRows
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import name_of
 from moses_io.hypothesis import Hypothesis
-from moses_io.streams import name_of
 
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("fp32", "bf16")

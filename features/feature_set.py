@@ -23,7 +23,7 @@ from features.feature import (
 from features.groups import groups
 from features.models.tables import load
 from features.request import FeatureRequest
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 if TYPE_CHECKING:
     from features.reader import Reader

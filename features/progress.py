@@ -13,9 +13,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
-from moses_io.errors import printable
-from moses_io.streams import STANDARD, open_output
-from moses_io.text import encode
+from moses_io.files.errors import printable
+from moses_io.files.streams import STANDARD, open_output
+from moses_io.files.text import encode
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -15,8 +15,8 @@ from features.models.scoring.alone import score_alone
 from features.models.scoring.members import Members
 from features.models.scoring.tree import score_tree
 from features.progress import log
-from moses_io.errors import InputError
-from moses_io.text import encode
+from moses_io.files.errors import InputError
+from moses_io.files.text import encode
 
 GROUP = {"cpu": 4096, "cuda": 16384}
 """Candidates of several sentences that are read together, at most."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from features.models.tables import ADDED, VALUES
 from features.table import FEATURES, Kind, class_of_module, is_fixed, packaged
-from moses_io.errors import InputError, nearest, shown
+from moses_io.files.errors import InputError, nearest, shown
 from moses_io.weights import weight_files
 
 _LABEL = re.compile("[A-Za-z][0-9A-Za-z]{0,99}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from moses_io.errors import InputError, nearest
+from moses_io.files.errors import InputError, nearest
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 
 from features.progress import progress_bar
-from moses_io.errors import InputError, shown
-from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, number, tokens, without_line_end
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import name_of, numbered_lines
+from moses_io.files.text import decode, number, tokens, without_line_end
 
 ITERATIONS = 5
 LARGEST_PROBABILITY = 1.001

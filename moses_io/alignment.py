@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from moses_io.errors import Fault, InputError, counted, shown
+from moses_io.files.errors import Fault, InputError, counted, shown
+from moses_io.files.streams import name_of, numbered_lines
+from moses_io.files.text import decode, tokens, without_line_end
 from moses_io.hypothesis import Hypothesis
-from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, tokens, without_line_end
 
 Alignment = frozenset[tuple[int, int]]
 """Links (source word, target word) from 0."""

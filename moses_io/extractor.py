@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from moses_io.errors import InputError
-from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, encode, no_number, number, tokens, whole, without_line_end
+from moses_io.files.errors import InputError
+from moses_io.files.streams import name_of, numbered_lines
+from moses_io.files.text import decode, encode, no_number, number, tokens, whole, without_line_end
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from moses_io.alignment import Alignment
-from moses_io.errors import Fault, InputError, counted, shown
-from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, number, without_line_end, words
+from moses_io.files.errors import Fault, InputError, counted, shown
+from moses_io.files.streams import name_of, numbered_lines
+from moses_io.files.text import decode, number, without_line_end, words
 
 _LINK = re.compile("([0-9]{1,9})(?:([-p?])([0-9]{1,9})|-([0-9]{1,9}):([SP]))")
 _NUMBER = re.compile("[0-9]{1,9}")

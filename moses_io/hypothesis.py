@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moses_io.errors import Fault, shown
-from moses_io.text import decode, number, numbers, tokens, without_line_end
+from moses_io.files.errors import Fault, shown
+from moses_io.files.text import decode, number, numbers, tokens, without_line_end
 
 UNLABELLED = "Unlabelled"
 """Name under which the weights of features without a name are kept."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from moses_io.alignment import describe_field, printed_links, printed_phrases
-from moses_io.errors import counted
+from moses_io.files.errors import counted
+from moses_io.files.text import tokens, without_line_end
 from moses_io.hypothesis import Hypothesis, no_total
 from moses_io.nbest import SentenceList, total_or_lowest
-from moses_io.text import tokens, without_line_end
 
 FEWEST_TOTALS = 6
 """Minimum number of lines of a sentence for the check that totals fall."""

@@ -14,11 +14,11 @@ from math import fsum, inf
 from operator import attrgetter
 from pathlib import Path
 
-from moses_io.errors import InputError, counted, shown
+from moses_io.files.errors import InputError, counted, shown
+from moses_io.files.streams import STANDARD, open_output
+from moses_io.files.text import encode, tokens
 from moses_io.hypothesis import Hypothesis, feature_texts, with_features, with_other_features, with_total
 from moses_io.nbest import SentenceList, read_nbest, without_marks
-from moses_io.streams import STANDARD, open_output
-from moses_io.text import encode, tokens
 
 LIST_NAME = re.compile("[A-Za-z][0-9A-Za-z]*")
 """What a list may be called."""

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from moses_io.compression import CANDIDATE
-from moses_io.errors import Fault, InputError, at, counted, shown
+from moses_io.files.compression import CANDIDATE
+from moses_io.files.errors import Fault, InputError, at, counted, shown
+from moses_io.files.streams import Lines, name_of, numbered_lines, open_output
+from moses_io.files.text import has_marks, read_lines, without_line_end
 from moses_io.hypothesis import Hypothesis, parse_line
-from moses_io.streams import Lines, name_of, numbered_lines, open_output
-from moses_io.text import has_marks, read_lines, without_line_end
 
 MARKS = "segmentation marks such as |0-1| in the text; decode without -t and -tt (report-segmentation)"
 

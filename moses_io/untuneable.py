@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from moses_io.errors import InputError, counted, shown
-from moses_io.text import words
+from moses_io.files.errors import InputError, counted, shown
+from moses_io.files.text import words
 
 UNKNOWN_WORDS = "UnknownWordPenalty"
 """Type of the feature that Moses never tunes and never prints, and start of its name."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from moses_io.errors import Fault, InputError, at, counted, printable, shown
+from moses_io.files.errors import Fault, InputError, at, counted, printable, shown
+from moses_io.files.streams import STANDARD, check_plain, name_of
+from moses_io.files.text import LARGEST, number, numbers, stream_lines, words, write_text
 from moses_io.hypothesis import UNLABELLED, Hypothesis, is_sparse
-from moses_io.streams import STANDARD, check_plain, name_of
-from moses_io.text import LARGEST, number, numbers, stream_lines, words, write_text
 from moses_io.untuneable import UNKNOWN_WORDS, Untuneable, split_untuneable, with_all_components
 
 _NO_WEIGHT = re.compile(r"(^[^ ]+=( UNTUNEABLECOMPONENT)*| UNTUNEABLE)$")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from features.progress import show_progress
-    from moses_io.errors import InputError
+    from moses_io.files.errors import InputError
     from rerank.library import evaluate, read_nbest, score, train, tune
     from rerank.reranker.reranker import Reranker
 
@@ -18,7 +18,7 @@ __all__ = ["InputError", "Reranker", "evaluate", "read_nbest", "score", "show_pr
 __version__ = version("moses-rerank")
 
 _PLACES = {
-    "InputError": "moses_io.errors",
+    "InputError": "moses_io.files.errors",
     "Reranker": "rerank.reranker.reranker",
     "evaluate": "rerank.library",
     "read_nbest": "rerank.library",

@@ -11,7 +11,7 @@ from typing import NoReturn, cast
 
 from features.models.torchrun import is_one_of_several, is_to_tell
 from features.progress import log, progress_shown
-from moses_io.errors import QUOTED, InputError, printable
+from moses_io.files.errors import QUOTED, InputError, printable
 from rerank import __version__
 from rerank.commands.arguments import check_arguments
 

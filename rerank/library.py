@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import moses_io.nbest
 from features.models.training import request as training
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, read_weights, weight_files
 from rerank.commands.arguments import check_paths

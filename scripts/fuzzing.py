@@ -18,11 +18,11 @@ from features.models.training.request import read_epochs
 from features.models.vocabulary import learn, load_vocabulary
 from features.translation_table import read_table
 from moses_io.alignment import read_alignments, segmentation, word_alignment
-from moses_io.errors import Fault, InputError
 from moses_io.extractor import read_blocks
+from moses_io.files.errors import Fault, InputError
+from moses_io.files.text import read_lines
 from moses_io.gold import read_gold
 from moses_io.nbest import read_nbest
-from moses_io.text import read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import read_confidence
 from rerank.experiment.file import read_experiment

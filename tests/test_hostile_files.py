@@ -26,10 +26,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moses_io import compression
-from moses_io.errors import InputError
+from moses_io.files import compression
+from moses_io.files.errors import InputError
+from moses_io.files.streams import numbered_lines
 from moses_io.nbest import read_hypotheses
-from moses_io.streams import numbered_lines
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 SECONDS, MEGABYTES = 20, 700

@@ -9,9 +9,9 @@ import numpy as np
 from features.arrays import Array, Integers
 from features.feature import Resources, Sentence
 from features.formulas import ORDER, bleu, chrf
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
+from moses_io.files.text import number
 from moses_io.hypothesis import no_total
-from moses_io.text import number
 
 LETTERS = 6
 BETA = 2

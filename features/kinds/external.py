@@ -13,9 +13,9 @@ import numpy as np
 from features.arrays import Array
 from features.feature import ListFeature, Resources, Sentence
 from features.processes import killed_with_parent
-from moses_io.errors import Fault, InputError, at, shown
-from moses_io.streams import digest, name_of
-from moses_io.text import encode, no_number, number, read_lines, tokens
+from moses_io.files.errors import Fault, InputError, at, shown
+from moses_io.files.streams import digest, name_of
+from moses_io.files.text import encode, no_number, number, read_lines, tokens
 
 LINES = {
     "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81; the line without a segment is left out",

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 from features.feature import CandidateFeature, Resources
-from moses_io.errors import InputError, shown
-from moses_io.streams import digest, numbered_lines, open_input, read_start_of
-from moses_io.text import decode, without_line_end
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import digest, numbered_lines, open_input, read_start_of
+from moses_io.files.text import decode, without_line_end
 
 BINARY = b"mmap lm http://kheafield.com/code"
 """First bytes of a model that KenLM's `build_binary` made."""

@@ -11,9 +11,9 @@ from features.kinds.surface import Tokens, two_files
 from features.progress import log
 from features.table import FEATURES
 from features.translation_table import ITERATIONS, NULL, Table, estimate, read_table
-from moses_io.errors import InputError
-from moses_io.streams import digest
-from moses_io.text import read_parallel, tokens
+from moses_io.files.errors import InputError
+from moses_io.files.streams import digest
+from moses_io.files.text import read_parallel, tokens
 
 SMALLEST = 1e-7
 """Probability of a pair that a table does not have: its last printed decimal."""

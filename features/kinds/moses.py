@@ -9,9 +9,9 @@ from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.progress import log
 from moses_io.alignment import Alignment, Phrase, fitted, printed_alignment, segmentation, segmentation_faults
-from moses_io.errors import Fault, InputError, at
+from moses_io.files.errors import Fault, InputError, at
+from moses_io.files.streams import digest
 from moses_io.hypothesis import Hypothesis, no_total
-from moses_io.streams import digest
 from moses_io.weights import read_weight_file, weighted
 
 

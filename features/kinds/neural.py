@@ -11,7 +11,7 @@ from features.models.settings import check_rows, check_values
 from features.models.tables import ADDED
 from features.reader import Reader
 from features.request import models_and_values
-from moses_io.errors import InputError, at
+from moses_io.files.errors import InputError, at
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR, first_indicator
 

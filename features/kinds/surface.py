@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from features.feature import CandidateFeature, Resources
-from moses_io.errors import InputError
-from moses_io.streams import digest
-from moses_io.text import read_parallel, tokens, unescaped
+from moses_io.files.errors import InputError
+from moses_io.files.streams import digest
+from moses_io.files.text import read_parallel, tokens, unescaped
 
 Tokens = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from features.models.folder import Model, load_model
 from features.models.scoring.alone import SentencePair, score_pairs
 from features.models.settings import rows_ahead
 from moses_io.alignment import Alignment, turned
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.symmetrize import SYMMETRIZATIONS
 
 DEFAULT = "grow-diag-final-and"

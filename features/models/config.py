@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from features.models.settings import Architecture, Training, override
-from moses_io.errors import InputError, nearest
-from moses_io.json_files import read_json
-from moses_io.streams import check_plain, open_output
-from moses_io.text import encode, read_lines
+from moses_io.files.errors import InputError, nearest
+from moses_io.files.json_files import read_json
+from moses_io.files.streams import check_plain, open_output
+from moses_io.files.text import encode, read_lines
 
 FORMAT = 2
 CONFIG = "config.json"

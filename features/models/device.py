@@ -12,7 +12,7 @@ from torch import Tensor
 
 from features.arrays import Array, Integers
 from features.feature import check_device
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 

@@ -36,10 +36,10 @@ from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture
 from features.models.vocabulary import Vocabulary, load_vocabulary
 from features.progress import log
-from moses_io.errors import InputError
-from moses_io.folders import LOCK, locked, make_folder
-from moses_io.json_files import write_json
-from moses_io.streams import check_plain, open_output, remove_temporaries, sha256
+from moses_io.files.errors import InputError
+from moses_io.files.folders import LOCK, locked, make_folder
+from moses_io.files.json_files import write_json
+from moses_io.files.streams import check_plain, open_output, remove_temporaries, sha256
 
 _BEGUN = {CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in ("vocabulary", "bpe"))}
 """Files of a model that are there before it trains."""

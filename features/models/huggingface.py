@@ -19,8 +19,8 @@ from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.models.device import check_process, find_device, within_memory
 from features.request import split_values
-from moses_io.errors import InputError, counted, nearest, shown
-from moses_io.streams import digest
+from moses_io.files.errors import InputError, counted, nearest, shown
+from moses_io.files.streams import digest
 
 BATCH = 64
 IGNORED = -100

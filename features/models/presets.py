@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from features.models.settings import Architecture, Training, override
-from moses_io.errors import InputError, nearest, shown
+from moses_io.files.errors import InputError, nearest, shown
 
 
 @dataclass(frozen=True)

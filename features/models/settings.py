@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from features.models.tables import TABLES, VALUES
-from moses_io.errors import InputError, nearest
+from moses_io.files.errors import InputError, nearest
 
 
 @dataclass(frozen=True)

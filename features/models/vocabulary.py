@@ -14,9 +14,9 @@ from typing import TypeVar
 import sentencepiece
 
 from features.models.settings import Training
-from moses_io.errors import InputError, at
-from moses_io.streams import check_plain, numbered_lines, open_output
-from moses_io.text import decode, encode
+from moses_io.files.errors import InputError, at
+from moses_io.files.streams import check_plain, numbered_lines, open_output
+from moses_io.files.text import decode, encode
 
 MOST_KNOWN = 100_000
 """Tokens whose pieces are remembered."""

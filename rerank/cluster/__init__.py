@@ -3,6 +3,6 @@
 try:
     import ray as _ray  # noqa: F401
 except ImportError:
-    from moses_io.errors import InputError
+    from moses_io.files.errors import InputError
 
     raise InputError("--ray needs the package ray: pip install moses-rerank[ray]") from None

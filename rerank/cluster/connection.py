@@ -19,7 +19,7 @@ import ray
 from ray.exceptions import RayTaskError
 
 from features.progress import name_task, show_progress, shows_progress
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
 
 THREADS = "OMP_NUM_THREADS"
 AUTO, LOCAL = "auto", "local"

@@ -16,7 +16,7 @@ from features.feature_set import Column, FeatureSet, Scored, follows_list, in_or
 from features.groups import Group, groups
 from features.progress import log
 from features.request import FeatureRequest
-from moses_io.errors import InputError, counted
+from moses_io.files.errors import InputError, counted
 from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
 
 BEGIN = "begin"

@@ -10,7 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from moses_io.errors import InputError, reason_of
+from moses_io.files.errors import InputError, reason_of
 from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
 
 PATIENCE = 30.0

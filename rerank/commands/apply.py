@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.commands.arguments import add_choices, add_resources, declarers, positive_number, read_outputs
 
 HELP = "rerank new lists with a trained reranker"
@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the best candidate of each sentence of a list, whose ids go up; one line a source sentence, always."""
+    from moses_io.files.streams import is_live
     from moses_io.nbest import read_moses_output
-    from moses_io.streams import is_live
     from rerank.confidence.confidence import CONFIDENCE, read_estimator
     from rerank.linear.selection import read_holes, write_choices
     from rerank.reranker.folder import WEIGHTS

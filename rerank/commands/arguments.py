@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_io.errors import QUOTED, InputError, shown
-from moses_io.streams import STANDARD
-from moses_io.text import number, whole
+from moses_io.files.errors import QUOTED, InputError, shown
+from moses_io.files.streams import STANDARD
+from moses_io.files.text import number, whole
 from moses_io.weights import weight_files
 
 if TYPE_CHECKING:
@@ -247,6 +247,6 @@ def _is_part(output: str, folder: str) -> bool:
     real = Path(os.path.realpath(output))
     if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
         return False
-    from rerank.reranker.folder import MANIFEST  # which reads rerankers: not for commands that name none
+    from rerank.reranker import MANIFEST
 
     return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, MANIFEST))

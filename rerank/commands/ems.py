@@ -3,9 +3,9 @@
 import argparse
 import re
 
-from moses_io.errors import InputError
-from moses_io.streams import name_of, numbered_lines
-from moses_io.text import decode, write_text
+from moses_io.files.errors import InputError
+from moses_io.files.streams import name_of, numbered_lines
+from moses_io.files.text import decode, write_text
 from rerank.commands.arguments import declarers
 
 HELP = "add steps for reranking to the experiment.meta of Moses' EMS"

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate."""
     from features.progress import show
-    from moses_io.errors import InputError
+    from moses_io.files.errors import InputError
     from rerank.metrics.filters import Filters
     from rerank.report.listed import evaluate_files
     from rerank.report.terminal import table

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.commands.arguments import declarers, positive_number, whole_number
 
 HELP = "say why one candidate of a sentence beats another, feature by feature"
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Explain."""
     from features.progress import show
+    from moses_io.files.text import read_lines, read_sources
     from moses_io.nbest import read_moses_output
-    from moses_io.text import read_lines, read_sources
     from rerank.report.explanation import explain
 
     files = [("source", arguments.source, read_sources)] if arguments.source else []

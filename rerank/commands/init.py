@@ -28,8 +28,8 @@ def run(arguments: argparse.Namespace) -> None:
     import shlex
 
     from features.progress import log, progress_bar
-    from moses_io.errors import InputError
-    from moses_io.streams import STANDARD, open_output
+    from moses_io.files.errors import InputError
+    from moses_io.files.streams import STANDARD, open_output
     from rerank.experiment.checks import check_inputs
     from rerank.experiment.file import parse_experiment
     from rerank.experiment.init.proposal import propose

@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Sequence
 
-from moses_io.errors import InputError, counted, shown
+from moses_io.files.errors import InputError, counted, shown
+from moses_io.files.text import number
 from moses_io.merge import LIST_NAME, LOWEST, MEAN
-from moses_io.text import number
 from rerank.commands.arguments import declarers
 
 HELP = "join the n-best lists of several systems for the same sentences into one"

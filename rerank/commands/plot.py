@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw."""
-    from moses_io.errors import InputError
+    from moses_io.files.errors import InputError
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _attention(arguments: argparse.Namespace) -> None:
-    from moses_io.errors import InputError
+    from moses_io.files.errors import InputError
     from rerank.plots.attention import dimensions, matrices, plot_grids, read_pair
 
     if arguments.word and arguments.alignments:

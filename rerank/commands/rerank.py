@@ -2,7 +2,7 @@
 
 import argparse
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.commands.arguments import InputPath, add_choices, declarers, read_outputs, whole_number
 
 HELP = "write the best candidate of each sentence under given weights"

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the study and print its tables; what failed is told in the end."""
     from features.progress import show
-    from moses_io.errors import InputError, counted
+    from moses_io.files.errors import InputError, counted
     from rerank.experiment.studies.file import read_study
     from rerank.experiment.studies.run import run_study
 

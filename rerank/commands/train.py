@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from features.models.torchrun import is_one_of_several
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.commands.arguments import (
     add_device,
     add_jobs,

@@ -2,7 +2,7 @@
 
 import argparse
 
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
 from rerank.commands.arguments import add_device, add_precision, declarers, positive_number
 
 HELP = "translate with trained models, to text or to an n-best list"

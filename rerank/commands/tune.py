@@ -2,7 +2,7 @@
 
 import argparse
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.commands.arguments import add_settings, declarers, read_settings, whole_number
 
 HELP = "find the weights that make the best candidates win"

@@ -2,8 +2,8 @@
 
 import argparse
 
-from moses_io.errors import InputError
-from moses_io.streams import STANDARD
+from moses_io.files.errors import InputError
+from moses_io.files.streams import STANDARD
 from rerank.commands.arguments import declarers
 
 HELP = "say what is in an n-best list, and every fault with its line"

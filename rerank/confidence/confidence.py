@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from features.arrays import Array
 from features.progress import log
-from moses_io.errors import InputError, at, counted, shown
-from moses_io.json_files import read_json, record_of, write_json
+from moses_io.files.errors import InputError, at, counted, shown
+from moses_io.files.json_files import read_json, record_of, write_json
 from moses_io.nbest import SentenceList
 from moses_io.weights import read_weights
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors

@@ -8,8 +8,8 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.formulas import ORDER, bleu, count_ngrams
+from moses_io.files.text import tokens
 from moses_io.nbest import SentenceList
-from moses_io.text import tokens
 
 
 @dataclass(frozen=True)

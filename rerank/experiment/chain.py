@@ -11,10 +11,10 @@ from features.feature import Resources
 from features.models.config import read_config
 from features.models.training.request import TrainingFiles, train_model
 from features.request import runs_code, together
-from moses_io.errors import InputError
-from moses_io.folders import locked, make_folder
+from moses_io.files.errors import InputError
+from moses_io.files.folders import locked, make_folder
+from moses_io.files.text import read_lines, write_text
 from moses_io.nbest import read_moses_output
-from moses_io.text import read_lines, write_text
 from moses_io.weights import weight_files
 from rerank.confidence.confidence import CONFIDENCE
 from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT

@@ -10,11 +10,11 @@ from features.feature_set import FeatureSet
 from features.models.config import read_config
 from features.models.tables import load
 from features.progress import log
-from moses_io.errors import InputError, at, shown
+from moses_io.files.errors import InputError, at, shown
+from moses_io.files.streams import check_plain, digest
+from moses_io.files.text import read_texts
 from moses_io.hypothesis import UNLABELLED
 from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
-from moses_io.streams import check_plain, digest
-from moses_io.text import read_texts
 from moses_io.weights import read_weights
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment

@@ -10,7 +10,7 @@ from typing import Any
 
 from features.models.training.request import ParallelFiles, TrainingRequest
 from features.request import FeatureRequest
-from moses_io.errors import InputError, at
+from moses_io.files.errors import InputError, at
 from rerank.experiment.toml import as_table, check_keys, path_of
 from rerank.systems.translations import check_candidates, check_forward
 

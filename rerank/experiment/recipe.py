@@ -8,8 +8,8 @@ from typing import Any
 from features.models.config import DEV_FOLDS
 from features.models.settings import Training
 from features.models.training.request import ParallelFiles
-from moses_io.streams import check_plain
-from moses_io.text import read_parallel, tokens
+from moses_io.files.streams import check_plain
+from moses_io.files.text import read_parallel, tokens
 
 BUDGET = 1_700_000
 """Target words that an `rnnsearch` reads of the corpus in all, so that two train in some ten minutes of two cores."""

@@ -12,10 +12,10 @@ from time import monotonic
 from typing import Any
 
 from features.progress import log, progress_bar
-from moses_io.errors import InputError
-from moses_io.folders import locked_with_contents, remove
-from moses_io.json_files import read_record
-from moses_io.streams import check_plain, digest, hidden, open_output, remove_temporaries
+from moses_io.files.errors import InputError
+from moses_io.files.folders import locked_with_contents, remove
+from moses_io.files.json_files import read_record
+from moses_io.files.streams import check_plain, digest, hidden, open_output, remove_temporaries
 from rerank import __version__
 from rerank.experiment.workers import workers
 

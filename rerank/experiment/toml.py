@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from features.request import runs_code
-from moses_io.errors import InputError, nearest, shown
-from moses_io.streams import read_start_of
+from moses_io.files.errors import InputError, nearest, shown
+from moses_io.files.streams import read_start_of
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Protocol, cast
 
 from features.progress import log, name_task, show_progress, shows_progress
-from moses_io.errors import InputError, reason_of
+from moses_io.files.errors import InputError, reason_of
 
 GPUS = Path("/proc/driver/nvidia/gpus")
 PATIENCE = 30.0

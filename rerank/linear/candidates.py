@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, hstack
 
 from features.arrays import Array, Integers
-from moses_io.errors import Fault, counted, shown
+from moses_io.files.errors import Fault, counted, shown
 
 
 @dataclass(frozen=True)

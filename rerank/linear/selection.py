@@ -10,12 +10,12 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import log, with_bar
-from moses_io.errors import Fault, InputError, counted, shown
+from moses_io.files.errors import Fault, InputError, counted, shown
+from moses_io.files.streams import STANDARD, is_live, name_of, open_output
+from moses_io.files.text import encode, read_lines
 from moses_io.hypothesis import Hypothesis, is_sparse, with_total
 from moses_io.list_end import ListEnd
 from moses_io.nbest import MosesOutput, SentenceList, check_id, read_nbest
-from moses_io.streams import STANDARD, is_live, name_of, open_output
-from moses_io.text import encode, read_lines
 from moses_io.weights import Weights
 from rerank import __version__
 from rerank.linear.candidates import FeatureSpace

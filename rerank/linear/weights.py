@@ -8,9 +8,9 @@ import numpy as np
 from features.arrays import Array
 from features.progress import log
 from features.table import is_fixed
-from moses_io.errors import InputError, at, nearest, shown
+from moses_io.files.errors import InputError, at, nearest, shown
+from moses_io.files.text import read_lines
 from moses_io.hypothesis import UNLABELLED, is_sparse
-from moses_io.text import read_lines
 from moses_io.untuneable import UNKNOWN_WORDS
 from moses_io.weights import WeightFile, Weights, read_weight_file
 from rerank.linear.candidates import FeatureSpace

@@ -16,11 +16,11 @@ from features.feature import Resources, Sentence
 from features.feature_set import Scorer
 from features.progress import log, progress_bar
 from features.request import FeatureRequest
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.streams import STANDARD, hidden, numbered_lines, open_output
+from moses_io.files.text import without_line_end
 from moses_io.hypothesis import with_features
 from moses_io.nbest import read_hypotheses
-from moses_io.streams import STANDARD, hidden, numbered_lines, open_output
-from moses_io.text import without_line_end
 from rerank.lists.scoring import WholeSources, load_features, score_list, tell_signatures, written
 
 

@@ -14,13 +14,9 @@ from features.models.tables import ADDED
 from features.progress import log, progress_bar
 from features.request import FeatureRequest, split_values
 from moses_io.alignment import LinkNumbering
-from moses_io.errors import InputError, shown
-from moses_io.hypothesis import no_total
-from moses_io.list_end import ListEnd
-from moses_io.merge import first_indicator
-from moses_io.nbest import EmptyLines, SentenceList, check_id, read_nbest, without_marks
-from moses_io.streams import LONGEST, Lines, is_live, name_of, open_input, too_long
-from moses_io.text import (
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import LONGEST, Lines, is_live, name_of, open_input, too_long
+from moses_io.files.text import (
     LARGEST,
     check_markup,
     decode,
@@ -30,6 +26,10 @@ from moses_io.text import (
     without_line_end,
     without_tabs,
 )
+from moses_io.hypothesis import no_total
+from moses_io.list_end import ListEnd
+from moses_io.merge import first_indicator
+from moses_io.nbest import EmptyLines, SentenceList, check_id, read_nbest, without_marks
 from rerank import __version__
 
 BATCH = 10_000

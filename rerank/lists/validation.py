@@ -12,13 +12,10 @@ from moses_io.alignment import (
     segmentation,
     segmentation_faults,
 )
-from moses_io.compression import CANDIDATE
-from moses_io.errors import Fault, InputError, counted, shown
-from moses_io.hypothesis import Hypothesis, no_total, parse_line
-from moses_io.list_end import ListEnd
-from moses_io.nbest import MARKS, EmptyLines, Layout, Order, without_end
-from moses_io.streams import name_of, numbered_lines
-from moses_io.text import (
+from moses_io.files.compression import CANDIDATE
+from moses_io.files.errors import Fault, InputError, counted, shown
+from moses_io.files.streams import name_of, numbered_lines
+from moses_io.files.text import (
     ESCAPES,
     check_markup,
     has_marks,
@@ -28,6 +25,9 @@ from moses_io.text import (
     tokens,
     without_line_end,
 )
+from moses_io.hypothesis import Hypothesis, no_total, parse_line
+from moses_io.list_end import ListEnd
+from moses_io.nbest import MARKS, EmptyLines, Layout, Order, without_end
 from moses_io.weights import read_weight_file
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import hint_for, unused_weights, with_rest

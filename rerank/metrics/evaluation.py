@@ -10,9 +10,9 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import with_bar
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.text import has_marks, missing_as_none, tokens
 from moses_io.nbest import MARKS
-from moses_io.text import has_marks, missing_as_none, tokens
 from rerank import __version__
 from rerank.metrics.significance import SEED, TRIALS, p_value
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from moses_io.errors import InputError, nearest, shown
-from moses_io.streams import Lines
-from moses_io.text import read_references, tokens
+from moses_io.files.errors import InputError, nearest, shown
+from moses_io.files.streams import Lines
+from moses_io.files.text import read_references, tokens
 
 Filter = Callable[[str], str]
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from features.formulas import ORDER, Ngrams, by_length, count_ngrams
-from moses_io.errors import InputError, nearest, shown
-from moses_io.text import no_number, number, tokens, without_missing
+from moses_io.files.errors import InputError, nearest, shown
+from moses_io.files.text import no_number, number, tokens, without_missing
 from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts
 
 Counter = Callable[[str], list[float]]

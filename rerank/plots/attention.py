@@ -15,8 +15,8 @@ from features.models.device import find_device
 from features.models.folder import load_model
 from features.models.scoring.alone import SentencePair
 from moses_io.alignment import Alignment, read_alignments
-from moses_io.errors import InputError, counted
-from moses_io.text import check_markup, read_parallel, tokens
+from moses_io.files.errors import InputError, counted
+from moses_io.files.text import check_markup, read_parallel, tokens
 from rerank.plots.canvas import COLOURS, canvas, label, names
 
 CELL = 0.16

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from features.progress import log
-from moses_io.errors import InputError, counted, printable, shown
-from moses_io.streams import open_output
+from moses_io.files.errors import InputError, counted, printable, shown
+from moses_io.files.streams import open_output
 
 BASE = "DejaVu Sans"
 """Comes with matplotlib."""

@@ -18,9 +18,9 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from features.models.config import METRICS
 from features.models.training.request import read_epochs
-from moses_io.errors import InputError, counted
+from moses_io.files.errors import InputError, counted
+from moses_io.files.text import empty_file, read_texts
 from moses_io.hypothesis import is_sparse
-from moses_io.text import empty_file, read_texts
 from moses_io.weights import Weights, names_of_values, read_weights
 from rerank.metrics.evaluation import check_marks
 from rerank.plots.canvas import COLOURS, COLUMN, canvas, label, legend, names, series_style

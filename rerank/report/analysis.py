@@ -13,7 +13,7 @@ import numpy as np
 from features.arrays import Array
 from features.formulas import Ngram, Ngrams, count_ngrams
 from features.progress import with_bar
-from moses_io.text import input_lines, tokens, without_missing
+from moses_io.files.text import input_lines, tokens, without_missing
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric

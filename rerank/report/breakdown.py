@@ -14,8 +14,8 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from features.arrays import Array, Integers
+from moses_io.files.text import tokens
 from moses_io.nbest import SentenceList
-from moses_io.text import tokens
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.report.listed import Listed, having
 

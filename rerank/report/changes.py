@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from moses_io.files.text import without_missing
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
-from moses_io.text import without_missing
 from moses_io.weights import Weights, weighted
 from rerank.linear.selection import Estimate
 from rerank.metrics.filters import Filters

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from moses_io.errors import counted
+from moses_io.files.errors import counted
 from rerank.confidence.confidence import Fit
 from rerank.confidence.fitting import Outcome
 from rerank.report.analysis import WIDTH as BIN

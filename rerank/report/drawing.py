@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from moses_io.errors import printable
+from moses_io.files.errors import printable
 
 WIDTH = 400
 """Of a chart, in its own units."""

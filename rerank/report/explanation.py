@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from moses_io.errors import InputError, counted
+from moses_io.files.errors import InputError, counted
+from moses_io.files.streams import name_of
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList, read_nbest
-from moses_io.streams import name_of
 from moses_io.weights import Weights, names_of_values
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.collecting import dense_features

@@ -9,11 +9,11 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import log, with_bar
+from moses_io.files.streams import Lines, name_of
+from moses_io.files.text import read_lines, tokens
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR, LIST_NAME, describe_origins
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
-from moses_io.streams import Lines, name_of
-from moses_io.text import read_lines, tokens
 from rerank.metrics.evaluation import Evaluation, ListFacts, Systems, check_lengths, evaluate
 from rerank.metrics.filters import Filters, Forms, advice
 from rerank.metrics.formula import DECIMALS

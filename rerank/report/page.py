@@ -16,10 +16,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from moses_io.alignment import LinkNumbering, segmentation, segmentation_faults, word_alignment
-from moses_io.errors import Fault, printable
+from moses_io.files.errors import Fault, printable
+from moses_io.files.text import tokens
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
-from moses_io.text import tokens
 from rerank.confidence.fitting import Measured
 from rerank.linear.selection import Ranking
 from rerank.metrics.evaluation import Evaluation

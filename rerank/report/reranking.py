@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 from features.progress import log
-from moses_io.errors import printable
-from moses_io.streams import Lines, open_between, open_output
-from moses_io.text import encode, input_lines, read_lines
+from moses_io.files.errors import printable
+from moses_io.files.streams import Lines, open_between, open_output
+from moses_io.files.text import encode, input_lines, read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, Fit, read_confidence
 from rerank.confidence.fitting import Measuring

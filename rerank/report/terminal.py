@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from features.progress import aligned
-from moses_io.errors import counted, printable
+from moses_io.files.errors import counted, printable
 from rerank.metrics.evaluation import REPORTED, Evaluation, Score
 from rerank.metrics.metric import Metric
 from rerank.report.breakdown import QUARTERS

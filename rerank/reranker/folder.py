@@ -14,18 +14,19 @@ import msgspec
 
 from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
 from features.request import FeatureRequest, labelled_requests, row_of, runs_code
-from moses_io.errors import InputError, at, shown
-from moses_io.json_files import read_json, write_json
-from moses_io.streams import LONGEST_NAME, digest
-from moses_io.text import whole
+from moses_io.files.errors import InputError, at, shown
+from moses_io.files.json_files import read_json, write_json
+from moses_io.files.streams import LONGEST_NAME, digest
+from moses_io.files.text import whole
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.confidence import CONFIDENCE
+from rerank.reranker import MANIFEST
 from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
 FORMATS = (1, 2)
 """The second has models that add candidates, which versions that know the first alone must not overlook."""
-MANIFEST = "reranker.json"
+
 WEIGHTS = "weights.ini"
 CARD = "README.md"
 

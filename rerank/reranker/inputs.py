@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from moses_io.errors import InputError, shown
-from moses_io.streams import STANDARD, Lines
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import STANDARD, Lines
 
 Text = str | Path | Iterable[str | bytes]
 """A path, as text or `Path`; or lines, in any other iterable."""

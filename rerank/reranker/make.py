@@ -8,8 +8,8 @@ from pathlib import Path
 from features.models.config import read_config
 from features.models.training.request import ParallelFiles, best_perplexity
 from features.request import FeatureRequest, labelled_requests
-from moses_io.errors import printable
-from moses_io.text import read_lines, write_text
+from moses_io.files.errors import printable
+from moses_io.files.text import read_lines, write_text
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
 from rerank.reranker.folder import CARD, Manifest, read_candidates, write_folder

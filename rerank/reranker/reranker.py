@@ -11,11 +11,11 @@ from features.feature import Resources, Sentence
 from features.feature_set import Column
 from features.progress import log
 from features.request import FeatureRequest, labelled_requests
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import Lines, is_live, name_of
+from moses_io.files.text import decode, without_line_end
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
 from moses_io.nbest import MosesOutput, SentenceList, read_moses_output
-from moses_io.streams import Lines, is_live, name_of
-from moses_io.text import decode, without_line_end
 from moses_io.weights import check_weights
 from rerank import __version__
 from rerank.confidence.confidence import CONFIDENCE, read_estimator

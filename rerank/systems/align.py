@@ -7,9 +7,9 @@ from features.models.alignment import Aligner
 from features.models.scoring.alone import SentencePair
 from features.progress import aligned, log, progress_bar, show
 from moses_io.alignment import format_links
+from moses_io.files.streams import STANDARD, open_output
+from moses_io.files.text import check_markup, encode, parallel_lines, tokens
 from moses_io.gold import Gold, LinkCounts
-from moses_io.streams import STANDARD, open_output
-from moses_io.text import check_markup, encode, parallel_lines, tokens
 from rerank import __version__
 from rerank.systems.attention import open_soft, stretches
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from features.arrays import AttentionRows
 from features.progress import progress_bar
-from moses_io.errors import InputError, shown
-from moses_io.streams import check_plain, open_output
-from moses_io.text import encode, read_texts, tokens, whole
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import check_plain, open_output
+from moses_io.files.text import encode, read_texts, tokens, whole
 
 if TYPE_CHECKING:
     from features.models.scoring.alone import SentencePair

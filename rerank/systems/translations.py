@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from features.feature import Resources, Sentence
 from features.progress import log, progress_bar
 from features.request import row_of
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import Lines, open_output
+from moses_io.files.text import empty_file, encode, read_sources, tokens
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.merge import DECODER, INDICATOR, LIST_NAME, LOWEST, merge_sentence
 from moses_io.nbest import SentenceList
-from moses_io.streams import Lines, open_output
-from moses_io.text import empty_file, encode, read_sources, tokens
 from rerank import __version__
 from rerank.lists.scoring import WholeSources, read_sentences
 

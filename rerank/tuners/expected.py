@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 
 from features.arrays import Array
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
 from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.compiled import compiled
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
 from rerank.linear.candidates import Sparse
 from rerank.metrics.formula import Parts, length, value
 from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from features.arrays import Array, Integers
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.linear.candidates import Candidates
 from rerank.tuners.kbmira import KbmiraSettings, Mira
 from rerank.tuners.problem import Problem, Tuned

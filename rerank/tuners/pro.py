@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from features.arrays import Array, Integers
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from features.arrays import Array, Integers
-from moses_io.errors import InputError, shown
+from moses_io.files.errors import InputError, shown
 from rerank.linear.candidates import Candidates, FeatureSpace, spread
 from rerank.metrics.formula import Formula
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.tuners import expected, kbmira, mean, mert, moses, pro
 from rerank.tuners.problem import Problem, ScaledProblem, Tuned
 

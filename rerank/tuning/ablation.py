@@ -8,8 +8,8 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import aligned, log, progress_bar
-from moses_io.json_files import read_record, write_json
-from moses_io.text import write_text
+from moses_io.files.json_files import read_record, write_json
+from moses_io.files.text import write_text
 from moses_io.weights import Weights
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from features.arrays import Array, Integers
 from features.progress import Bar, log, progress_bar
-from moses_io.errors import InputError, counted, shown
+from moses_io.files.errors import InputError, counted, shown
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import START
 from rerank.metrics.metric import Metric

@@ -8,10 +8,10 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import log
-from moses_io.errors import InputError, printable, shown
 from moses_io.extractor import Block, write_block
-from moses_io.streams import name_of, open_output
-from moses_io.text import number, read_lines, tokens, write_text
+from moses_io.files.errors import InputError, printable, shown
+from moses_io.files.streams import name_of, open_output
+from moses_io.files.text import number, read_lines, tokens, write_text
 from moses_io.weights import WeightFile, Weights, read_sparse_weights, read_weight_file, read_weights, write_weights
 from rerank import __version__
 from rerank.linear.candidates import Candidates, FeatureSpace

@@ -11,7 +11,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import Bar, log, progress_bar
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.metrics.formula import Formula
 from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem

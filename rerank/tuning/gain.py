@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from moses_io.json_files import read_record, write_json
+from moses_io.files.json_files import read_record, write_json
 
 GAIN = "tuning.json"
 """Name of the file among the results of an experiment."""

@@ -11,7 +11,7 @@ from numba.core import event
 
 from features.arrays import Array
 from features.progress import log, progress_bar, show_status
-from moses_io.errors import InputError, nearest, shown
+from moses_io.files.errors import InputError, nearest, shown
 from moses_io.weights import names_of_values, write_weights
 from rerank import __version__
 from rerank.linear.weights import START, load_weight_file, tell_unmatched, with_unseen

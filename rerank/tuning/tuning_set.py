@@ -8,8 +8,8 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import progress_bar
-from moses_io.errors import InputError
 from moses_io.extractor import read_blocks
+from moses_io.files.errors import InputError
 from moses_io.nbest import check_id, pool, without_marks
 from moses_io.weights import WeightFile, Weights
 from rerank.linear.candidates import Candidates

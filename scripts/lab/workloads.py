@@ -14,8 +14,8 @@ from features.feature import Sentence
 from features.models.batches import pad
 from features.models.folder import Model
 from features.models.vocabulary import PADDING
+from moses_io.files.text import read_lines, tokens
 from moses_io.nbest import read_nbest
-from moses_io.text import read_lines, tokens
 
 
 def read_sentences(data: Path, count: int = 0, candidates: int = 0) -> list[Sentence]:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from moses_io.files.text import read_lines, tokens
 from moses_io.nbest import read_nbest
-from moses_io.text import read_lines, tokens
 from moses_io.weights import read_weights
 from rerank.confidence.fitting import Measured
 from rerank.linear.selection import Estimate, Holes, LinearModel, Ranking, rankings

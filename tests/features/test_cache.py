@@ -12,9 +12,9 @@ import pytest
 from features.cache import AT_ONCE, FILE, Cache, Journal
 from features.feature import Sentence
 from features.groups import Group
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.streams import open_output
 from moses_io.nbest import read_hypotheses
-from moses_io.streams import open_output
 
 Command = Callable[..., tuple[int, bytes, str]]
 

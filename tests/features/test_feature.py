@@ -18,10 +18,10 @@ from features.kinds.language_model import check_header
 from features.models.tables import VALUES
 from features.request import FeatureRequest, parse_requests, together
 from features.table import FEATURES
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.text import read_lines, tokens
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import read_nbest
-from moses_io.text import read_lines, tokens
 
 ARPA = (
     "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-2\t<unk>\n0\t<s>\t-0.5\n-1\t</s>\n-0.5\ta\t-0.25\n\n"

@@ -6,8 +6,8 @@ import pytest
 
 from features.translation_table import count, read_table
 from moses_io.alignment import read_alignments, turned
-from moses_io.errors import InputError
-from moses_io.text import read_parallel, tokens
+from moses_io.files.errors import InputError
+from moses_io.files.text import read_parallel, tokens
 
 
 def test_links_are_counted() -> None:

@@ -18,7 +18,7 @@ from moses_io.alignment import (
     segmentation_faults,
     turned,
 )
-from moses_io.errors import Fault, InputError
+from moses_io.files.errors import Fault, InputError
 from moses_io.hypothesis import parse_line
 
 Write = Callable[[str, "str | bytes"], Path]

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
 from moses_io.extractor import read_blocks, write_block
-from moses_io.streams import open_output
+from moses_io.files.errors import InputError
+from moses_io.files.streams import open_output
 
 Write = Callable[[str, "str | bytes"], Path]
 FEATURES = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.gold import LinkCounts, read_gold
 
 Write = Callable[[str, "str | bytes"], Path]

@@ -1,6 +1,6 @@
 import pytest
 
-from moses_io.errors import Fault
+from moses_io.files.errors import Fault
 from moses_io.hypothesis import UNLABELLED, parse_line, with_features, with_total
 
 PLAIN = (

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.merge import describe_origins, merge_lists
 from moses_io.nbest import SentenceList, read_nbest
 

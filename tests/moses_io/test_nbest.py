@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_io.errors import Fault, InputError
+from moses_io.files.errors import Fault, InputError
+from moses_io.files.streams import Lines
+from moses_io.files.text import has_marks
 from moses_io.nbest import (
     EmptyLines,
     Order,
@@ -18,8 +20,6 @@ from moses_io.nbest import (
     read_nbest,
     without_marks,
 )
-from moses_io.streams import Lines
-from moses_io.text import has_marks
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.weights import read_weight_file, write_weights
 
 Write = Callable[[str, str], Path]

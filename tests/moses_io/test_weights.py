@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moses_io.errors import Fault, InputError
+from moses_io.files.errors import Fault, InputError
+from moses_io.files.text import encode
 from moses_io.hypothesis import parse_line
-from moses_io.text import encode
 from moses_io.weights import read_weight_file, read_weights, weight_files, write_weights
 
 Write = Callable[[str, str], Path]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from features import progress
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank import cli
 from rerank.cli import COMMANDS, main, make_parser
 from rerank.commands.arguments import InputPath, OutputPath, check_arguments

@@ -17,8 +17,8 @@ from features.models.scoring.members import Members
 from features.models.scoring.tree import score_tree
 from features.models.vocabulary import SPECIAL, UNKNOWN
 from features.translation_table import NULL, read_table
-from moses_io.errors import InputError
-from moses_io.streams import check_plain, digest
+from moses_io.files.errors import InputError
+from moses_io.files.streams import check_plain, digest
 
 KEEP, COPY = "keep", "copy"
 

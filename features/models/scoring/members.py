@@ -17,7 +17,7 @@ from features.models.network.model import EncoderDecoder
 from features.models.network.transformer import Dense
 from features.models.scoring.alone import SentencePair, perplexity, score_pairs
 from features.progress import log
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 
 class Members:

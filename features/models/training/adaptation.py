@@ -20,8 +20,8 @@ from features.models.training.epoch import DevLosses, Diverged, dev_losses, perp
 from features.models.training.learner import TokenPair, encode, planned_updates
 from features.models.training.preparation import Task, usable
 from features.progress import Bar, log
-from moses_io.errors import InputError, counted
-from moses_io.streams import open_output
+from moses_io.files.errors import InputError, counted
+from moses_io.files.streams import open_output
 
 SHARE = 0.5
 """Its first step size, of that of the training."""

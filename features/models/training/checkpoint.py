@@ -20,9 +20,9 @@ from features.models.training.learner import EncodedCorpus, Learner, TokenPair
 from features.models.training.ranks import ALONE, Ranks
 from features.progress import log
 from moses_io.alignment import Alignment
-from moses_io.errors import InputError, shown
-from moses_io.json_files import as_written
-from moses_io.streams import check_plain, open_output
+from moses_io.files.errors import InputError, shown
+from moses_io.files.json_files import as_written
+from moses_io.files.streams import check_plain, open_output
 
 Tensors = dict[str, Tensor]
 """Tensors by their names."""

@@ -20,7 +20,7 @@ from features.models.training.checkpoint import Run
 from features.models.training.learner import encode, loss_of
 from features.models.vocabulary import Dropout
 from features.progress import Bar
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 DevLosses = list[tuple[float, int]]
 """Of each learner the sum of -log p of some targets, in nats, and their words, each target's `</s>` counted."""

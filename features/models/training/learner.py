@@ -18,7 +18,7 @@ from features.models.settings import Training
 from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import Dropout, Vocabulary, flat
 from moses_io.alignment import Alignment, turned
-from moses_io.streams import open_output
+from moses_io.files.streams import open_output
 
 TokenPair = tuple[list[str], list[str]]
 """Tokens of a source sentence and of its translation, as the network sees them."""

@@ -27,9 +27,9 @@ from features.models.vocabulary import BEGIN, PADDING, UNKNOWN, Vocabulary, buil
 from features.progress import log
 from features.translation_table import Table, count, estimate
 from moses_io.alignment import Alignment
-from moses_io.errors import InputError, counted
-from moses_io.streams import sha256
-from moses_io.text import encode as encode_text
+from moses_io.files.errors import InputError, counted
+from moses_io.files.streams import sha256
+from moses_io.files.text import encode as encode_text
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
 _SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "words", "frequency", *_PARTS)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from features.models.device import on_device
 from features.progress import silenced
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 CPU = torch.device("cpu")
 WAIT = timedelta(hours=6)

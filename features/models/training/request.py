@@ -12,10 +12,10 @@ from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
 from moses_io.alignment import Alignment, read_alignments, turned
-from moses_io.errors import InputError, shown
-from moses_io.json_files import parse_json
-from moses_io.streams import check_plain, numbered_lines
-from moses_io.text import LARGEST, read_parallel, tokens, without_line_end
+from moses_io.files.errors import InputError, shown
+from moses_io.files.json_files import parse_json
+from moses_io.files.streams import check_plain, numbered_lines
+from moses_io.files.text import LARGEST, read_parallel, tokens, without_line_end
 
 if TYPE_CHECKING:
     from features.models.training.learner import TokenPair

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from features.kinds.language_model import require_kenlm
-from moses_io.errors import InputError, printable, shown
-from moses_io.streams import STANDARD
+from moses_io.files.errors import InputError, printable, shown
+from moses_io.files.streams import STANDARD
 from rerank.experiment.entries import table_of_tests
 from rerank.experiment.init.roles import Roles
 from rerank.experiment.recipe import Recipe, find_recipe, look_at

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from features.kinds.language_model import BINARY
 from features.progress import with_bar
-from moses_io.errors import Fault, InputError
+from moses_io.files.errors import Fault, InputError
+from moses_io.files.streams import check_plain, open_input
+from moses_io.files.text import decode, is_document, number, tokens, without_line_end
 from moses_io.hypothesis import parse_line
-from moses_io.streams import check_plain, open_input
-from moses_io.text import decode, is_document, number, tokens, without_line_end
 from moses_io.weights import read_weights
 from rerank.experiment.init.matching import ListContent, Text, read_list, read_text
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from features.progress import aligned
-from moses_io.json_files import as_written, number_of, read_record
+from moses_io.files.json_files import as_written, number_of, read_record
 from rerank import __version__
 from rerank.experiment.entries import CHOOSE
 from rerank.experiment.studies.file import Study

@@ -14,7 +14,7 @@ from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from features.request import parse_requests
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.hypothesis import parse_line
 
 TEXTS = [("die Zeitung", ["the newspaper .", "the", ""]), ("im Wald gibt es eine Lampe .", ["there is a lamp ."])]

@@ -21,7 +21,7 @@ from features.kinds.external import ask, read_scores
 from features.models.huggingface import HuggingFace
 from features.request import parse_requests
 from features.table import packaged
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]

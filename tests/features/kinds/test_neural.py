@@ -22,7 +22,7 @@ from features.models.settings import Architecture, Training
 from features.models.training.loop import train
 from features.models.training.preparation import Task
 from features.request import parse_requests
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.hypothesis import parse_line
 
 CPU = torch.device("cpu")

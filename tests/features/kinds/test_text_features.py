@@ -11,7 +11,7 @@ from features.feature_set import FeatureSet
 from features.kinds.lexical import NULL, SMALLEST, model1
 from features.request import FeatureRequest
 from features.translation_table import estimate
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.hypothesis import parse_line
 
 LINES = [

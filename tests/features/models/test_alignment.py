@@ -17,7 +17,7 @@ from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training, override
 from features.models.vocabulary import build_vocabulary
 from moses_io.alignment import turned
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.symmetrize import SYMMETRIZATIONS
 
 PAIRS = [

@@ -20,7 +20,7 @@ from features.models.folder import load_model, save_weights
 from features.models.network.model import EncoderDecoder
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 CPU = torch.device("cpu")
 EXPECTED = Path(__file__).parents[2] / "expected" / "models"

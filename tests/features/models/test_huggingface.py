@@ -11,7 +11,7 @@ import pytest
 
 from features.feature import Resources, Sentence
 from features.models.huggingface import HuggingFace
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 transformers = pytest.importorskip("transformers")
 

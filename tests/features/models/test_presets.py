@@ -11,9 +11,9 @@ from features.models.folder import load_model
 from features.models.presets import PRESETS
 from features.models.scoring.alone import score_pairs
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.text import read_lines, tokens
 from moses_io.nbest import read_nbest
-from moses_io.text import read_lines, tokens
 
 CPU = torch.device("cpu")
 SMALL = {"embedding": 12, "hidden": 16, "attention": 12, "memory": 4, "updates": 4, "batch": 16}

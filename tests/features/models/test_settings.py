@@ -3,7 +3,7 @@ import pytest
 from features.models.presets import PRESETS, find_preset, settle
 from features.models.settings import CHOICES, Architecture, Training, check, override
 from features.models.tables import TABLES, find
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 TRANSFORMER = {"encoder": "transformer", "wiring": "transformer"}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 ray = pytest.importorskip("ray")
-from moses_io.errors import InputError  # noqa: E402
+from moses_io.files.errors import InputError  # noqa: E402
 from rerank.cluster import connection  # noqa: E402
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from features.progress import log
-from moses_io.errors import InputError
-from moses_io.streams import open_output
+from moses_io.files.errors import InputError
+from moses_io.files.streams import open_output
 from rerank.experiment.workers import PATIENCE, do_all, workers
 
 Command = Callable[..., tuple[int, bytes, str]]

@@ -6,9 +6,9 @@ import pytest
 
 from features.feature import Resources, Sentence
 from features.kinds.consensus import Consensus
+from moses_io.files.text import tokens
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import SentenceList
-from moses_io.text import tokens
 from rerank.confidence.predictors import FeatureUnits, predictors
 
 UNITS = FeatureUnits((("L", 1), ("T", 2)), np.array([2.0, 1.0, 0.0]), added=("T",))

@@ -17,9 +17,9 @@ import pytest
 import sacrebleu
 
 from features.feature import Resources
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.streams import digest
 from moses_io.merge import merge_lists
-from moses_io.streams import digest
 from rerank import Reranker
 from rerank.experiment.chain import attend, attentive, evaluate, run_experiment
 from rerank.experiment.file import read_experiment

@@ -7,7 +7,7 @@ import pytest
 
 from features.models.training.request import TrainingRequest
 from features.request import parse_requests
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.experiment import chain
 from rerank.experiment.entries import TAKEN, NbestFiles
 from rerank.experiment.file import ModelEntry, read_experiment

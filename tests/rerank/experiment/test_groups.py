@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from features.request import parse_requests
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.experiment.entries import expand_feature, expand_models
 
 Command = Callable[..., tuple[int, bytes, str]]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
-from moses_io.folders import InUse, locked
-from moses_io.streams import open_output
+from moses_io.files.errors import InputError
+from moses_io.files.folders import InUse, locked
+from moses_io.files.streams import open_output
 from rerank.experiment.stages import Stage, _time_left, make_or_go_on, run_stages
 
 

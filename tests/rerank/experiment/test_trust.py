@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.experiment.file import read_experiment
 
 Write = Callable[[str, "str | bytes"], Path]

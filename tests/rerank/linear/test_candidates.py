@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_io.errors import Fault
+from moses_io.files.errors import Fault
 from moses_io.nbest import read_nbest
 from rerank.linear.candidates import Candidates, FeatureSpace
 from rerank.linear.collecting import collect

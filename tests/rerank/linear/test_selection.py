@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.linear.selection import Holes, choose_by_total, read_holes
 
 Command = Callable[..., tuple[int, bytes, str]]

@@ -15,9 +15,9 @@ from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.request import parse_requests
 from features.table import FEATURES, Kind
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.text import read_lines, tokens
 from moses_io.nbest import read_hypotheses
-from moses_io.text import read_lines, tokens
 from rerank.lists import scoring
 from rerank.lists.append import Sample, join_features
 

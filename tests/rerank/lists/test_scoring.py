@@ -2,7 +2,7 @@ from io import BytesIO
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import SentenceList
 from rerank.lists.scoring import GrowingSources

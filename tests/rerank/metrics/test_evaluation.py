@@ -6,9 +6,9 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.text import read_lines
 from moses_io.nbest import read_nbest
-from moses_io.text import read_lines
 from rerank.metrics.evaluation import REPORTED, evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.listed import evaluate_files, look_up

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.metrics.filters import FACTORS, FILTERS, SUBWORDS, Filters, Forms, advice
 
 Command = Callable[..., tuple[int, bytes, str]]

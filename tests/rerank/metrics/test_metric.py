@@ -9,7 +9,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from features.arrays import Array
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.metrics.metric import METRICS, Metric, SentenceReferences
 
 SPACES = ["\u00a0", "\u3000", "\u2028", "\u0085", "\u2009"]

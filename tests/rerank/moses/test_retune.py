@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.weights import read_weights
 from rerank.moses.retuning import find_references
 

@@ -7,7 +7,7 @@ import torch
 
 from features.models.alignment import Aligner, dimension_rows
 from features.models.folder import load_model, save_weights
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.plots.attention import dimensions, matrices, plot_grids, read_pair
 
 Write = Callable[[str, "str | bytes"], Path]

@@ -7,7 +7,7 @@ import matplotlib
 import pytest
 from PIL import Image
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.plots.canvas import FORMATS, canvas, form_of, label, legend, names, series_style
 
 

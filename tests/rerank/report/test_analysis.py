@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_io.text import tokens
+from moses_io.files.text import tokens
 from rerank.metrics.filters import Filters
 from rerank.report.analysis import (
     MOST,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import sacrebleu
 
+from moses_io.files.streams import Lines
 from moses_io.nbest import read_nbest
-from moses_io.streams import Lines
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.report.analysis import find_gains

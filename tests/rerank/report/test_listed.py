@@ -1,7 +1,7 @@
 import pytest
 
+from moses_io.files.streams import Lines
 from moses_io.nbest import read_nbest
-from moses_io.streams import Lines
 from rerank.report.listed import Chosen, merged
 
 MERGED = """\

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from moses_io.files.text import read_lines
 from moses_io.nbest import read_nbest
-from moses_io.text import read_lines
 from rerank.metrics.evaluation import evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.listed import look_up

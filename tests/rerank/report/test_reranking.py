@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
+from moses_io.files.streams import Lines
+from moses_io.files.text import read_lines
 from moses_io.nbest import read_nbest
-from moses_io.streams import Lines
-from moses_io.text import read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import read_confidence
 from rerank.linear.selection import LinearModel, Ranking

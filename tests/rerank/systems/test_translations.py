@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from features.models.decoding.translator import Translation
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.nbest import read_nbest
 from rerank.systems.translations import check_names, indicators, list_name, listable
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.linear.candidates import FeatureSpace, Sparse
 from rerank.tuners import expected, kbmira, mert
 from rerank.tuners.mean import ALL_KNOWN, MEAN, SOME_NEW, MeanSettings, drawn_to_start, names, part_of_start, several

@@ -8,8 +8,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from moses_io.errors import InputError
-from moses_io.text import LARGEST
+from moses_io.files.errors import InputError
+from moses_io.files.text import LARGEST
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from moses_io.weights import read_weight_file, read_weights
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Extracted

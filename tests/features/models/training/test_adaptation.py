@@ -24,7 +24,7 @@ from features.models.training.loop import train
 from features.models.training.preparation import Task
 from features.models.training.request import TrainingRequest
 from features.reader import Reader
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 CPU = torch.device("cpu")
 LOWER, UPPER = "abcdef", "ABCDEF"

@@ -16,7 +16,7 @@ from features.models.training.checkpoint import Run, _checksum, random_state, re
 from features.models.training.checkpoint import save as save_run
 from features.models.training.preparation import Task, begin_run, resume_run
 from features.models.training.ranks import Ranks
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 PAIRS = [(["das", "Haus"], ["the", "house"]), (["das"], ["the"])] * 2
 

@@ -19,7 +19,7 @@ from features.models.training.preparation import Task, lexicon_of
 from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
 from features.models.vocabulary import BEGIN, UNKNOWN, Vocabulary, build_vocabulary
 from moses_io.alignment import Alignment
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 LINKS = frozenset({(0, 1), (2, 0)})
 

@@ -28,8 +28,8 @@ from features.models.training.loop import train
 from features.models.training.preparation import Task, begin_run, vocabulary_of
 from features.models.vocabulary import SPECIAL, UNKNOWN, Dropout, Vocabulary, build_vocabulary, learn, load_vocabulary
 from features.progress import progress_bar
-from moses_io.errors import InputError
-from moses_io.folders import LOCK, locked
+from moses_io.files.errors import InputError
+from moses_io.files.folders import LOCK, locked
 
 CPU = torch.device("cpu")
 ARCHITECTURE = Architecture(embedding=12, hidden=16, attention=12)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.experiment.init.sorting import ARPA, COMPILED, HEAD, NBEST, TEXT, WEIGHT_LINES, WEIGHTS, kind_of
 
 Write = Callable[[str, "str | bytes"], Path]

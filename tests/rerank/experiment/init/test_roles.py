@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from features.models.training.request import ParallelFiles
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.init.matching import SOME
 from rerank.experiment.init.roles import Roles, find_roles

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 from rerank.experiment.studies.file import read_study
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_io.errors import InputError
-from moses_io.folders import InUse, locked
+from moses_io.files.errors import InputError
+from moses_io.files.folders import InUse, locked
 from rerank.experiment.studies.run import go_on
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import replicates_p_value

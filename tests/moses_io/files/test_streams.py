@@ -14,9 +14,9 @@ from types import ModuleType
 
 import pytest
 
-from moses_io import streams
-from moses_io.errors import InputError
-from moses_io.streams import TEMPORARY, digest, hidden, numbered_lines, open_between, open_input, open_output
+from moses_io.files import streams
+from moses_io.files.errors import InputError
+from moses_io.files.streams import TEMPORARY, digest, hidden, numbered_lines, open_between, open_input, open_output
 
 
 @pytest.mark.parametrize(("suffix", "module"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
@@ -94,7 +94,7 @@ def test_what_a_killed_writing_left_goes_with_the_next_one_and_what_is_written_s
     target, own = tmp_path / "out", tmp_path / ".out.original"
     own.write_bytes(b"of the user")
     code = (
-        "import sys\nfrom moses_io.streams import open_output\nwith open_output(sys.argv[1]) as stream:\n"
+        "import sys\nfrom moses_io.files.streams import open_output\nwith open_output(sys.argv[1]) as stream:\n"
         "    stream.write(b'half')\n    print('begun', flush=True)\n    sys.stdin.read()\n"
     )
     first, second = (
@@ -117,7 +117,7 @@ def test_a_file_may_have_any_name_that_the_file_system_takes(tmp_path: Path, nam
     """What a killed writing left goes here, too."""
     target = tmp_path / name
     code = (
-        "import os, sys\nfrom moses_io.streams import open_output\n"
+        "import os, sys\nfrom moses_io.files.streams import open_output\n"
         "with open_output(sys.argv[1]) as stream:\n    os._exit(1)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(target)], check=False)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from moses_io.errors import InputError
-from moses_io.json_files import MOST_BYTES, read_json, read_record, record_of
+from moses_io.files.errors import InputError
+from moses_io.files.json_files import MOST_BYTES, read_json, read_record, record_of
 
 Write = Callable[[str, "str | bytes"], Path]
 

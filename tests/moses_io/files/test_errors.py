@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from moses_io.errors import InputError, counted, printable, shown
+from moses_io.files.errors import InputError, counted, printable, shown
 
 
 @pytest.mark.parametrize(

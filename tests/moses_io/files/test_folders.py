@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_io.errors import InputError
-from moses_io.folders import LOCK, InUse, locked, remove
+from moses_io.files.errors import InputError
+from moses_io.files.folders import LOCK, InUse, locked, remove
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 
 def test_the_lock_of_a_process_that_died_is_free(tmp_path: Path) -> None:
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom moses_io.folders import locked\n"
+        "import os, sys\nfrom pathlib import Path\nfrom moses_io.files.folders import locked\n"
         f"with locked(Path({str(tmp_path)!r})):\n    os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

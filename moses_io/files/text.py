@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from moses_io.errors import Fault, InputError, shown
-from moses_io.streams import Lines, name_of, numbered_lines, open_output
+from moses_io.files.errors import Fault, InputError, shown
+from moses_io.files.streams import Lines, name_of, numbered_lines, open_output
 
 LARGEST = 3.4028235e38
 """Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""

@@ -16,8 +16,8 @@ from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from moses_io.compression import LINE, compressing, decompressed, is_compressed
-from moses_io.errors import InputError, opening, shown
+from moses_io.files.compression import LINE, compressing, decompressed, is_compressed
+from moses_io.files.errors import InputError, opening, shown
 
 STANDARD = "-"
 LONGEST = 10_000_000

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from moses_io.errors import InputError, opening
+from moses_io.files.errors import InputError, opening
 
 LOCK = ".lock"
 """An empty file in a folder that a process is at work in; it goes when the work ends."""

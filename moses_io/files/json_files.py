@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from moses_io.errors import InputError, shown
-from moses_io.streams import read_start_of
-from moses_io.text import LARGEST, write_text
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import read_start_of
+from moses_io.files.text import LARGEST, write_text
 
 MOST_BYTES = 4 * 2**20
 """Size of the largest file that is read; of the shortest values, it takes some 30 times as much memory."""

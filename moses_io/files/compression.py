@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader, RawIOBase
 from typing import Any, BinaryIO, cast
 
-from moses_io.errors import InputError
+from moses_io.files.errors import InputError
 
 LINE, CANDIDATE = 64, 256
 """Bytes that each line counts in addition to its own, in a text and in an n-best list: about what it takes in memory.

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_io.errors import InputError
-from moses_io.text import (
+from moses_io.files.errors import InputError
+from moses_io.files.text import (
     check_markup,
     decode,
     encode,
