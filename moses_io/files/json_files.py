@@ -101,18 +101,3 @@ def as_written(name: object) -> Iterator[None]:
     except (*_FAULTS, msgspec.ValidationError) as error:  # which is no ValueError before msgspec 0.21
         fault = f"no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
         raise InputError(f"{name}: not as `moses-rerank` wrote it ({fault})") from None
-
-
-def number_of(value: Any) -> float:
-    """Return a finite number of JSON, up to Moses' largest one; another value is a `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"expected a number, found {shown(value)}")
-    _check_numbers(value)
-    return float(value)
-
-
-def text_of(value: Any) -> str:
-    """Return a text of JSON; another value is a `ValueError`."""
-    if not isinstance(value, str):
-        raise ValueError(f"expected text, found {shown(value)}")
-    return value

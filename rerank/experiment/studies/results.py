@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from features.progress import aligned
-from moses_io.files.json_files import as_written, number_of, read_record
+from moses_io.files.json_files import as_written, read_record, record_of
 from rerank import __version__
 from rerank.experiment.entries import CHOOSE
 from rerank.experiment.studies.file import Study
@@ -184,7 +184,10 @@ def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -
         moses, own = (
             {
                 metric: Replicated(
-                    {seed: number_of(each["systems"][row][metric]["score"]) for seed, each in reports.items()}
+                    {
+                        seed: record_of(each["systems"][row][metric]["score"], float, compared.parent)
+                        for seed, each in reports.items()
+                    }
                 )
                 for metric in metrics
             }
