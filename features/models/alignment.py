@@ -113,7 +113,8 @@ def _attention(model: Model, pairs: Sequence[SentencePair], folder: str) -> list
 
 
 def _mean(several: Sequence[AttentionRows]) -> AttentionRows:
-    return np.mean(several, axis=0, dtype=np.float32)
+    mean: AttentionRows = np.mean(several, axis=0, dtype=np.float32)
+    return mean
 
 
 def word_rows(model: Model, source: Sequence[str], target: Sequence[str], rows: AttentionRows) -> AttentionRows:

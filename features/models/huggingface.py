@@ -144,7 +144,8 @@ class HuggingFace:
         ).logits
         words = labels.clamp(min=0).unsqueeze(-1)  # (B, T, 1)
         chosen = logits.log_softmax(dim=-1).gather(-1, words).squeeze(-1)  # (B, T)
-        return (chosen.double() * (labels != IGNORED)).sum(dim=1).cpu().numpy()  # (B,)
+        scores: Array = (chosen.double() * (labels != IGNORED)).sum(dim=1).cpu().numpy()  # (B,)
+        return scores
 
 
 def _set_languages(tokenizer: Any, folder: str, languages: Sequence[str]) -> str:

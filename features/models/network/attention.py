@@ -214,7 +214,8 @@ class Attention(nn.Module):
         """(B, S), or (B, S, K) where fine: weights of the annotations, 0 where attention may not go."""
         terms = self._terms()
         added = [term(carried, query.step, query.word) for term, carried in zip(terms, history, strict=True)]
-        return self.window(self.score(query.state, source.keys, added), query.state, query.step, source)
+        row: Tensor = self.window(self.score(query.state, source.keys, added), query.state, query.step, source)
+        return row
 
     def forward(self, query: Query, source: Source, history: History) -> Attended:
         """Attend once."""

@@ -37,7 +37,8 @@ class Upper(nn.Module):
         weights = (weight_in, self.recurrent.weight, self.below.bias, self.recurrent.bias)
         exact = [weight.to(below.dtype) for weight in weights]  # the fused kernels want all in one precision
         first = self.cell.packed(tuple(tensor.unsqueeze(0) for tensor in state))  # (1, B, H) each
-        return self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
+        outputs: Tensor = self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
+        return outputs
 
 
 class AttendBetween(Decoder):

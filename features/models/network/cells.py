@@ -112,7 +112,8 @@ class Product:
 
     def __call__(self, rows: Tensor) -> Tensor:
         """(B, out), laid out by columns."""
-        return _Taken.apply(self._steps, rows, *self._weights)  # type: ignore[no-untyped-call]
+        outputs: Tensor = _Taken.apply(self._steps, rows, *self._weights)  # type: ignore[no-untyped-call]
+        return outputs
 
 
 class _Handed(torch.autograd.Function):
@@ -214,4 +215,5 @@ class Recurrence(nn.Module):
     def run(self, embedded: Tensor, state: tuple[Layer, ...]) -> Tensor:
         """(T, B, H) top layer over all steps (T, B, E); for what reads nothing beside the words."""
         first = tuple(torch.stack(tensors) for tensors in zip(*state, strict=True))  # (layers, B, H) each
-        return self.stack(embedded, self.cell.packed(first))[0]
+        outputs: Tensor = self.stack(embedded, self.cell.packed(first))[0]
+        return outputs

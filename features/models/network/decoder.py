@@ -113,7 +113,8 @@ class Decoder(nn.Module, ABC):
     def attend(self, query: Query, source: Source, history: History) -> Attended:
         """Attend once; see `Attention`."""
         assert self.attention is not None
-        return self.attention(query, source, history)
+        attended: Attended = self.attention(query, source, history)
+        return attended
 
 
 class Unattended(Decoder):

@@ -121,7 +121,8 @@ class EncoderDecoder(nn.Module):
     def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) mean and variance of the attention that words should get, by the global fertility of the model."""
         annotations = self._annotate(source, *_masks(source))[0]
-        return self.objectives["fertility"].expected(annotations)  # type: ignore[operator]
+        expected: tuple[Tensor, Tensor] = self.objectives["fertility"].expected(annotations)  # type: ignore[operator]
+        return expected
 
     def _annotate(
         self, source: Tensor, mask: Tensor, source_mask: Tensor

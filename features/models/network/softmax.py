@@ -40,9 +40,10 @@ class Softmax(nn.Linear):
         with torch.autocast(rows.device.type, enabled=False):
             known = lexical.rows(real) if lexical else ()
             wanted = words.flatten()[real]  # (N,)
-            return _Loss.apply(  # type: ignore[no-untyped-call]
+            losses: tuple[Tensor, Tensor] = _Loss.apply(  # type: ignore[no-untyped-call]
                 rows, self.weight, self.bias, precision, wanted, smoothing, *known
             )
+            return losses
 
     def divergence(self, outputs: Tensor, others: Tensor, words: Tensor) -> Tensor:
         """() nats, KL(p||q) + KL(q||p) summed over all rows but those where a word (…) is padding.
@@ -55,7 +56,8 @@ class Softmax(nn.Linear):
         pairs = [side.flatten(0, -2)[real].to(self.weight.dtype) for side in (outputs, others)]  # (N, H) both
         with torch.autocast(outputs.device.type, enabled=False):
             first, second = (self.project(rows) for rows in pairs)
-            return _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
+            divergence: Tensor = _Divergence.apply(first, second, self.weight, self.bias)  # type: ignore[no-untyped-call]
+            return divergence
 
     def log_probs(self, outputs: Tensor, words: Tensor, lexical: Lexical | None = None) -> Tensor:
         """(…) natural log of p(word), from outputs (…, H) and words (…); what a lexicon says is of all, flattened."""
@@ -108,7 +110,8 @@ class TiedSoftmax(Softmax):
 
     def project(self, outputs: Tensor) -> Tensor:
         """(…, E) of outputs (…, H)."""
-        return self.projection(outputs)
+        projected: Tensor = self.projection(outputs)
+        return projected
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)

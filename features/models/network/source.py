@@ -14,7 +14,8 @@ Gathered = TypeVar("Gathered")
 
 def gather(value: Gathered, rows: Tensor) -> Gathered:
     """Return the value with row `rows[n]` of its tensors at n."""
-    return _each([value], lambda tensors: tensors[0].index_select(0, rows))  # (rows, …)
+    gathered: Gathered = _each([value], lambda tensors: tensors[0].index_select(0, rows))  # (rows, …)
+    return gathered
 
 
 def put(value: Gathered, rows: Tensor, part: Gathered) -> None:
@@ -29,7 +30,8 @@ def join(values: Sequence[Gathered]) -> Gathered:
 
 def _views(value: Gathered, rows: Tensor) -> Gathered:
     """Return what `gather` returns of a value with one row, without a copy."""
-    return _each([value], lambda tensors: tensors[0].expand(len(rows), *tensors[0].shape[1:]))
+    gathered: Gathered = _each([value], lambda tensors: tensors[0].expand(len(rows), *tensors[0].shape[1:]))
+    return gathered
 
 
 def _each(values: Sequence[Any], function: Callable[[list[Tensor]], Tensor]) -> Any:

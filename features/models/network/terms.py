@@ -49,11 +49,13 @@ class Position(Term):
         """(B, S, A) the part of i and I."""
         shape = (len(source_length), len(positions))
         values = torch.stack([positions.expand(shape), source_length.expand(shape)], dim=-1)  # (B, S, 2)
-        return self.source(torch.log1p(values))
+        added: Tensor = self.source(torch.log1p(values))
+        return added
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, 1, A)."""
-        return self.target(torch.log1p(step)).unsqueeze(1)  # (B, 1, A)
+        added: Tensor = self.target(torch.log1p(step)).unsqueeze(1)  # (B, 1, A)
+        return added
 
 
 class Markov(Term):
@@ -70,7 +72,8 @@ class Markov(Term):
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, S, A)."""
-        return self.window(windows(carried[0], self.neighbours))
+        added: Tensor = self.window(windows(carried[0], self.neighbours))
+        return added
 
     def update(self, carried: Carried, row: Tensor) -> Carried:
         """Keep the last row."""
@@ -94,7 +97,8 @@ class PreviousWord(Term):
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, 1, A)."""
-        return self.word(word).unsqueeze(1)  # (B, 1, A)
+        added: Tensor = self.word(word).unsqueeze(1)  # (B, 1, A)
+        return added
 
 
 class Memory(Term):
@@ -119,7 +123,8 @@ class Memory(Term):
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, S, A)."""
-        return self.out(carried[0])
+        added: Tensor = self.out(carried[0])
+        return added
 
     def update(self, carried: Carried, row: Tensor) -> Carried:
         """Run the cell on."""

@@ -133,7 +133,8 @@ class FeedForward(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """(…, H)."""
         inside = self.dropout(torch.relu(self.enter(self.norm(rows))))  # (…, F)
-        return rows + self.dropout(self.leave(inside))
+        outputs: Tensor = rows + self.dropout(self.leave(inside))
+        return outputs
 
 
 class EncoderLayer(nn.Module):
@@ -146,7 +147,8 @@ class EncoderLayer(nn.Module):
 
     def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
         """(B, S, H)."""
-        return self.feedforward(self.attention(rows, (), bias)[0])
+        outputs: Tensor = self.feedforward(self.attention(rows, (), bias)[0])
+        return outputs
 
 
 class DecoderLayer(nn.Module):

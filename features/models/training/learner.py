@@ -42,7 +42,8 @@ class Learner:
         low = settings.bfloat16 and multiplies_bfloat16(device)
         rdrop = settings.rdrop if self.network.training else 0.0
         with torch.autocast(device.type, torch.bfloat16, enabled=low):
-            return self.network(source, target, settings.smoothing, rdrop)
+            objective: Objective = self.network(source, target, settings.smoothing, rdrop)
+            return objective
 
     def add_row(self, row: dict[str, Any]) -> None:
         """Write an epoch down."""
