@@ -1,4 +1,7 @@
-"""The tables that models are made of: name → "module:attribute". A new idea is one class and a line here."""
+"""The tables that models are made of: name → "module:attribute". A new idea is one class and a line here.
+
+A term that carries much memory also belongs in `_bytes_of_prefix` of `scoring/walk.py`.
+"""
 
 import importlib
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.files.errors import InputError
     from rerank.metrics.filters import Filters
     from rerank.report.listed import evaluate_files
-    from rerank.report.terminal import table
+    from rerank.report.tables import table
 
     systems = {path: path for path in arguments.systems}
     if len(systems) != len(arguments.systems):

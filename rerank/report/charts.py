@@ -25,7 +25,7 @@ from rerank.report.drawing import (
     upright,
     upright_lines,
 )  # fmt: skip
-from rerank.report.terminal import DEV
+from rerank.report.tables import DEV
 from rerank.tuning.ablation import BASE, Worth, against
 from rerank.tuning.gain import Gain, Share
 

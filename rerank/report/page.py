@@ -26,7 +26,7 @@ from rerank.metrics.evaluation import Evaluation
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, parts, weights_say
 from rerank.report.drawing import safe
 from rerank.report.listed import Listed, having
-from rerank.report.terminal import cells, notes
+from rerank.report.tables import cells, notes
 from rerank.systems.attention import Attentions
 
 CHUNK = 20

@@ -23,7 +23,7 @@ from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change
 from rerank.report.charts import charts, confidence_chart
 from rerank.report.listed import Chosen, Listed, LookUp, merged, read_listed
 from rerank.report.page import Chunks, index, overview, page
-from rerank.report.terminal import analysis_lines, estimate_lines, side_by_side, summary, table, tuning_lines
+from rerank.report.tables import analysis_lines, estimate_lines, side_by_side, summary, table, tuning_lines
 from rerank.systems.attention import Attentions, read_attention
 from rerank.tuning.ablation import read_worth, worth_lines
 from rerank.tuning.gain import read_gain

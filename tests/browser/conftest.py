@@ -25,7 +25,7 @@ from rerank.metrics.filters import Filters
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
 from rerank.report.listed import LookUp, merged, read_listed
 from rerank.report.page import Chunks, index, overview, page
-from rerank.report.terminal import summary
+from rerank.report.tables import summary
 
 SENTENCES = 30
 """Of the sample; `ODD` ones follow, and one without candidates."""

@@ -1,6 +1,7 @@
-"""Terms inside the additive score: what is known of positions, of the word before, and of the attention so far.
+"""Terms of the additive score: structural biases from positions, the previous word, and the attention so far.
 
-Each has its own weights into the hidden layer of size A, and says what it hands from step to step.
+A term is added to the hidden layer of size A, before the tanh (Cohn et al. 2016, section 3), with weights of its own. It
+defines what it carries from one decoder step to the next. Only the additive score has terms.
 """
 
 from abc import ABC, abstractmethod
@@ -24,8 +25,8 @@ class Term(nn.Module, ABC):
         """(B, S, A) what does not change from step to step, from I (B, 1) and position numbers (S,)."""
         return None
 
-    def start(self, bias: Tensor) -> Carried:
-        """Return what is carried into the first step, for B sentences of S positions, the shape of `bias`."""
+    def start(self, mask: Tensor) -> Carried:
+        """Return what is carried into the first step, for B sentences of S positions, the shape of `mask`."""
         return ()
 
     @abstractmethod
@@ -66,9 +67,9 @@ class Markov(Term):
         self.neighbours = architecture.neighbours
         self.window = nn.Linear(2 * self.neighbours + 1, architecture.attention, bias=False)
 
-    def start(self, bias: Tensor) -> Carried:
+    def start(self, mask: Tensor) -> Carried:
         """(B, S) no attention yet."""
-        return (torch.zeros_like(bias),)
+        return (torch.zeros_like(mask),)
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, S, A)."""
@@ -116,10 +117,10 @@ class Memory(Term):
         self.recurrent = nn.Linear(self.size, self.cell.gates * self.size)
         self.out = nn.Linear(self.size, architecture.attention, bias=False)
 
-    def start(self, bias: Tensor) -> Carried:
+    def start(self, mask: Tensor) -> Carried:
         """(B, S, M) each: the memory before the first step."""
-        nothing = bias.new_zeros(*bias.shape, self.size)
-        return self.update((nothing,) * self.cell.kept, torch.zeros_like(bias))
+        nothing = mask.new_zeros(*mask.shape, self.size)
+        return self.update((nothing,) * self.cell.kept, torch.zeros_like(mask))
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """(B, S, A)."""

@@ -1,6 +1,8 @@
 """Each feature that reads text, against values computed by hand on two sentences."""
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -187,17 +189,17 @@ def test_a_candidate_without_links_before_its_tree() -> None:
     assert values("phrases", "", [Sentence(0, ("x",), (("a",),), (line,))]) == [[0, 0, -1, -1, 1]]
 
 
-def test_links_right_behind_a_sentence_are_left_out_with_one_warning(recwarn: pytest.WarningsRecorder) -> None:
+def test_links_right_behind_a_sentence_are_left_out_with_one_warning(
+    warned: Callable[[str], AbstractContextManager[None]],
+) -> None:
     """Two links of each remain of two source and two target words: no phrase and no word is beyond."""
     lines = tuple(
         parse_line(f"0 ||| a b ||| L= 1 ||| 0 ||| {links}".encode(), number)
         for number, links in enumerate(("0-0 1-1", "0-0 1-1 2-1", "0-0 1-1 1-2"), start=1)
     )
-    found = values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),) * 3, lines, "list")])
+    with warned("^list:2: links point beyond the end of the source or of the translation, and are left out"):
+        found = values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),) * 3, lines, "list")])
     assert found == [[2, 1, 0, 0, 1]] * 3
-    (warning,) = recwarn.list
-    beyond = "list:2: links point beyond the end of the source or of the translation, and are left out"
-    assert str(warning.message).startswith(beyond)
 
 
 def test_links_of_chart_decoders_count_the_marks() -> None:

@@ -12,7 +12,7 @@ from moses_io.nbest import read_nbest
 from rerank.metrics.evaluation import REPORTED, evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.listed import evaluate_files, look_up
-from rerank.report.terminal import table
+from rerank.report.tables import table
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from rerank.report.analysis import (
 from rerank.report.breakdown import Depths
 from rerank.report.charts import charts
 from rerank.report.listed import read_listed
-from rerank.report.terminal import analysis_lines
+from rerank.report.tables import analysis_lines
 from rerank.tuning.gain import Gain
 
 GAIN = Gain("BLEU", 1.0, 2.0, "", None, None, None, "", (), "", ())

@@ -6,7 +6,7 @@ from moses_io.nbest import read_nbest
 from rerank.linear.selection import Estimate
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, Reranked, find_change, in_order
-from rerank.report.terminal import side_by_side, summary
+from rerank.report.tables import side_by_side, summary
 
 REFERENCE = ["a b c", "a b c", "a b c", "d <e>"]
 BEFORE = ["a b x", "a b c", "a b c", "d"]
