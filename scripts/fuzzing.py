@@ -29,10 +29,10 @@ from rerank.experiment.file import read_experiment
 from rerank.experiment.init.sorting import kind_of
 from rerank.experiment.stages import run_stages
 from rerank.experiment.studies.file import read_study
+from rerank.moses.exchange import import_weights
 from rerank.reranker.folder import read_candidates, read_features, read_manifest
 from rerank.systems.attention import open_attention, read_attention
 from rerank.tuning.ablation import read_worth
-from rerank.tuning.exchange import import_weights
 from rerank.tuning.gain import read_gain
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Export."""
     from rerank.metrics.filters import Filters
-    from rerank.tuning.exchange import export
+    from rerank.moses.exchange import export
     from rerank.tuning.tuning_set import Lists
 
     export(Lists(arguments.nbest, arguments.reference, Filters(arguments.filter)), arguments.start, arguments.output)

@@ -20,6 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Import."""
-    from rerank.tuning.exchange import import_weights
+    from rerank.moses.exchange import import_weights
 
     import_weights(arguments.folder, arguments.result, arguments.output)

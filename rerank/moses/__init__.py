@@ -1,1 +1,1 @@
-"""Reranking after Moses' own tuning, `mert-moses.pl`."""
+"""Moses around reranking: after its tuning by `mert-moses.pl`, and lists and weights for its own tuners."""

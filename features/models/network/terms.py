@@ -1,7 +1,7 @@
 """Terms of the additive score: structural biases from positions, the previous word, and the attention so far.
 
-A term is added to the hidden layer of size A, before the tanh (Cohn et al. 2016, section 3), with weights of its own. It
-defines what it carries from one decoder step to the next. Only the additive score has terms.
+A term is added to the hidden layer of size A, before the tanh (Cohn et al. 2016, section 3), with weights of its own.
+It defines what it carries from one decoder step to the next. Only the additive score has terms.
 """
 
 from abc import ABC, abstractmethod
