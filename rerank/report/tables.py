@@ -1,4 +1,4 @@
-"""What a person reads of the results on a terminal: tables, and some sentences that changed."""
+"""Tables of results in plain text, for `evaluate` and the reports, and the sentences that changed most."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -45,6 +45,7 @@ def cells(evaluation: Evaluation) -> list[list[str]]:
 
 
 def _numbers(scores: dict[str, Score]) -> list[str]:
+    """Return the cells of a row: score and p-value of each metric of `REPORTED`."""
     numbers = []
     for score in (scores[metric] for metric in REPORTED):
         numbers += [f"{score.value:.2f}", "" if score.p_value is None else f"{score.p_value:.4f}"]

@@ -19,7 +19,11 @@ Carried = tuple[Tensor, ...]
 
 
 class Term(nn.Module, ABC):
-    """A term that carries nothing and has no constant part; the others say where they differ."""
+    """A term. By default it carries nothing and has no constant part.
+
+    `forward` gets the previous word, `update` only the attention row: a term that remembers words needs a wider `update`,
+    which `Attention.forward` calls.
+    """
 
     def constant(self, source_length: Tensor, positions: Tensor) -> Tensor | None:
         """(B, S, A) what does not change from step to step, from I (B, 1) and position numbers (S,)."""
