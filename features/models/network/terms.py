@@ -21,8 +21,8 @@ Carried = tuple[Tensor, ...]
 class Term(nn.Module, ABC):
     """A term. By default it carries nothing and has no constant part.
 
-    `forward` gets the previous word, `update` only the attention row: a term that remembers words needs a wider `update`,
-    which `Attention.forward` calls.
+    `forward` gets the previous word, `update` only the attention row. A term that remembers words needs a wider
+    `update`, which `Attention.forward` calls.
     """
 
     def constant(self, source_length: Tensor, positions: Tensor) -> Tensor | None:
