@@ -177,10 +177,10 @@ def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Any,
         if changed:
             browser.find_elements(BY, ".switch button")[button].click()
         maps = browser.find_elements(BY, ".map")
-        for attention, shown in zip(explored.attention[sentence, system], maps[:2], strict=True):
+        for attention, shown in zip(explored.attention[sentence, system].values(), maps[:2], strict=True):
             rows = [row.find_elements(BY, "td") for row in shown.find_elements(BY, "tbody tr")]
             numbers = [[float(cell.get_attribute("title").rpartition(": ")[2]) for cell in row] for row in rows]
-            assert numbers == pytest.approx(attention.weights.round(4), abs=1e-6)
+            assert numbers == pytest.approx(attention.round(4), abs=1e-6)
             assert rows[0][0].get_attribute("aria-label") == rows[0][0].get_attribute("title")
     source = explored.reranked.source[sentence].split(" ")
     assert texts(browser, ".map:first-child thead th") == source
@@ -358,13 +358,13 @@ def test_arrow_keys_move_over_the_cells_of_a_map(browse: Browse, explored: Any) 
     opened(browser, 32)
     browser.execute_script("document.querySelector('.map .scroll').focus()")
     (attention, *_), (source, target) = (
-        explored.attention[32, MOSES],
+        explored.attention[32, MOSES].values(),
         (explored.reranked.source[32], explored.reranked.before[32]),
     )
     for key, (j, i) in (("right", (0, 0)), ("left", (0, 0)), ("right", (0, 1)), ("down", (1, 1)), ("up", (0, 1))):
         press(browser, KEYS[key])
         words = (f"\u2068{line.split(' ')[place]}\u2069" for line, place in ((target, j), (source, i)))
-        told = f"{' on '.join(words)}: {attention.weights[j, i]:.4f}"
+        told = f"{' on '.join(words)}: {attention[j, i]:.4f}"
         assert texts(browser, ".map:first-child output")[0].rstrip("0") == told.rstrip("0")
     assert browser.current_url.endswith("#s32")
 
