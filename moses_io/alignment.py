@@ -1,4 +1,7 @@
-"""Segmentation and word alignment: of a hypothesis in the fields behind its total, of a corpus in a file of its own."""
+"""Segmentations and word alignments.
+
+An n-best list has them in the fields after the total of each line, a parallel corpus in a separate file.
+"""
 
 import re
 from collections.abc import Sequence
@@ -11,9 +14,9 @@ from moses_io.files.text import decode, tokens, without_line_end
 from moses_io.hypothesis import Hypothesis
 
 Alignment = frozenset[tuple[int, int]]
-"""Links (source word, target word) from 0."""
+"""Links (source index, target index) between words, from 0."""
 PrintedLinks = set[tuple[int, int]]
-"""Links as printed in the list; chart decoders also count `<s>` and `</s>`."""
+"""Links as printed in the list. Chart decoders also count `<s>` and `</s>`."""
 
 _SEGMENT = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _LINK = re.compile("([0-9]{1,9})-([0-9]{1,9})")
@@ -22,11 +25,11 @@ BACKWARDS = "ranges that run backwards"
 BEYOND_SOURCE = "phrases beyond the end of the source"
 BEYOND_TRANSLATION = "phrases beyond the end of the translation"
 OVERLAPPING = "overlapping phrases"
-"""Faults of a segmentation, as messages name them."""
+"""Descriptions of the faults of a segmentation, for messages."""
 
 
 class Phrase(NamedTuple):
-    """First and last source word, first and last target word of a phrase, from 0."""
+    """Indices, from 0, of the first and last source word and the first and last target word of a phrase."""
 
     source_start: int
     source_end: int
@@ -35,7 +38,7 @@ class Phrase(NamedTuple):
 
 
 def segmentation(line: Hypothesis) -> list[Phrase] | None:
-    """Return the phrases in target order, or None where the list has none."""
+    """Return the phrases of a line in target order, or None if the line has no segmentation."""
     for phrases in map(printed_phrases, line.fields[4:6]):
         if phrases:
             return sorted(phrases, key=lambda phrase: phrase.target_start)
@@ -43,12 +46,15 @@ def segmentation(line: Hypothesis) -> list[Phrase] | None:
 
 
 def segmentation_faults(phrases: Sequence[Phrase], source_length: int | None, target_length: int) -> list[str]:
-    """Return each fault of a segmentation that no decoder prints.
+    """Return the faults of a segmentation that no decoder can have printed.
 
     Args:
         phrases: as returned by `segmentation`.
-        source_length: words of the source, None if it is not known.
-        target_length: words of the translation.
+        source_length: number of source words, None if unknown.
+        target_length: number of target words.
+
+    Returns:
+        `BACKWARDS` alone, or any of `BEYOND_SOURCE`, `BEYOND_TRANSLATION` and `OVERLAPPING`, or an empty list.
     """
     if any(each.source_start > each.source_end or each.target_start > each.target_end for each in phrases):
         return [BACKWARDS]
@@ -57,6 +63,7 @@ def segmentation_faults(phrases: Sequence[Phrase], source_length: int | None, ta
     faults = []
     if source_length is not None and any(each.source_end >= source_length for each in phrases):
         faults.append(BEYOND_SOURCE)
+    # Phrases without target words share an index with the next phrase, so they overlap in a correct segmentation too.
     if not _covers(phrases, target_length):
         if any(each.target_end >= target_length for each in phrases):
             faults.append(BEYOND_TRANSLATION)
@@ -65,16 +72,17 @@ def segmentation_faults(phrases: Sequence[Phrase], source_length: int | None, ta
 
 
 def _covers(phrases: Sequence[Phrase], target_length: int) -> bool:
-    """Return whether phrases in target order cover each word of the translation once.
+    """Return whether phrases in target order cover each target word exactly once.
 
-    Moses prints a phrase without target words (as of `-drop-unknown`) like a phrase of one word: the range is the index
-    of the next target word, which belongs to the next phrase or is that behind the last word.
+    Moses prints a phrase without target words (option `-drop-unknown`) like a phrase of one word. Its range is the
+    index of the next target word: the first word of the next phrase, or `target_length` at the end.
     """
     end = 0  # target words covered so far
     next_starts = [*(each.target_start for each in phrases), target_length][1:]
     for phrase, next_start in zip(phrases, next_starts, strict=True):
         if phrase.target_start != end:
             return False
+        # A one-word range is an empty phrase if the next phrase starts at this index too.
         if phrase.target_end > phrase.target_start or next_start > end:
             end = phrase.target_end + 1
     return end == target_length
@@ -83,7 +91,10 @@ def _covers(phrases: Sequence[Phrase], target_length: int) -> bool:
 def word_alignment(
     line: Hypothesis, source_length: int, target_length: int, of_list: bool | None = None
 ) -> Alignment | None:
-    """Return the links between words, or None if the list has none; arguments and errors are those of `fitted`."""
+    """Return the links between words of a line, or None if the line has no alignment.
+
+    The other arguments and the errors are documented at `fitted`.
+    """
     links = printed_alignment(line)
     return None if links is None else fitted(links, source_length, target_length, of_list)[0]
 
@@ -91,22 +102,25 @@ def word_alignment(
 def fitted(
     links: PrintedLinks, source_length: int, target_length: int, of_list: bool | None = None
 ) -> tuple[Alignment, bool]:
-    """Return links between words as indices from 0, and whether others were dropped that point behind the end.
+    """Return links between words as indices from 0, and whether links past the end were dropped.
 
-    Links of chart decoders, which count `<s>` and `</s>`, are moved back by one, and those of `<s>` and `</s>` are
-    dropped. Links of other decoders are not moved, and those that point one or two words behind the end of the source
-    or of the translation are dropped.
+    Chart decoders count `<s>` and `</s>`: their indices are reduced by one, and links of `<s>` and `</s>` are dropped.
+    Indices of other decoders are not changed. Their links that point one or two words past the end of the source or of
+    the translation are dropped.
 
     Args:
         links: as printed.
-        source_length: words of the source.
-        target_length: words of the translation.
-        of_list: whether the list counts `<s>` and `</s>` (`LinkNumbering.counts_marks`), for links that do not decide
-            it themselves. If it is None, such links are taken for those of a chart decoder if they point behind the
-            end, and are not moved otherwise.
+        source_length: number of source words.
+        target_length: number of target words.
+        of_list: whether the list counts `<s>` and `</s>` (`LinkNumbering.counts_marks`). Used if the links of this line
+            do not decide it. If None, undecided links are treated as links of a chart decoder if one points past the
+            end.
+
+    Returns:
+        (links, dropped). `dropped` is False for a chart decoder, where dropping `<s>` and `</s>` is normal.
 
     Raises:
-        Fault: a link points more than two words behind the end, which no decoder prints.
+        Fault: a link points more than two words past the end, which no decoder prints.
     """
     behind = any(i >= source_length or j >= target_length for i, j in links)
     if any(i > source_length + 1 or j > target_length + 1 for i, j in links):
@@ -120,10 +134,10 @@ def fitted(
 
 
 def counts_marks(links: PrintedLinks, source_length: int, target_length: int) -> bool | None:
-    """Return whether links count `<s>` and `</s>` (chart decoders); None if this line does not decide it.
+    """Return whether the links count `<s>` and `</s>` (chart decoder), or None if they do not decide it.
 
-    With Moses' glue grammar all lines link `</s>` with `</s>`, and `<s>` with `<s>`. With another one no line links a
-    word with index 0, which is that of `<s>`.
+    With Moses' glue grammar, each line of a chart decoder links `<s>` to `<s>` and `</s>` to `</s>`. With another
+    grammar, no line has a link with index 0, which is `<s>`.
     """
     if (source_length + 1, target_length + 1) in links:
         return True
@@ -131,32 +145,33 @@ def counts_marks(links: PrintedLinks, source_length: int, target_length: int) ->
 
 
 class LinkNumbering:
-    """Decides, from the lines of a list read so far, whether its links count `<s>` and `</s>`.
+    """A majority vote on whether the links of a list count `<s>` and `</s>`, over the lines read so far.
 
-    Each sentence has one vote, that of its first line whose links decide it. The source is not needed: of the lines of
-    chart decoders, the last source word with a link is `</s>`.
+    Each sentence has one vote: the first of its lines whose links decide it. The source is not needed, because the last
+    linked source index of a chart decoder is `</s>`.
     """
 
     def __init__(self) -> None:
         self._chart = self._phrase_based = 0
-        self._behind = False  # a line that does not decide it points right behind the last target word
+        self._behind = False  # whether an undecided line links the index right after the last target word
         self._voted: int | None = None
 
     @property
     def counts_marks(self) -> bool | None:
-        """Whether the list is one of a chart decoder; None before a line was read that points to either.
+        """Whether the links count `<s>` and `</s>` (chart decoder), or None without evidence so far.
 
-        Most votes decide; with as many votes for either, or without votes but with a line that points right behind
-        the last target word, the list is taken for one of a chart decoder.
+        The majority decides, a tie counts as a chart decoder. Without votes, the answer is True if a line links the
+        index right after the last target word.
         """
         if self._chart or self._phrase_based:
             return self._chart >= self._phrase_based
         return True if self._behind else None
 
     def add(self, sentence: int, links: PrintedLinks, target_length: int) -> None:
-        """Add the links of a line and the number of words of its translation."""
+        """Add the links of a line, whose translation has `target_length` words."""
         if not links or sentence == self._voted:
             return
+        # The source length at which the last linked source index would be `</s>`.
         decided = counts_marks(links, max(i for i, _ in links) - 1, target_length)
         if decided is None:
             self._behind = self._behind or max(j for _, j in links) == target_length
@@ -166,7 +181,7 @@ class LinkNumbering:
         self._phrase_based += not decided
 
     def add_sentence(self, lines: Sequence[Hypothesis]) -> None:
-        """Add all lines of a sentence; they are read up to the first that decides it."""
+        """Add the lines of a sentence, up to the first whose links decide it."""
         for line in lines:
             if line.sentence == self._voted:
                 return
@@ -175,20 +190,25 @@ class LinkNumbering:
 
 
 def printed_alignment(line: Hypothesis) -> PrintedLinks | None:
-    """Return the links that a line has behind its total, as they are printed; None where it has none."""
+    """Return the links after the total of a line, as printed, or None if the line has no alignment."""
     printed = [links for links in map(printed_links, line.fields[4:6]) if links is not None]
     return next((each for each in printed if each), printed[0] if printed else None)
 
 
 def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Alignment]:
-    """Return the links of each sentence pair of a corpus, from a file such as Moses' `aligned.grow-diag-final-and`.
+    """Read the word alignment of a corpus, such as Moses' `aligned.grow-diag-final-and`.
 
     Args:
-        path: of lines `0-0 1-2 …`, source word and target word from 0; an empty line has no links.
-        pairs: source and target of the corpus, a line of the file each.
+        path: file with one line `0-0 1-2 …` per sentence pair: source index and target index from 0. An empty line is
+            a pair without links.
+        pairs: tokens of source and target, in the order of the lines.
+
+    Returns:
+        The links of each pair.
 
     Raises:
-        InputError: a line is not one of links, or has one beyond its sentences; other lines than pairs.
+        InputError: a line has something else than links, a link is beyond the end of a sentence, or the file and
+            `pairs` differ in length.
     """
     alignments: list[Alignment] = []
     for number, line in numbered_lines(path):
@@ -210,23 +230,29 @@ def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str
 
 
 def turned(links: Alignment) -> Alignment:
-    """Return the links of the target with the source."""
+    """Return the links with source and target swapped."""
     return frozenset((j, i) for i, j in links)
 
 
 def format_links(links: Alignment) -> str:
-    """Return the links as `read_alignments` takes them, in the order of source words, then of target words."""
+    """Return a line that `read_alignments` can read, sorted by source index, then target index."""
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
 
 
 def printed_links(field: bytes) -> PrintedLinks | None:
-    """Return the links of a word alignment as they are printed, or None for a field that holds something else."""
+    """Return the links in a field, as printed, or None if the field is not a word alignment.
+
+    An empty field is a word alignment without links.
+    """
     matches = [_LINK.fullmatch(part) for part in _parts(field)]
     return {(int(match[1]), int(match[2])) for match in matches if match} if all(matches) else None
 
 
 def printed_phrases(field: bytes) -> list[Phrase] | None:
-    """Return the phrases of a segmentation in the order of the field, or None for a field that holds something else."""
+    """Return the phrases in a field, in its order, or None if the field is not a segmentation.
+
+    An empty field is a segmentation without phrases.
+    """
     matches = [_SEGMENT.fullmatch(part) for part in _parts(field)]
     if not all(matches):
         return None
@@ -235,7 +261,7 @@ def printed_phrases(field: bytes) -> list[Phrase] | None:
 
 
 def describe_field(field: bytes) -> str:
-    """Name what a field behind the total holds: `segmentation`, `alignment` or `other`."""
+    """Return the kind of a field after the total: `segmentation`, `alignment` (also if empty) or `other`."""
     parts = _parts(field)
     if parts and "=" in parts[0]:
         return "segmentation"

@@ -1,4 +1,4 @@
-"""Alignments made by people, and how far others are from them: alignment error rate."""
+"""Manual (gold) word alignments, and the alignment error rate (AER) of other alignments."""
 
 import re
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ _FORMS = "links such as '3-4 3p5', or sentence, source word, target word and S o
 
 
 class LinkCounts(NamedTuple):
-    """What alignment error rate is made of (Och & Ney 2003, 6.2), which adds up over sentences.
+    """The counts of the alignment error rate (Och & Ney 2003, section 6.2), which are summed over sentences.
 
-    A are the links that are measured, S the sure ones of people, and P the possible ones, which S is part of.
+    A is the set of evaluated links, S the set of sure gold links, and P the set of possible gold links. P contains S.
     """
 
     sentences: int = 0
@@ -29,43 +29,43 @@ class LinkCounts(NamedTuple):
     in_possible: int = 0  # |A ∩ P|
 
     def plus(self, other: "LinkCounts") -> "LinkCounts":
-        """Return the sum."""
+        """Return the sum of both counts."""
         return LinkCounts(*(one + more for one, more in zip(self, other, strict=True)))
 
     @property
     def error_rate(self) -> float:
-        """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); 1 where no link is right."""
+        """Alignment error rate, 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|). It is 1 if no link is correct."""
         return 1 - (self.in_sure + self.in_possible) / (self.links + self.sure)
 
     @property
     def precision(self) -> float:
-        """|A ∩ P| / |A|; 0 without links."""
+        """Precision, |A ∩ P| / |A|, or 0 without links."""
         return self.in_possible / max(1, self.links)
 
     @property
     def recall(self) -> float:
-        """|A ∩ S| / |S|."""
+        """Recall, |A ∩ S| / |S|."""
         return self.in_sure / self.sure
 
 
 class _GoldSentence(NamedTuple):
-    line: int  # the first one that has it
-    links: dict[tuple[int, int], tuple[bool, int]]  # of each link whether it is sure, and its line
+    line: int  # first line of the sentence
+    links: dict[tuple[int, int], tuple[bool, int]]  # for each link: whether it is sure, and its line
 
 
 _Entry = tuple[int, tuple[int, int] | None, bool]
-"""A sentence, a link, words from 0, or none for a word that is linked with nothing, and whether the link is sure."""
+"""(sentence, link, sure). Indices are from 0. The link is None for a word that is annotated as unaligned."""
 
 
 @dataclass(frozen=True)
 class Gold:
-    """The gold alignments of a text, of all its sentences or of some.
+    """The gold alignments of all or some sentences of a text.
 
     Attributes:
-        name: how messages name the file.
-        base: number of the first word, as the file has it.
-        lines: how many there are, of a file with a line a sentence; else None.
-        sentences: by their numbers, from 0, those that have lines.
+        name: of the file, for messages.
+        base: index of the first word of a sentence in the file, 0 or 1.
+        lines: number of lines of a file with one line per sentence, None for a file with one line per link.
+        sentences: annotated sentences by their index, from 0.
     """
 
     name: str
@@ -74,10 +74,19 @@ class Gold:
     sentences: Mapping[int, _GoldSentence]
 
     def counts(self, sentence: int, links: Alignment, source: int, target: int) -> LinkCounts:
-        """Compare the links of a sentence, from 0; all counts are 0 where people have not aligned it.
+        """Compare the links of a sentence with its gold links.
+
+        Args:
+            sentence: index from 0.
+            links: to evaluate.
+            source: number of source words.
+            target: number of target words.
+
+        Returns:
+            The counts of the sentence, all 0 if it is not annotated.
 
         Raises:
-            InputError: a gold link is beyond the words of source and target, or the file ends before.
+            InputError: a gold link is beyond the end of source or target, or the file has fewer lines than the text.
         """
         if self.lines is not None and sentence >= self.lines:
             raise InputError(f"{self.name} has {counted(self.lines, 'line')}, the text has more")
@@ -102,7 +111,7 @@ class Gold:
         )
 
     def check_end(self, sentences: int) -> None:
-        """Refuse a file that goes on behind the last of so many sentences of the text, with an `InputError`."""
+        """Raise `InputError` if the file has more sentences than the text, which has `sentences`."""
         if self.lines is not None and self.lines > sentences:
             raise InputError(f"{self.name} has {counted(self.lines, 'line')}, the text has {sentences}")
         last = max(self.sentences)
@@ -112,24 +121,27 @@ class Gold:
 
 
 def read_gold(path: str, base: int) -> Gold:
-    """Read gold alignments, in one of two forms, which is told by the first line that is not empty.
+    """Read gold alignments in one of two formats, which is detected from the first line that is not empty.
 
-    A line a sentence: sure links `3-4` or `3-4:S`, possible ones `3p4`, `3?4` or `3-4:P`, source word and target word.
-    A line a link, as in NAACL 2003 and WPT 2005: number of the sentence, of the source word and of the target word,
-    all from 1, S (if nothing stands there) or P, and a confidence, which is not read. Word 0 is no word: such a link
-    says only that people looked at the sentence; sentences without a line are not measured. A link that is sure and
-    possible is sure.
+    * One line per sentence: sure links `3-4` or `3-4:S`, possible links `3p4`, `3?4` or `3-4:P`, each with the index of
+      the source word and of the target word.
+    * One line per link, as in the shared tasks of NAACL 2003 and WPT 2005: the numbers of the sentence, the source word
+      and the target word, all from 1, then S (default) or P, then an optional confidence, which is ignored. Number 0
+      marks an unaligned word: the line has no link, but the sentence counts as annotated. Sentences without a line are
+      not evaluated.
+
+    A link that is marked both as sure and as possible is sure.
 
     Args:
         path: of the file.
-        base: number of the first word in lines of the first form.
+        base: index of the first word in the format with one line per sentence, 0 or 1.
 
     Raises:
-        InputError: a line of neither form, or of the other one; a word below the base; no sure link at all.
+        InputError: a line does not have the detected format, an index is below `base`, or the file has no sure link.
     """
     sentences: dict[int, _GoldSentence] = {}
     by_link, lines = None, 0
-    for lines, line in numbered_lines(path):
+    for lines, line in numbered_lines(path):  # after the loop, `lines` is the number of lines
         parts = words(decode(without_line_end(line)))
         if parts and by_link is None:
             by_link = _NUMBER.fullmatch(parts[0]) is not None
@@ -145,12 +157,12 @@ def read_gold(path: str, base: int) -> Gold:
         raise InputError(f"{name_of(path)}: no sure link, without which there is no alignment error rate")
     if by_link:
         return Gold(name_of(path), base=1, lines=None, sentences=sentences)
+    # In this format an empty line is an annotated sentence without links.
     empty = {number: _GoldSentence(number + 1, {}) for number in range(lines)}
     return Gold(name_of(path), base=base, lines=lines, sentences=empty | sentences)
 
 
 def _links_of(parts: list[str], sentence: int, base: int) -> list[_Entry]:
-    """Read a line of links."""
     entries: list[_Entry] = []
     for part in parts:
         match = _LINK.fullmatch(part)
@@ -165,7 +177,6 @@ def _links_of(parts: list[str], sentence: int, base: int) -> list[_Entry]:
 
 
 def _link_of(parts: list[str]) -> list[_Entry]:
-    """Read a line of one link; an empty line has none."""
     if not parts:
         return []
     numbers, others = parts[:3], parts[3:]

@@ -1,7 +1,7 @@
-"""The links of two directions made one alignment, as Moses' symal does it.
+"""Symmetrization of word alignments of two directions, as in Moses' symal.
 
-`forward` are links that target words were given, `backward` those that source words were given, all (source word,
-target word) from 0.
+`forward` has the links from an alignment of each target word to a source word, `backward` the links of the opposite
+direction. Both have links (source index, target index) from 0.
 """
 
 import operator
@@ -10,15 +10,20 @@ from collections.abc import Callable
 from moses_io.alignment import Alignment
 
 _NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))
-"""Steps to neighbouring links in symal's order, as (source, target): those beside, then those across."""
+"""Offsets (source, target) of neighbouring links in symal's order: horizontal and vertical, then diagonal."""
 
 
 def grow_diag_final_and(forward: Alignment, backward: Alignment) -> Alignment:
-    """Return the intersection, grown (Koehn et al. 2003, 2005).
+    """Return the symmetrized links by the heuristic grow-diag-final-and (Koehn et al. 2003, 2005).
 
-    Grow-diag: as long as there are any, links of the union that are neighbours of a link, also across, and have a word
-    that is not linked yet, are added. Final-and: then links of which neither word is linked, first those of `forward`.
-    symal goes through links in the order of target words, then of source words, and sees what it adds on its way.
+    It starts with the intersection of both directions.
+
+    * Grow-diag adds links of the union that are neighbours of a link, also diagonally, and have at least one word
+      without a link. It is repeated until no link is added.
+    * Final-and adds links whose words both have no link, first from `forward`, then from `backward`.
+
+    The links are visited in the order of symal: by target index, then by source index. A link that was added has an
+    immediate effect on the links that are visited after it.
     """
     links = set(forward & backward)
     sources = {i for i, _ in links}
@@ -54,4 +59,4 @@ SYMMETRIZATIONS: dict[str, Callable[[Alignment, Alignment], Alignment]] = {
     "union": operator.or_,
     "grow-diag-final-and": grow_diag_final_and,
 }
-"""How two directions are joined, by the names that users say."""
+"""Function for each symmetrization heuristic, by its name on the command line."""
