@@ -1,8 +1,10 @@
-"""One line of a Moses n-best list, read as Moses writes it and written back byte for byte.
+"""One line of a Moses n-best list, which is written back byte for byte.
 
-A line is `id ||| text ||| features ||| total ||| more…`; bars split it with or without spaces around them. A feature
-is `Name= v v`, or `name: v v` in lists from before 2013; a name with `_` and one value is sparse, as for all Moses
-tools; values before any name are the features of an unlabelled list.
+A line is `id ||| text ||| features ||| total ||| more…`, split at `|||` with or without spaces around it.
+
+* A feature is `Name= v v`, or `name: v v` in lists from before 2013.
+* A feature with `_` in its name and one value is sparse, as in all Moses tools.
+* Values before the first name are the features of an unlabelled list.
 """
 
 import re
@@ -13,11 +15,11 @@ from moses_io.files.errors import Fault, shown
 from moses_io.files.text import decode, number, numbers, tokens, without_line_end
 
 UNLABELLED = "Unlabelled"
-"""Name under which the weights of features without a name are kept."""
+"""Name of the feature that holds all values without a name."""
 
 _BARS = b"|||"
 _OLD_LABEL = re.compile("[A-Za-z]+:")
-"""Such as `lm:`, in lists from before 2013."""
+"""Name of a feature in lists from before 2013, such as `lm:`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,10 @@ class Hypothesis:
 
     Attributes:
         sentence: id of the source sentence, from 0.
-        number: of the line in its file, from 1.
-        fields: the line cut at the bars, nothing removed; joined by bars they are the line.
-        dense: (name, values) in the order of the line.
-        sparse: value of each sparse feature.
+        number: line number in the file, from 1.
+        fields: the line split at `|||`, with all bytes kept. Joined by `|||` they give the line again.
+        dense: (name, values) of each dense feature, in the order of the line.
+        sparse: value of each sparse feature by its name.
     """
 
     sentence: int
@@ -45,17 +47,17 @@ class Hypothesis:
 
     @property
     def total(self) -> float | None:
-        """The score that the list itself gives, if it does."""
+        """Total score in the fourth field, or None if the field is missing or not a number."""
         return number(decode(without_line_end(self.fields[3]).strip(b" "))) if len(self.fields) > 3 else None
 
     @property
     def line(self) -> bytes:
-        """The line as it was read, with its end."""
+        """The line as it was read, with its line end."""
         return _BARS.join(self.fields)
 
 
 def no_total(hypothesis: Hypothesis) -> str:
-    """Return what is said of a line without a total that can be read."""
+    """Return the message for a line whose total is missing or not a number."""
     text = decode(without_line_end(hypothesis.fields[3])).strip(" ") if len(hypothesis.fields) > 3 else ""
     return "no total in the fourth field" + (f", found {shown(text)}" if text else "")
 
@@ -63,8 +65,13 @@ def no_total(hypothesis: Hypothesis) -> str:
 def parse_line(line: bytes, number: int) -> Hypothesis:
     """Parse one line.
 
+    Args:
+        line: with or without its line end.
+        number: line number, from 1.
+
     Raises:
-        Fault: too few fields, an id that is no number, or features that cannot be read.
+        Fault: fewer than three fields, an id that is not a number, a repeated feature name, a name without values, or
+            a value that is not a number.
     """
     fields = tuple(line.split(_BARS))
     if len(fields) < 3:
@@ -88,17 +95,17 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
 
 
 def is_sparse(name: str, values: int) -> bool:
-    """Tell whether Moses' tools take a feature with so many values for a sparse one: `_` in the name, one value."""
+    """Return whether Moses' tools treat a feature as sparse: its name contains `_` and it has one value."""
     return "_" in name and values == 1
 
 
 def feature_texts(hypothesis: Hypothesis) -> dict[str, str]:
-    """Return the values of each feature, dense or sparse, as they stand in the line, one space between them."""
+    """Return the values of each feature, dense or sparse, as the text in the line, with one space between them."""
     return {name: " ".join(texts) for name, texts in _features(hypothesis.fields[2])}
 
 
 def _features(field: bytes) -> list[tuple[str, list[str]]]:
-    """Return each feature with the tokens that follow its name."""
+    """Return (name, value tokens) of each feature."""
     features: list[tuple[str, list[str]]] = []
     for token in tokens(decode(without_line_end(field))):
         if token[-1] == "=" or (token[-1] == ":" and _OLD_LABEL.fullmatch(token)):
@@ -116,7 +123,10 @@ def _features(field: bytes) -> list[tuple[str, list[str]]]:
 
 
 def with_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> bytes:
-    """Return the line with features, each as `LABEL= VALUE …`, at the end of its third field, all else as it was."""
+    """Return the line with features, each as `LABEL= VALUE …`, appended to its third field.
+
+    All other bytes stay the same.
+    """
     fields = list(hypothesis.fields)
     body = fields[2].rstrip(b" \r\n")
     fields[2] = b" ".join([body, *features]) + fields[2][len(body) :]
@@ -124,7 +134,11 @@ def with_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> bytes:
 
 
 def with_other_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> Hypothesis:
-    """Return the line, read anew, with these features for its own ones, each as `LABEL= VALUE …`."""
+    """Return the hypothesis with all its features replaced by `features`, each as `LABEL= VALUE …`.
+
+    Raises:
+        Fault: the new features cannot be parsed.
+    """
     field = hypothesis.fields[2]
     end = field[len(field.rstrip(b" \r\n")) :]
     fields = (*hypothesis.fields[:2], b" " + b" ".join(features) + end, *hypothesis.fields[3:])
@@ -132,7 +146,7 @@ def with_other_features(hypothesis: Hypothesis, features: Sequence[bytes]) -> Hy
 
 
 def with_total(hypothesis: Hypothesis, total: str) -> bytes:
-    """Return the line with another total score; one that had none gets one."""
+    """Return the line with its total score replaced, or added if the line has only three fields."""
     fields = list(hypothesis.fields)
     end = fields[-1][len(without_line_end(fields[-1])) :]
     if len(fields) == 3:

@@ -1,4 +1,4 @@
-"""The end of an n-best list: whether its last line was cut off, as by a killed decoder or a full disk."""
+"""Detection of an n-best list whose last line was cut off, for example by a killed decoder or a full disk."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,18 +9,18 @@ from moses_io.hypothesis import Hypothesis, no_total
 from moses_io.nbest import SentenceList, total_or_lowest
 
 FEWEST_TOTALS = 6
-"""Minimum number of lines of a sentence for the check that totals fall."""
+"""Minimum number of lines of a sentence for the check that totals decrease."""
 
 
 class ListEnd:
-    """The last sentence of a list, and the line before it."""
+    """The last sentence of a list and the line before it, recorded while the list is read."""
 
     def __init__(self) -> None:
         self._before: Hypothesis | None = None
         self._lines: list[Hypothesis] = []
 
     def add(self, hypothesis: Hypothesis) -> None:
-        """Add the next line."""
+        """Record the next line of the list."""
         if self._lines and self._lines[-1].sentence != hypothesis.sentence:
             self._before, self._lines = self._lines[-1], []
         self._lines.append(hypothesis)
@@ -33,10 +33,10 @@ class ListEnd:
             yield sentence_list
 
     def cut(self) -> str:
-        """Return the number of the last line and what it lacks if it was cut off, or "".
+        """Return a message with the number of the last line if it was cut off, or "".
 
-        A line is cut off if it has no line end, and lacks something that the line before it has. A last line that only
-        has no line end is legal.
+        A line was cut off if it has no line end, and also lacks something that the line before it has. A missing line
+        end alone is legal.
         """
         before = self._lines[-2] if len(self._lines) > 1 else self._before
         if before is None or self._lines[-1].line.endswith(b"\n"):
@@ -46,22 +46,22 @@ class ListEnd:
 
 
 def _lacks(last: Hypothesis, before: Hypothesis) -> str:
-    """Return what a line lacks that the one before it has, or ""."""
+    """Return a description of the part that is missing in comparison with the line before, or ""."""
     if len(last.fields) < len(before.fields):
         return f"{counted(len(last.fields), 'field')}, the line before has {len(before.fields)}"
     if before.total is not None and last.total is None:
         return no_total(last)
-    # Fields before the last one are followed by bars, so that they are whole.
+    # Fields before the last one are followed by bars, so they are complete.
     return _lacks_in_last_field(last, before) if 4 < len(before.fields) == len(last.fields) else ""
 
 
 def _lacks_in_last_field(last: Hypothesis, before: Hypothesis) -> str:
-    """Return what the last field of a line, of links or phrases, lacks that the same field of the line before has."""
+    """Return a description of the part that is missing in a last field with links or phrases, or ""."""
     own = without_line_end(last.fields[-1])
     other = without_line_end(before.fields[-1])
     name = f"its field {len(last.fields)}"
     as_before = ", as that of the line before does" if other else ""
-    # An empty field does not show what it is for, so that of the last line decides.
+    # An empty field of the line before does not show its kind. Then the field of the last line decides.
     if describe_field(other if other.strip(b" ") else own) == "segmentation":
         whole = not before.text or _reaches_end(before)
         if last.text and whole and not _reaches_end(last):
@@ -71,20 +71,23 @@ def _lacks_in_last_field(last: Hypothesis, before: Hypothesis) -> str:
         return ""
     if printed_links(own) is None:
         return f"{name} ends inside a link"
-    # Moses prints a space behind each link.
+    # Moses prints a space after each link.
     if other.endswith(b" ") and not own.endswith(b" "):
         return f"{name} does not end with a space{as_before}"
     return ""
 
 
 def _reaches_end(hypothesis: Hypothesis) -> bool:
-    """Return whether the last field of a line is a segmentation up to the last target word."""
+    """Return whether the segmentation in the last field of a line reaches the last target word."""
     phrases = printed_phrases(hypothesis.fields[-1]) or []
     return max((each.target_end for each in phrases), default=-1) >= max(len(tokens(hypothesis.text)) - 1, 0)
 
 
 def _total_rises(lines: Sequence[Hypothesis]) -> str:
-    """Return that the last total is higher than the one before, if all others of the sentence fall; or ""."""
+    """Return a message if only the last total of a sentence is higher than the total before it, or "".
+
+    A total that was cut off, such as `-1` of `-12.5`, is still a number. It can only be detected by its size.
+    """
     totals = [total_or_lowest(line) for line in lines]
     falls = len(totals) >= FEWEST_TOTALS and totals[:-1] == sorted(totals[:-1], reverse=True)
     return "its total is higher than that of the line before" if falls and totals[-1] > totals[-2] else ""

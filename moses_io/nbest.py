@@ -1,6 +1,7 @@
-"""Moses' n-best lists: the lines of a sentence stand together, all lines have the same dense features.
+"""Moses' n-best lists.
 
-Ids are keys: gaps are legal, an id that comes again after another one is not.
+All lines of a sentence are contiguous, and all lines of a list have equal dense features. Sentence ids may have gaps
+and come in any order, but an id must not occur again after another id.
 """
 
 import math
@@ -26,8 +27,8 @@ class SentenceList:
         sentence: id.
         hypotheses: the candidates.
         path: of the list.
-        moses_output: translation that the decoder printed, None if it is not known. With MBR or consensus decoding it
-            is not the candidate with the highest total.
+        moses_output: translation that the decoder printed, None if unknown. With MBR or consensus decoding it may
+            differ from the candidate with the highest total.
     """
 
     sentence: int
@@ -47,42 +48,45 @@ class SentenceList:
 
     @property
     def highest_total(self) -> int:
-        """Index of the candidate with the highest total; of equal totals the first one."""
+        """Index of the candidate with the highest total, the first one on a tie."""
         totals = [total_or_lowest(hypothesis) for hypothesis in self.hypotheses]
         return totals.index(max(totals))
 
     def find(self, text: str) -> int | None:
-        """Return the index of the candidate with a text, of several the first one with the highest total."""
+        """Return the index of the candidate with this text, or None.
+
+        Of several candidates with this text, the one with the highest total is returned, the first one on a tie.
+        """
         found = [index for index, hypothesis in enumerate(self.hypotheses) if hypothesis.text == text]
         return max(found, key=lambda index: total_or_lowest(self.hypotheses[index]), default=None)
 
     @property
     def moses_choice(self) -> int | None:
-        """Index of the candidate that the decoder chose, None if its output is not among them.
+        """Index of the candidate that the decoder printed, or None if no candidate has this text.
 
-        Without an output it is the one with the highest total.
+        If the decoder's output is unknown, the index of the candidate with the highest total.
         """
         return self.highest_total if self.moses_output is None else self.find(self.moses_output)
 
     @property
     def moses_text(self) -> str:
-        """The translation that the decoder chose."""
+        """Translation that the decoder printed, or if unknown, the candidate with the highest total."""
         return self.hypotheses[self.highest_total].text if self.moses_output is None else self.moses_output
 
 
 def total_or_lowest(hypothesis: Hypothesis) -> float:
-    """Return the total of a line, minus infinity for one without."""
+    """Return the total of a line, or minus infinity if the line has no total."""
     return -math.inf if hypothesis.total is None else hypothesis.total
 
 
 class Layout:
-    """The dense features that every line of a list must have: name and number of values, as the first line has them."""
+    """The names and sizes of the dense features of the first line, which all lines of a list must share."""
 
     def __init__(self) -> None:
         self.features: tuple[tuple[str, int], ...] | None = None
 
     def check(self, hypothesis: Hypothesis) -> None:
-        """Compare a line with those before.
+        """Compare the features of a line with the first line. Their order may differ.
 
         Raises:
             Fault: a feature is missing, is new, or has another number of values.
@@ -104,17 +108,17 @@ class Layout:
 
 
 class Order:
-    """The ids met so far, some 60 bytes each: those of one sentence must stand together."""
+    """A check that all lines of a sentence are contiguous. It stores all ids, about 60 bytes each."""
 
     def __init__(self) -> None:
         self._met: set[int] = set()
         self._current: int | None = None
 
     def check(self, sentence: int) -> None:
-        """Note the id of the next line.
+        """Check the id of the next line.
 
         Raises:
-            Fault: the id was there before, and another one since.
+            Fault: the id occurred before, with another id in between.
         """
         if sentence == self._current:
             return
@@ -127,13 +131,13 @@ class Order:
 
 
 class EmptyLines:
-    """The empty lines of a list, which are skipped, as Moses' own tools do: how many, and the number of the first."""
+    """The number of empty lines in a list, and the line number of the first. Like Moses' tools, readers skip them."""
 
     def __init__(self) -> None:
         self.count = self._first = 0
 
     def add(self, number: int) -> None:
-        """Count one more."""
+        """Count an empty line with this line number."""
         self._first = self._first or number
         self.count += 1
 
@@ -142,15 +146,21 @@ class EmptyLines:
 
 
 def without_end(line: bytes) -> str:
-    """Return what a message adds about a faulty line that has no line end."""
+    """Return a suffix for the message about a faulty line if the line has no line end, or ""."""
     return "" if line.endswith(b"\n") else "; the line has no end, the list was probably cut off here"
 
 
 def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines | None = None) -> Iterator[Hypothesis]:
-    """Yield the lines of a list one after the other; empty lines are skipped, and counted if `empty` is there.
+    """Yield the lines of a list one after the other, except empty lines.
+
+    Args:
+        path: of the list, `-` for stdin, or its lines.
+        checked: whether to check that sentences are contiguous and that all lines have equal dense features.
+        empty: counter of the skipped empty lines, optional.
 
     Raises:
-        InputError: a line cannot be parsed or, if `checked`, does not fit those before; with file and line.
+        InputError: a line cannot be parsed or, if `checked`, does not match the lines before. The message names file
+            and line.
     """
     layout, order = Layout(), Order()
     for number, line in numbered_lines(path, CANDIDATE):
@@ -169,10 +179,14 @@ def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines |
 
 
 def read_nbest(path: str | Lines, empty: EmptyLines | None = None) -> Iterator[SentenceList]:
-    """Yield the candidates of one sentence after the other, holding one at a time; `empty` as in `read_hypotheses`.
+    """Yield the candidates of each sentence. Only one sentence at a time is held in memory.
+
+    Args:
+        path: of the list, `-` for stdin, or its lines.
+        empty: counter of the skipped empty lines, optional.
 
     Raises:
-        InputError: as `read_hypotheses`; also if the list is empty.
+        InputError: the list is empty, or an error of `read_hypotheses`.
     """
     sentence = None
     for sentence, group in groupby(read_hypotheses(path, empty=empty), key=lambda hypothesis: hypothesis.sentence):
@@ -183,38 +197,38 @@ def read_nbest(path: str | Lines, empty: EmptyLines | None = None) -> Iterator[S
 
 @dataclass(frozen=True)
 class MosesOutput:
-    """What the decoder printed.
+    """The translations that the decoder printed.
 
     Attributes:
         path: of the file.
-        lines: a translation for each source sentence, without the spaces around it.
+        lines: translation of each source sentence, without the spaces around it.
     """
 
     path: str
     lines: list[str]
 
     def check(self, sentences: int, source: str) -> None:
-        """Raise `InputError` unless there are as many lines as sentences of the source, which the message names."""
+        """Raise `InputError` if the number of lines is not `sentences`. The message names the file `source`."""
         if len(self.lines) != sentences:
             raise InputError(f"{self.path} has {len(self.lines)} lines, {source} has {sentences}")
 
     def add_to(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
-        """Yield the lists with Moses' translation added. Raises `InputError` if an id is beyond the output."""
+        """Yield the lists with the decoder's translation added. Raises `InputError` if an id is beyond the output."""
         for sentence_list in lists:
             check_id(sentence_list, len(self.lines), f"output of Moses in {self.path}")
             yield replace(sentence_list, moses_output=self.lines[sentence_list.sentence])
 
 
 def read_moses_output(path: str | Lines, source: str = "", marks: bool = False) -> MosesOutput:
-    """Read what the decoder printed, a line a source sentence.
+    """Read the translations that the decoder printed, one line per source sentence.
 
     Args:
-        path: text, or its lines.
-        source: text of as many lines; empty if it is not known.
+        path: of the file, `-` for stdin, or its lines.
+        source: path of the source text, to compare the number of lines. Empty if unknown.
         marks: whether segmentation marks are allowed.
 
     Raises:
-        InputError: the file has another number of lines than the source, or segmentation marks.
+        InputError: the file and the source differ in length, or a line has segmentation marks.
     """
     output = MosesOutput(name_of(path), [line.strip(" ") for line in read_lines(path)])
     if source:
@@ -226,13 +240,13 @@ def read_moses_output(path: str | Lines, source: str = "", marks: bool = False) 
 
 
 def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
-    """Yield the candidates of each sentence in several lists of one set, such as those of a decoder's tuning runs.
+    """Yield the candidates of each sentence in several lists of one text, such as the lists of all tuning runs.
 
-    Sentences come in the order in which they are met first. A text that an earlier list has for the sentence is left
-    out; what is repeated within one list stays. A single list is passed on without holding it.
+    Sentences are in the order of their first occurrence. A text that an earlier list has for the sentence is omitted,
+    but duplicates within one list are kept. All lists are held in memory, except a single list.
 
     Raises:
-        InputError: as `read_nbest`; also if the lists do not have the same dense features.
+        InputError: the lists have different dense features, or an error of `read_nbest`.
     """
     if len(paths) == 1:
         yield from read_nbest(paths[0])
@@ -250,12 +264,13 @@ def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
 
 
 def regroup(nbest: str, output: str) -> int:
-    """Write the list with the lines of each sentence together and ids going up; order inside a sentence stays.
+    """Write the list with its lines sorted by sentence id. The order within a sentence stays the same.
 
-    Return the number of sentences whose lines did not stand together.
+    Returns:
+        The number of sentences whose lines were not contiguous.
 
     Raises:
-        InputError: a line cannot be read.
+        InputError: a line cannot be parsed.
     """
     rows = [(each.sentence, each.line.removesuffix(b"\n") + b"\n") for each in read_hypotheses(nbest, checked=False)]
     runs = Counter(sentence for sentence, _ in groupby(sentence for sentence, _ in rows))
@@ -266,7 +281,7 @@ def regroup(nbest: str, output: str) -> int:
 
 
 def check_id(sentence_list: SentenceList, lines: int, kind: str) -> None:
-    """Refuse a list whose id is beyond the `lines` of its source or reference; `kind` names which."""
+    """Raise `InputError` if the id of a list is not below `lines`, the number of lines of the text `kind`."""
     if sentence_list.sentence >= lines:
         extent = f"has {lines} lines (ids from 0 to {lines - 1})" if lines else "is empty"
         raise InputError(
@@ -275,10 +290,10 @@ def check_id(sentence_list: SentenceList, lines: int, kind: str) -> None:
 
 
 def without_marks(lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
-    """Pass the lists on.
+    """Yield the lists unchanged.
 
     Raises:
-        InputError: a text has segmentation marks, which are not words.
+        InputError: a candidate has segmentation marks in its text.
     """
     for sentence_list in lists:
         for hypothesis in sentence_list.hypotheses:
