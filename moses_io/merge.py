@@ -1,8 +1,9 @@
-"""Lists of several systems for the same sentences become one, in which each candidate says which lists have it.
+"""Merge the n-best lists of several systems for one text into a single list.
 
-A system knows only its own features of its own candidates. What it would say of another one's only forced decoding by
-that system could tell; here a value stands for it that is the same for all such candidates of a sentence, and an
-indicator of each list, whose weight takes up by how much that value is off.
+A system computes its features only for its own candidates. The values for candidates of other systems could only be
+computed by forced decoding. Instead, all candidates of a sentence that lack a feature get one common value. An
+indicator feature for each list records which lists have a candidate, and its weight can compensate for the error of the
+common value.
 """
 
 import re
@@ -21,33 +22,33 @@ from moses_io.hypothesis import Hypothesis, feature_texts, with_features, with_o
 from moses_io.nbest import SentenceList, read_nbest, without_marks
 
 LIST_NAME = re.compile("[A-Za-z][0-9A-Za-z]*")
-"""What a list may be called."""
+"""Pattern of a valid list name."""
 
 INDICATOR = "From"
-"""Before the name of a list: the dense feature that is 1 for a candidate that the list has, and 0 for others."""
+"""Prefix of an indicator: the dense feature `From<list name>`, 1 for candidates of the list and 0 for others."""
 
 DECODER = "Moses"
-"""What the decoder's own list is called beside translations of models."""
+"""Name of the decoder's list when it is merged with translations of neural models."""
 
 MEAN, LOWEST = "mean", "lowest"
 
 Candidate = dict[int, Hypothesis]
-"""The line of a candidate in each list that has it, by the place of the list, the first one first."""
+"""Lines of one candidate, at most one per list, by the index of the list in ascending order."""
 
 
 Origins = Counter[tuple[str, ...]]
-"""Candidates by the names of the lists that have them, in the order of the lists."""
+"""Number of candidates for each combination of lists that have them, as a tuple of list names."""
 
 
 def describe_origins(names: Sequence[str], origins: Origins) -> str:
-    """Return how many candidates only one list has, of all lists by their names, and how many several have."""
+    """Return a text with the number of candidates in only one list, for each list, and in several lists."""
     several = sum(count for having, count in origins.items() if len(having) > 1)
     alone = [f"{origins[(name,)]} of {name} alone" for name in names]
     return ", ".join([*alone, f"{several} of {'both' if len(names) == 2 else 'several'}"])
 
 
 class _Spread:
-    """The lowest value and the mean of each component of a feature, over some candidates."""
+    """The lowest value and the mean of each component of a feature over candidates."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -55,25 +56,26 @@ class _Spread:
         self._sums, self._lowest = [0.0] * size, [inf] * size
 
     def add(self, rows: Sequence[Sequence[float]]) -> None:
-        """Add candidates, each with `size` values; their order makes no difference."""
+        """Add the values of candidates, (candidates, size)."""
+        # fsum rounds only the final sum, so the order of the candidates makes no difference.
         columns = list(zip(*rows, strict=True))
         self._count += len(rows)
         self._sums = [total + fsum(column) for total, column in zip(self._sums, columns, strict=True)]
         self._lowest = [min(lowest, *column) for lowest, column in zip(self._lowest, columns, strict=True)]
 
     def fill(self, missing: str | float) -> str:
-        """Return the values that stand for those of a candidate without the feature."""
+        """Return the values, as text, for a candidate without the feature."""
         if missing == MEAN:
             return " ".join(_shortest(total / self._count) for total in self._sums)
         return " ".join(_shortest(lowest if missing == LOWEST else float(missing)) for lowest in self._lowest)
 
 
 class _Layout:
-    """The dense features that all lines of the merged list have, in their order: of each list what earlier ones lack.
+    """The dense features of the merged list, ordered by the first list that has them.
 
     Attributes:
-        spreads: by name, the values of a feature over all lines that have it.
-        indicators: names of the lists by those of the indicators, in the order of the lists.
+        spreads: for each feature name, lowest value and mean over all lines that have the feature.
+        indicators: for each indicator name, the name of its list, in the order of the lists.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -82,10 +84,10 @@ class _Layout:
         self._known: dict[str, tuple[int, str, int]] = {}
 
     def add(self, sentence_list: SentenceList) -> None:
-        """Add the features of a sentence of a list.
+        """Add the features of one sentence of a list.
 
         Raises:
-            InputError: a feature has the name of an indicator, or another number of values than in another list.
+            InputError: a feature has the name of an indicator, or its number of values differs between lists.
         """
         rows = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
         for name, values in sentence_list.hypotheses[0].dense:
@@ -106,9 +108,12 @@ class _Layout:
 
 
 def first_indicator(hypothesis: Hypothesis) -> float | None:
-    """Return that of the decoder's list, or else of the first list: 1 if it has the candidate, 0 if not, None for none.
+    """Return the indicator of the decoder's list, or if there is none, the first indicator of the line.
 
-    Translations of models may join a list that was joined before.
+    The decoder's indicator is preferred because translations of neural models may be merged with a merged list.
+
+    Returns:
+        1 if the list has the candidate, 0 if not, None if the line has no indicator.
     """
     dense = {name: values for name, values in hypothesis.dense if values in ((0.0,), (1.0,))}
     names = (f"{INDICATOR}{DECODER}", *(name for name in dense if name.startswith(INDICATOR)))
@@ -116,31 +121,36 @@ def first_indicator(hypothesis: Hypothesis) -> float | None:
 
 
 def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LOWEST) -> tuple[int, Origins]:
-    """Write one list of all candidates of several lists, sentences in the order of their ids.
+    """Merge several lists into one and write it, sorted by sentence id.
 
-    Return the number of sentences, and the origins of the candidates.
+    * Candidates of different lists with equal tokens become one candidate. Duplicates within one list are kept.
+    * Candidates of the first list keep their lines. Appended to the third field are the dense features of later lists,
+      the indicators, and the sparse features of later lists.
+    * Candidates of later lists follow, with their dense features in the order of the merged list. Their total is the
+      lowest total in the first list that has the sentence, so that the 1-best of that decoder has the highest total.
 
-    Candidates of a sentence with the same tokens are one, but for those that one list repeats. Those of the first list
-    keep their lines, and get at the end of the third field what only later lists say of them, the indicators and last
-    sparse features. Those of later lists follow, with the dense features in the order of the first list. Their total
-    is the lowest one of the first list that has the sentence, so that the choice of its decoder has the highest.
-
-    Plain files are read twice. What can be read only once, and a list whose ids do not go up, is held in memory.
+    Plain files are read twice. A list that can be read only once, or whose ids are not in ascending order, is held in
+    memory.
 
     Args:
-        lists: path of each list, or `-`, by its name, of letters and digits; two at least.
-        output: the list to write; see `open_output`.
-        missing: what stands for a dense feature that a candidate lacks: a number, or for each component the `lowest`
-            value or the `mean` of those candidates of the sentence that have it, or of all lines of the lists where
-            none of the sentence has it. Sparse features are not filled.
+        lists: path of each list, or `-`, by its name. At least two lists. Names match `LIST_NAME`.
+        output: path of the merged list, see `open_output`.
+        missing: value of a dense feature for candidates without it. Either a number, or `lowest` or `mean`, computed
+            for each component over the candidates of the sentence that have the feature. If no candidate of the
+            sentence has it, `lowest` and `mean` are over all lines of the lists. Sparse features are not filled.
+
+    Returns:
+        (number of sentences, number of candidates by origin).
 
     Raises:
-        InputError: no such names, one list, stdin twice, a feature that has different numbers of values, or the name
-            of an indicator; or as `read_nbest` and `without_marks`.
+        InputError: an invalid name, fewer than two lists, more than one list from stdin, a feature whose number of
+            values differs between lists or that has the name of an indicator, or an error of `read_nbest` or
+            `without_marks`.
     """
     _check(lists)
     names = tuple(lists)
     layout = _Layout(names)
+    # This reads all lists once: the layout must be complete before the first line is written.
     readings = [_rising(path, layout) for path in lists.values()]
     sentences = 0
     origins = Origins()
@@ -154,12 +164,16 @@ def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LO
 
 
 def merge_sentence(lists: Mapping[str, SentenceList], missing: str | float = LOWEST) -> Iterator[bytes]:
-    """Yield the lines of one sentence in the merged list, of all lists by their names; see `merge_lists`.
+    """Yield the merged lines of one sentence, in the format of `merge_lists`.
 
-    A dense feature has to have a value in some line of the sentence.
+    The merged lines have only those dense features that occur in a list of this sentence.
+
+    Args:
+        lists: candidates of the sentence in each list, by the name of the list.
+        missing: as in `merge_lists`.
 
     Raises:
-        InputError: a feature that has different numbers of values, or the name of an indicator.
+        InputError: a feature has the name of an indicator, or its number of values differs between lists.
     """
     layout, parts = _Layout(tuple(lists)), dict(enumerate(lists.values()))
     for part in parts.values():
@@ -179,7 +193,7 @@ def _check(lists: Mapping[str, str]) -> None:
 
 
 def _rising(path: str, layout: _Layout) -> Iterator[SentenceList]:
-    """Add the sentences of a list to the layout, and return them with ids that go up."""
+    """Add the sentences of a list to the layout, and return them in ascending order of their ids."""
     held = None if path != STANDARD and Path(path).is_file() else list(_read(path))
     last, falls = -1, False
     for sentence_list in _read(path) if held is None else held:
@@ -196,7 +210,8 @@ def _read(path: str) -> Iterator[SentenceList]:
 
 
 def _together(readings: Iterable[Iterator[SentenceList]]) -> Iterator[dict[int, SentenceList]]:
-    """Yield each sentence as the lists have it, by their places, which go up."""
+    """Yield, for each sentence, its candidates by the index of the list in ascending order."""
+    # heapq.merge is stable, so earlier lists come first within a sentence.
     placed = [zip(repeat(place), reading) for place, reading in enumerate(readings)]
     for _, group in groupby(merge(*placed, key=_sentence), key=_sentence):
         yield dict(group)
@@ -207,26 +222,27 @@ def _sentence(placed: tuple[int, SentenceList]) -> int:
 
 
 def _candidates(parts: Mapping[int, SentenceList]) -> list[Candidate]:
-    """Return the candidates of a sentence, in the order of the lists."""
+    """Return the candidates of a sentence in the order of the lists, without duplicates across lists."""
     texts = {place: [tuple(tokens(each.text)) for each in part.hypotheses] for place, part in parts.items()}
     lines = {
         place: dict(zip(reversed(texts[place]), reversed(part.hypotheses), strict=True))
         for place, part in parts.items()
-    }  # of a text that a list repeats, its first line
+    }  # reversed, so that the first of several lines with one text wins
     candidates: list[Candidate] = []
     for place, part in parts.items():
         for text, hypothesis in zip(texts[place], part.hypotheses, strict=True):
             having = [other for other in parts if text in lines[other]]
+            # A candidate belongs to the first list that has it. Later lists only add features.
             if having[0] == place:
                 candidates.append({other: lines[other][text] for other in having} | {place: hypothesis})
     return candidates
 
 
 def _fills(candidates: Sequence[Candidate], spreads: Mapping[str, _Spread], missing: str | float) -> dict[str, str]:
-    """Return what stands for each dense feature that some candidates of a sentence lack."""
+    """Return the values, as text, of each dense feature that some candidates of a sentence lack."""
     dense: list[dict[str, tuple[float, ...]]] = []
     for candidate in candidates:
-        lines = reversed(candidate.values())  # so that the values of the first list stay
+        lines = reversed(candidate.values())  # reversed, so that the values of the first list win
         dense.append({name: values for line in lines for name, values in line.dense})
     fills = {}
     for name, everywhere in spreads.items():
@@ -258,7 +274,7 @@ def _written(
 
 
 def _features(candidate: Candidate, layout: _Layout, fills: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the features of a candidate, but for those that its line in the first list has."""
+    """Return the values, as text, of the features of a candidate that its line in the first list lacks."""
     known: dict[str, str] = {}
     own = {*dict(candidate[0].dense), *candidate[0].sparse} if 0 in candidate else set()
     for hypothesis in candidate.values():
@@ -270,5 +286,5 @@ def _features(candidate: Candidate, layout: _Layout, fills: Mapping[str, str]) -
 
 
 def _shortest(value: float) -> str:
-    """Return a number in as few digits as it is read back from without loss."""
+    """Return the shortest text from which the value can be read back without loss."""
     return repr(value).removesuffix(".0")
