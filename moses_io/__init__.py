@@ -1,1 +1,1 @@
-"""Moses' text formats: n-best lists, weights, parallel text. Bytes that are not understood are kept as they are."""
+"""Moses' text formats: n-best lists, weights, alignments, parallel text. Bytes that cannot be parsed are kept."""

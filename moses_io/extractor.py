@@ -1,4 +1,4 @@
-"""Files of Moses' extractor: `features.dat` and `scores.dat`, in their text form, read and written."""
+"""Reader and writer of `features.dat` and `scores.dat`, the files of Moses' extractor, in text form."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,10 +11,14 @@ from moses_io.files.text import decode, encode, no_number, number, tokens, whole
 
 @dataclass(frozen=True)
 class Block:
-    """The lines of one sentence, with file and line for messages.
+    """The candidates of one sentence.
 
-    `names` are those of the dense features with their index from 0, as `LM0_0`, of statistics the metric; `rows` and
-    `sparse` have the numbers and the sparse features of each candidate.
+    Attributes:
+        place: file and line of the first line, for messages.
+        sentence: id.
+        names: name and index from 0 of each dense feature, such as `LM0_0`. In `scores.dat` the name of the metric.
+        rows: dense feature values, or metric statistics, of each candidate.
+        sparse: value of each sparse feature by its name, of each candidate.
     """
 
     place: str
@@ -25,10 +29,14 @@ class Block:
 
 
 def read_blocks(path: str, kind: str) -> Iterator[Block]:
-    """Yield the sentences of a file of `FEATURES` or `SCORES`.
+    """Yield the sentences of a file, one after the other.
+
+    Args:
+        path: of the file, in text form. Binary files are not supported.
+        kind: `FEATURES` or `SCORES`.
 
     Raises:
-        InputError: a line is not what it should be; binary files are not read.
+        InputError: a line cannot be parsed, or does not match the counts in the head of its sentence.
     """
     lines = ((place, tokens(decode(without_line_end(line)))) for place, line in numbered_lines(path))
     for place, head in lines:
@@ -41,7 +49,7 @@ def read_blocks(path: str, kind: str) -> Iterator[Block]:
             raise InputError(f"{where}: expected {size} names, found {len(head) - 4}")
         rows, sparse = [], []
         for _ in range(count):
-            place, parts = next(lines, (0, []))
+            place, parts = next(lines, (0, []))  # place 0: the file ends inside the sentence
             if not place:
                 break
             row, named = _row(parts, f"{name_of(path)}:{place}")
@@ -55,9 +63,14 @@ def read_blocks(path: str, kind: str) -> Iterator[Block]:
 
 
 def write_block(stream: BinaryIO, kind: str, block: Block) -> None:
-    """Write a sentence to a file of `FEATURES` or `SCORES`, as the extractor does: numbers in six digits.
+    """Write a sentence in the format of the extractor, values with six significant digits.
 
-    mert cuts fractions off statistics; those of BLEU have none.
+    mert truncates statistics to integers. This has no effect on BLEU, whose statistics are integers.
+
+    Args:
+        stream: open file.
+        kind: `FEATURES` or `SCORES`.
+        block: the sentence, with at least one candidate.
     """
     head = f"{kind}_TXT_BEGIN_0 {block.sentence} {len(block.rows)} {len(block.rows[0])} {' '.join(block.names)}"
     lines = [head + (" " if kind == "FEATURES" else "")]

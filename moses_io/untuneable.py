@@ -1,4 +1,4 @@
-"""Components of features that Moses neither tunes nor prints, as `[feature]` of an ini declares them."""
+"""Components of features that Moses neither tunes nor prints, declared under `[feature]` in an ini file."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from moses_io.files.errors import InputError, counted, shown
 from moses_io.files.text import words
 
 UNKNOWN_WORDS = "UnknownWordPenalty"
-"""Type of the feature that Moses never tunes and never prints, and start of its name."""
+"""Type, and prefix of the default name, of a feature that Moses by default neither tunes nor prints."""
 
 _TYPES = (
     "BleuScoreFeature",
@@ -23,7 +23,7 @@ _TYPES = (
 """Types of features that set `m_tuneable = false` in their constructors (moses/FF)."""
 
 _BOOLEANS = {"yes": True, "y": True, "true": True, "1": True, "no": False, "n": False, "false": False, "0": False}
-"""What Moses reads as a boolean, in lower case (Scan<bool> of moses/Util.cpp)."""
+"""Texts that Moses reads as booleans, in lower case (Scan<bool> in moses/Util.cpp)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Untuneable:
 
     Attributes:
         type: of the feature, the first word of its line under `[feature]`.
-        weights: of all its components; None for one that Moses tunes.
+        weights: weight of each component, None for a component that Moses tunes.
     """
 
     type: str
@@ -42,16 +42,19 @@ class Untuneable:
 def split_untuneable(
     weights: Mapping[str, tuple[float, ...]], features: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, tuple[float, ...]], dict[str, Untuneable]]:
-    """Split weights into those of components that Moses prints, and features with other components.
+    """Separate the weights of components that Moses prints from features with untuneable components.
 
-    A component without a weight has weight 1, as in Moses.
+    If a feature with `tuneable-components` has no weights, each component has weight 1, as in Moses.
 
     Args:
-        weights: of all components, by the names of their features.
-        features: (place, line) of each line under `[feature]`; the place is file and line, for messages.
+        weights: of all components, by the name of the feature.
+        features: (place, line) of each line under `[feature]`, where place is file and line, for messages.
+
+    Returns:
+        (weights of the components that Moses prints, features with untuneable components), both by feature name.
 
     Raises:
-        InputError: a line that is not as Moses reads it, or another number of weights than of components.
+        InputError: a value is not a boolean, or `weights` and `tuneable-components` of a feature differ in length.
     """
     declared = _declared(features)
     visible = dict(weights)
@@ -77,10 +80,10 @@ def split_untuneable(
 
 
 def _declared(features: Sequence[tuple[str, str]]) -> dict[str, tuple[str, tuple[bool, ...] | None, str]]:
-    """Return by name the type of each feature, for each component whether Moses tunes it, and the place of the line.
+    """Return (type, tuneable, place) of each declared feature, by its name.
 
-    Instead of the components there is nothing, `()`, if Moses tunes none, and None if it tunes all. A feature without a
-    name is called as its type and a number (moses/FF/FeatureFunction.cpp, ParseLine).
+    `tuneable` has a boolean for each component, or is `()` if Moses tunes no component, or None if it tunes all. A
+    feature without a name is named by its type and a counter (ParseLine in moses/FF/FeatureFunction.cpp).
     """
     declared: dict[str, tuple[str, tuple[bool, ...] | None, str]] = {}
     unnamed = Counter[str]()
@@ -108,9 +111,18 @@ def _boolean(text: str, place: str) -> bool:
 def with_all_components(
     weights: Mapping[str, Sequence[float]], untuneable: Mapping[str, Untuneable]
 ) -> tuple[dict[str, Sequence[float]], list[str]]:
-    """Return weights of all components, and lines under `[feature]` that declare which of them are untuneable.
+    """Return the weights of all components, and the `[feature]` section that declares the untuneable ones.
 
-    Of a feature called UnknownWordPenalty0 it need not be declared that it is untuneable, but that it is tuneable.
+    A feature whose name starts with `UnknownWordPenalty` is untuneable by default. It is declared only if it is
+    tuneable. A feature with another number of weights than of tuneable components stays as it is, without declaration.
+
+    Args:
+        weights: of the components that Moses prints, by feature name.
+        untuneable: features with untuneable components, by name.
+
+    Returns:
+        (weights of all components, lines of the section). The lines start with an empty line and the header. There are
+        no lines if no declaration is needed.
     """
     complete = dict(weights)
     lines = [f"{UNKNOWN_WORDS} name={name} tuneable=true" for name in weights if name.startswith(UNKNOWN_WORDS)]

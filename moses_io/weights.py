@@ -1,4 +1,4 @@
-"""Weights: the sections of `moses.ini` and `rescore.ini`, and dense and sparse weight files."""
+"""Reader and writer of weights: `moses.ini`, `rescore.ini`, and dense and sparse weight files."""
 
 import filecmp
 import os
@@ -16,6 +16,7 @@ from moses_io.files.text import LARGEST, number, numbers, stream_lines, words, w
 from moses_io.hypothesis import UNLABELLED, Hypothesis, is_sparse
 from moses_io.untuneable import UNKNOWN_WORDS, Untuneable, split_untuneable, with_all_components
 
+# A name without values, a feature with only untuneable components, or an untuneable feature (`moses -show-weights`).
 _NO_WEIGHT = re.compile(r"(^[^ ]+=( UNTUNEABLECOMPONENT)*| UNTUNEABLE)$")
 _COMMENT = re.compile(r"(^|[ \t])#.*")
 
@@ -28,10 +29,13 @@ _OLD_LABELS = {
     "weight-t": "tm",
     "weight-u": f"{UNKNOWN_WORDS}0",
 }
-"""Sections from before 2013 (moses/Parameter.cpp), and the label in the lists of that time; unknown words have none."""
+"""Sections of ini files from before 2013 (moses/Parameter.cpp), and the feature names in lists of that time.
+
+The lists of that time have no feature for unknown words, so `weight-u` gets the present name.
+"""
 
 Weights = dict[str, tuple[float, ...]]
-"""Values of each feature, dense or sparse, by its name without `=`."""
+"""Weights of each feature, dense or sparse, by its name without `=`."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class WeightFile:
         weights: of the components that Moses prints in its lists.
         untuneable: features with components that Moses does not print, by name.
         files: paths of all files that were read.
-        warnings: what may be wrong with them.
+        warnings: messages about possible mistakes in these files.
     """
 
     weights: Weights
@@ -52,32 +56,33 @@ class WeightFile:
 
 
 def read_weights(path: str) -> Weights:
-    """Read the weights of a file; see `read_weight_file`."""
+    """Return the weights in a file of any form that `read_weight_file` supports."""
     return read_weight_file(path).weights
 
 
 def weight_files(path: str) -> list[str]:
-    """Return all files that `read_weights` reads: this one, and that which `[weight-file]` names."""
+    """Return the paths of all files that `read_weights` reads: `path` and the file under `[weight-file]`, if any."""
     return list(read_weight_file(path).files)
 
 
 def read_weight_file(path: str) -> WeightFile:
-    """Read weights in any form that Moses and its tools write.
+    """Read weights in any format that Moses and its tools write.
 
-    * An ini gives the weights under `[weight]`; of two lines with one name the later wins, as in Moses. Weights under
-      `[weight-add]`, and of the sparse weight file that `[weight-file]` names, come before them, and those under
-      `[weight-overwrite]` behind them. Values under `[weight-d]`, `[weight-l]` and the like (before 2013) belong to the
-      labels d, lm and so on. What `[feature]` declares untuneable is kept apart.
-    * A dense weight file, without sections, repeats a name for each of its values (`runN.dense` of mert-moses.pl).
-    * A sparse weight file has lines `name value`; the name is the first word as it is, the later of two values counts
-      (FVector::load in moses/FeatureVector.cpp).
-    * Of lines of numbers alone (`init.opt` of mert) the first has the weights of features without a name.
+    * An ini file. The sections, from lowest to highest priority: the sparse weight file under `[weight-file]`, then
+      `[weight-add]`, `[weight]` and `[weight-overwrite]`. If a section has two lines for one name, the later line wins,
+      as in Moses. In ini files from before 2013, `[weight-d]`, `[weight-l]` etc. have the weights of the features d, lm
+      etc., one per line. Components that `[feature]` declares as untuneable are returned separately.
+    * A dense weight file without sections, which repeats a name for each of its values (`runN.dense` of mert-moses.pl).
+    * A sparse weight file with lines `name value`. The name is the first word, unchanged. If a name is repeated, the
+      last value wins (FVector::load in moses/FeatureVector.cpp).
+    * A file of values without names (`init.opt` of mert). The first line has the weights of the features without a
+      name.
 
-    `UNTUNEABLE` and names without values (`moses -show-weights`) are skipped. `#` opens a comment at the start of a
-    line or after a blank.
+    Lines with `UNTUNEABLE` and names without values (`moses -show-weights`) are skipped. `#` starts a comment at the
+    start of a line or after a space or tab.
 
     Raises:
-        InputError: a line cannot be read, or there is no weight at all.
+        InputError: a line cannot be parsed, or the file has no weights.
     """
     raw = list(_placed_lines(path))
     uncommented = ((place, _COMMENT.sub("", line).strip(" \t")) for place, line in raw)
@@ -97,7 +102,7 @@ def read_weight_file(path: str) -> WeightFile:
 
 
 def _placed_lines(path: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a plain file or stdin, each with its place for messages."""
+    """Yield (`file:line` for messages, line) of a plain file or stdin."""
     if path != STANDARD:
         check_plain(path)
     for line_number, line in enumerate(stream_lines(path), start=1):
@@ -105,7 +110,7 @@ def _placed_lines(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _read_ini(path: str, lines: Sequence[tuple[str, str]]) -> WeightFile:
-    """Read the sections of an ini; its lines are without comments."""
+    """Read the sections of an ini file, given its lines without comments."""
     sparse: Weights = {}
     added: Weights = {}
     weights: Weights = {}
@@ -137,11 +142,11 @@ def _read_ini(path: str, lines: Sequence[tuple[str, str]]) -> WeightFile:
 
 
 def _overwritten(weights: Weights, overwriting: Sequence[tuple[str, str]]) -> Weights:
-    """Return the weights with those of `[weight-overwrite]`: `Name= 1 x 2 …`, where `x` keeps a component.
+    """Return the weights after `[weight-overwrite]`, which has `Name= 1 x 2 …`, where `x` keeps a component.
 
     Args:
         weights: of the other sections.
-        overwriting: words, each with its place, of all lines of the section.
+        overwriting: (`file:line`, word) of each word in the section. Moses reads its lines as one sequence of words.
     """
     named: dict[str, list[str]] = {}
     name = ""
@@ -162,10 +167,11 @@ def _overwritten(weights: Weights, overwriting: Sequence[tuple[str, str]]) -> We
 
 
 def _find_sparse_file(name: str, ini: str, place: str) -> tuple[str, list[str]]:
-    """Return the path of the sparse weight file that an ini names, and a warning if there are two.
+    """Return the path of the sparse weight file in an ini file, and a list with at most one warning.
 
-    Moses resolves the path from the working directory (moses/StaticData.cpp:221), which may no longer be the one of the
-    decoder.
+    Moses resolves the path from the working directory (moses/StaticData.cpp:221), which may differ from the working
+    directory of the decoder. If there is no such file, the path is resolved from the folder of the ini file. A warning
+    is returned if both files exist and differ.
     """
     beside = str(Path(ini).parent / name)
     if not os.path.lexists(name):
@@ -180,14 +186,14 @@ def _find_sparse_file(name: str, ini: str, place: str) -> tuple[str, list[str]]:
 def _is_sparse_file(lines: Sequence[str]) -> bool:
     """Return whether all lines are `name value` of sparse features.
 
-    Where all names end with `=` they are lines of an ini without its header.
+    If all names end with `=`, the lines are `[weight]` lines of an ini file without the header.
     """
     rows = [words(line) for line in lines]
     return all(is_sparse(row[0], len(row) - 1) for row in rows) and not all(row[0].endswith("=") for row in rows)
 
 
 def read_sparse_weights(path: str) -> Weights:
-    """Read a sparse weight file, such as `[weight-file]` names.
+    """Read a sparse weight file, such as the file under `[weight-file]` in an ini file.
 
     Raises:
         InputError: a line is not `name value`.
@@ -196,7 +202,10 @@ def read_sparse_weights(path: str) -> Weights:
 
 
 def _parse_sparse(lines: Iterable[tuple[str, str]]) -> Weights:
-    """Parse lines as FVector::load does: the first word is the name; only a `#` at the start opens a comment."""
+    """Parse lines as FVector::load: the first word is the name, and the last line of a name wins.
+
+    A `#` starts a comment at the start of a line or of the third word.
+    """
     weights: Weights = {}
     for place, line in lines:
         parts = words(line)
@@ -209,7 +218,10 @@ def _parse_sparse(lines: Iterable[tuple[str, str]]) -> Weights:
 
 
 def _parse_dense(lines: Iterable[tuple[str, str]]) -> Weights:
-    """Parse lines `Name= value …`; a name that comes again has further values, that of a sparse feature another one."""
+    """Parse lines `Name= value …`.
+
+    If a name is repeated, its values are appended to the earlier ones. A sparse feature keeps only the last value.
+    """
     weights: Weights = {}
     for place, line in lines:
         if not _NO_WEIGHT.search(line):
@@ -219,21 +231,22 @@ def _parse_dense(lines: Iterable[tuple[str, str]]) -> Weights:
 
 
 def names_of_values(name: str, count: int) -> list[str]:
-    """Return the name of each value of a feature: `LM`, or `LM.0`, `LM.1` where it has several."""
+    """Return the name of each value of a feature: `LM` for one value, `LM.0`, `LM.1`, … for several."""
     return [name] if count == 1 else [f"{name}.{number}" for number in range(count)]
 
 
 def check_weights(weights: Mapping[str, Sequence[float]]) -> Weights:
-    """Return weights that a program named, each feature's as a tuple.
+    """Check weights passed from Python code, and return them as tuples of floats.
 
     Raises:
-        InputError: a value that is no number, or not finite.
+        InputError: a name is not a `str`, a feature has no sequence of numbers, or a value is not finite or larger than
+            `LARGEST`.
     """
     checked: Weights = {}
     for name, values in weights.items():
         if not isinstance(name, str):
             raise InputError(f"weights: expected names of features as text, found {shown(name)}")
-        try:  # bytes and the keys of a mapping can be numbers
+        try:  # iteration over bytes, or over the keys of a mapping, can give numbers too
             own: tuple[Any, ...] = () if isinstance(values, bytes | bytearray | Mapping) else tuple(values)
         except TypeError:
             own = ()
@@ -246,10 +259,12 @@ def check_weights(weights: Mapping[str, Sequence[float]]) -> Weights:
 
 
 def weighted(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
-    """Return w·f of each feature of a line by its name, dense ones first; 0 for one without weights.
+    """Return the contribution w·f of each feature to the score of a line, by feature name.
+
+    Dense features come before sparse features. A feature without weights contributes 0.
 
     Raises:
-        Fault: a feature has another number of weights than of values.
+        Fault: the weights and the values of a feature differ in number.
     """
     parts: dict[str, float] = {}
     for name, values in (*hypothesis.dense, *((name, (value,)) for name, value in hypothesis.sparse.items())):
@@ -267,13 +282,17 @@ def write_weights(
     comments: Sequence[str],
     untuneable: Mapping[str, Untuneable] = MappingProxyType({}),
 ) -> None:
-    """Write an ini with a `[weight]` section, comments in front, that Moses' rescore.py reads too.
+    """Write an ini file with a `[weight]` section, which Moses' rescore.py can read as well.
 
-    The weights of `untuneable` features are written with the others, as Moses needs them; what lists do not have of
-    them is declared under `[feature]`.
+    Args:
+        path: of the file.
+        weights: of the components that Moses prints in its lists, by feature name.
+        comments: lines at the start of the file.
+        untuneable: features with components that are not in the lists, by name. Their weights are written too, because
+            Moses needs them. The untuneable components are declared under `[feature]`.
 
     Raises:
-        InputError: a weight that is not finite, or a name that an ini cannot carry.
+        InputError: a weight is not finite or larger than `LARGEST`, or a name is not possible in an ini file.
     """
     weights, declared = with_all_components(weights, untuneable)
     for name, values in weights.items():
