@@ -1,1 +1,1 @@
-"""Files of any content: text, streams, compression, locks and JSON; and errors of input."""
+"""General file access: text, streams, compression, locks and JSON. Also the errors about user input."""

@@ -1,4 +1,7 @@
-"""Compressed files: gzip, bzip2 and xz, recognized by the first bytes when they are read, by the name when written."""
+"""Files compressed with gzip, bzip2 or xz.
+
+The format is detected by the first bytes when a file is read, and by the file name when it is written.
+"""
 
 import bz2
 import contextlib
@@ -13,43 +16,57 @@ from typing import Any, BinaryIO, cast
 from moses_io.files.errors import InputError
 
 LINE, CANDIDATE = 64, 256
-"""Bytes that each line counts in addition to its own, in a text and in an n-best list: about what it takes in memory.
+"""Approximate memory overhead in bytes of each line of a text, and of an n-best list.
 
-Without them a few hundred KB could hold 60 million short lines.
+The overhead counts in `LINES_LIMIT`. Without it, a compressed file of a few hundred KB could have 60 million short
+lines.
 """
 
 BYTES_LIMIT, LINES_LIMIT = (100, 2**24), (200, 2**26)
-"""How many bytes a compressed byte may become, and by how many bytes a part of a file may exceed that.
+"""Limits on decompressed data: (bytes per compressed byte, bytes by which a part of a file may exceed this ratio).
 
-The first limit is for the bytes alone, the second for bytes and lines. Measured by gzip, bzip2 and xz: lists, texts and
-tables of Moses become 3 to 17 times as large; lists of the sample and of Multi30k whose candidates all have the same
-features up to 48 times, and up to 111 times with their lines.
+`BYTES_LIMIT` applies to the bytes alone, `LINES_LIMIT` to the bytes plus the overhead of the lines. Ratios measured
+with gzip, bzip2 and xz:
+
+* 3 to 17 for n-best lists, texts and tables of Moses.
+* Up to 48, or 111 with the overhead of the lines, for lists of the sample and of Multi30k in which all candidates have
+  equal feature values.
 """
 
 BUFFER = 2**16
-"""Bytes that are read at a time."""
+"""Buffer size in bytes."""
 
 _FORMATS: dict[re.Pattern[bytes], Callable[..., Any]] = {
     re.compile(rb"\x1f\x8b"): gzip.open,
     re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"): bz2.open,
     re.compile(rb"\xfd7zXZ"): lzma.open,
 }
-"""First bytes of compressed files, by which they are recognized; of bzip2 so many that no word begins so."""
+"""Signature of each format, at the start of a file.
+
+For bzip2 it includes the magic number of the first block or of the end of the stream, because a text can start with
+`BZh1`.
+"""
 
 
 def is_compressed(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes is compressed."""
+    """Return whether a file that starts with these bytes is compressed."""
     return any(start.match(head) for start in _FORMATS)
 
 
 @contextlib.contextmanager
 def decompressed(raw: BufferedReader, name: str, line: int) -> Iterator[BinaryIO]:
-    """Open what is compressed in a stream, or the stream as it is if it is not compressed.
+    """Yield the decompressed content of a stream, or the stream itself if it is not compressed.
 
-    Reading raises an `InputError`, with the name, if the disk fails, if the compressed stream is damaged or cut off, or
-    if a small file becomes a very large one; for that each line counts `line` bytes more than it has.
+    Args:
+        raw: binary stream.
+        name: of the file, for messages.
+        line: memory overhead of a line in bytes, `LINE` or `CANDIDATE`.
+
+    Raises:
+        InputError: during reading, the disk fails, the compressed stream is damaged or cut off, or the content is too
+            large for its compressed size.
     """
-    head = raw.peek(10)
+    head = raw.peek(10)  # the bzip2 signature has 10 bytes
     counted = _Counted(raw)
     open_format = next((each for start, each in _FORMATS.items() if start.match(head)), None)
     if open_format is None:
@@ -61,24 +78,25 @@ def decompressed(raw: BufferedReader, name: str, line: int) -> Iterator[BinaryIO
 
 
 class _Counted:
-    """A stream that knows how much was read of it."""
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: BufferedReader) -> None:
         self._stream = stream
         self.count = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Read up to so many bytes."""
+        """Read up to `size` bytes."""
         block = self._stream.read(size)
         self.count += len(block)
         return block
 
 
 class _Reader(RawIOBase):
-    """A stream whose errors name the file, and the line where a compressed one is damaged or grows too large.
+    """A stream whose errors name the file, and the line at which a compressed stream is damaged.
 
-    Each limit is an allowance in bytes: it grows with the compressed bytes that are read, up to a maximum, so that a
-    part that was compressed little does not pay for a bomb behind it.
+    Each limit is a token bucket. Each compressed byte adds to the allowance, up to a maximum, and each decompressed
+    byte is subtracted from it. Because of the maximum, a long part with a low compression ratio cannot offset a
+    decompression bomb after it.
     """
 
     def __init__(self, stream: BufferedIOBase, compressed: _Counted | None, name: str, line: int) -> None:
@@ -88,14 +106,15 @@ class _Reader(RawIOBase):
         self._before = self._count = self._lines = 0
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what comes next, up to the size of the buffer."""
+        """Read the next bytes into the buffer, and return their number."""
         try:
             block = self._stream.read1(len(buffer))
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            # An error of the disk has a number. A damaged gzip or bzip2 stream raises `OSError` without a number.
             if isinstance(error, OSError) and error.errno is not None:
                 raise InputError(f"{self._name}: {error.strerror}") from None
             fault = "cut off" if isinstance(error, EOFError) else "damaged"
@@ -106,7 +125,7 @@ class _Reader(RawIOBase):
         return len(block)
 
     def _check(self, block: bytes, compressed: int) -> None:
-        """Take the size of a block from the allowances, after so many compressed bytes in all."""
+        """Subtract a block from the allowances, after `compressed` bytes were read from the file in total."""
         lines = block.count(b"\n")
         self._lines += lines
         self._count += len(block)
@@ -122,8 +141,9 @@ class _Reader(RawIOBase):
 
 
 def compressing(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:
-    """Open a stream for writing that compresses if the path ends in `.gz`, `.bz2` or `.xz`."""
+    """Return a stream for writing to `raw`, compressed if the path ends in `.gz`, `.bz2` or `.xz`."""
     if path.endswith(".gz"):
+        # Without name and time in the header, equal content gives equal bytes.
         return gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0)
     if path.endswith(".bz2"):
         return bz2.open(raw, "wb")

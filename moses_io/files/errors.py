@@ -1,4 +1,4 @@
-"""The errors that a user sees as a line and not as a traceback, and how lines for people show what was read."""
+"""Errors that a user sees as one line instead of a traceback, and helpers for the text of messages."""
 
 import contextlib
 import difflib
@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 
 QUOTED = 80
-"""Characters of the input that a message repeats, at most."""
+"""Maximum number of characters of the input that a message quotes."""
 
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, those that turn the direction of writing round, and bytes that are no UTF-8."""
+"""Control characters, characters that change the text direction, and surrogates (bytes that are not UTF-8)."""
 
 
 class InputError(Exception):
-    """Something in the user's input, files or settings is wrong; the text is one line that says what and where.
+    """An error in the user's input, files or settings, with its location.
 
-    It stays one line whatever was read: line ends in the name of a file, for example, are escaped.
+    The message is always one line. Control characters in it are escaped, for example a line end in a file name.
     """
 
     def __init__(self, message: str) -> None:
@@ -23,12 +23,12 @@ class InputError(Exception):
 
 
 class Fault(Exception):
-    """A fact about a line, found by code that knows no file; the reader of the file makes it an `InputError`."""
+    """An error in a line, raised by code without access to the file name. The caller converts it to an `InputError`."""
 
 
 @contextlib.contextmanager
 def at(place: str) -> Iterator[None]:
-    """Put the place in front of what is wrong there; a `Fault` becomes an `InputError`."""
+    """Convert a `Fault` or `InputError` in the block to an `InputError` with the prefix `place`."""
     try:
         yield
     except (InputError, Fault) as error:
@@ -37,7 +37,7 @@ def at(place: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def opening(path: object) -> Iterator[None]:
-    """Make an `InputError` that names the file or folder of what goes wrong when it is opened."""
+    """Convert an `OSError` or `ValueError` in the block to an `InputError` that names the file or folder."""
     try:
         yield
     except OSError as error:
@@ -47,30 +47,30 @@ def opening(path: object) -> Iterator[None]:
 
 
 def reason_of(error: InputError | OSError | MemoryError) -> str:
-    """Return what a user is told of what ended some work."""
+    """Return the message about an error that ended a task."""
     if isinstance(error, OSError):
         return f"{error.filename or 'output'}: {error.strerror}"
     return str(error) if isinstance(error, InputError) else "out of memory"
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """Return "; did you mean 'x'?" for the known name that is most like `name`, or the known names."""
+    """Return a suffix for a message: "; did you mean 'x'?" with the most similar known name, or all known names."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {shown(close[0])}?" if close else f"; known: {', '.join(known)}"
 
 
 def counted(count: int, noun: str) -> str:
-    """Return `1 value`, `2 values`."""
+    """Return the count and the noun in singular or plural, such as `1 value` or `2 values`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def printable(text: str) -> str:
-    r"""Return a line for a terminal: what would steer it is escaped, ESC as `\x1b`; all other letters stay."""
+    r"""Return the text with control and direction characters and surrogates escaped, for example ESC as `\x1b`."""
     return _STEERING.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def shown(found: object) -> str:
-    """Return how a message quotes what was found: its `repr`, cut where it repeats more than `QUOTED` characters."""
+    """Return the `repr` of a value for a message, cut after `QUOTED` characters."""
     if isinstance(found, str):
         return f"{found[:QUOTED]!r}{'…' if len(found) > QUOTED else ''}"
     text = repr(found)

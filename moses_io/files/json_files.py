@@ -1,4 +1,4 @@
-"""Files of JSON that others may have written or damaged."""
+"""JSON files that may be damaged or written by other programs."""
 
 import contextlib
 import json
@@ -13,17 +13,17 @@ from moses_io.files.streams import read_start_of
 from moses_io.files.text import LARGEST, write_text
 
 MOST_BYTES = 4 * 2**20
-"""Size of the largest file that is read; of the shortest values, it takes some 30 times as much memory."""
+"""Default maximum size of a file in bytes. A file of very short values takes about 30 times its size in memory."""
 
 _Record = TypeVar("_Record")
 _FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RuntimeError)
 
 
 def read_json(path: Path, most: int = MOST_BYTES) -> Any:
-    """Return the value in a file of so many bytes, at most.
+    """Read the value in a JSON file of at most `most` bytes.
 
     Raises:
-        InputError: it is no plain file, too large, or not JSON in UTF-8.
+        InputError: the path is not a plain file, or the file is too large or not JSON in UTF-8.
     """
     content = read_start_of(path, most + 1)
     if len(content) > most:
@@ -36,22 +36,27 @@ def read_record(path: Path | str, kind: type[_Record], most: int = MOST_BYTES) -
 
     Args:
         path: of the file.
-        kind: a dataclass, whose fields are the keys of an object (other keys are ignored), or another type, such as
-            `dict[str, float]`. A named tuple is a list in JSON. A `ValueError` of `__post_init__` is an `InputError`.
-        most: bytes of the file.
+        kind: a dataclass, whose fields are the keys of a JSON object (other keys are ignored), or another type, such as
+            `dict[str, float]`. A named tuple is a list in JSON.
+        most: maximum size of the file in bytes.
 
     Raises:
-        InputError: as `read_json` and `record_of`.
+        InputError: an error of `read_json` or `record_of`.
     """
     return record_of(read_json(Path(path), most), kind, path)
 
 
 def record_of(value: Any, kind: type[_Record], name: object) -> _Record:
-    """Return a value of JSON as a record, see `read_record`; `name` is how messages name its file.
+    """Convert a JSON value to a record.
+
+    Args:
+        value: parsed JSON.
+        kind: as in `read_record`.
+        name: of the file, for messages.
 
     Raises:
-        InputError: a type differs (an integer may stand for a float, nothing else is converted), a field is missing, or
-            a number is not finite or is larger than Moses' largest one.
+        InputError: a value has the wrong type (only an integer is converted, to a float), a field is missing, a number
+            is not finite or larger than `LARGEST`, or `__post_init__` raises `ValueError`.
     """
     with as_written(name):
         _check_numbers(value)
@@ -59,11 +64,11 @@ def record_of(value: Any, kind: type[_Record], name: object) -> _Record:
 
 
 def _check_numbers(value: Any) -> None:
-    """Raise `ValueError` if a number in a value of JSON is not one of Moses."""
+    """Raise `ValueError` if a number in a JSON value is not finite or larger than `LARGEST`."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             _check_numbers(each)
-    elif isinstance(value, int | float) and not abs(value) <= LARGEST:  # NaN is not
+    elif isinstance(value, int | float) and not abs(value) <= LARGEST:  # also true for NaN
         raise ValueError(f"expected a number up to {LARGEST:.2g}, found {shown(value)}")
 
 
@@ -73,10 +78,10 @@ def write_json(path: str, value: Any, indent: int | None = None) -> None:
 
 
 def parse_json(content: bytes, name: str) -> Any:
-    """Return the value of JSON in UTF-8; `name` is how messages name it.
+    """Parse JSON in UTF-8. `name` is the name of the file, for messages.
 
     Raises:
-        InputError: it is something else, nested too deeply, or has a number of thousands of digits.
+        InputError: the content is not JSON in UTF-8, is nested too deeply, or has a number of thousands of digits.
     """
     try:
         return json.loads(content.decode("utf-8"))
@@ -92,12 +97,12 @@ def parse_json(content: bytes, name: str) -> Any:
 
 @contextlib.contextmanager
 def as_written(name: object) -> Iterator[None]:
-    """Make an `InputError` of what goes wrong when a record is made of values that are not as we write them.
+    """Convert errors about malformed values in the block, such as a missing key, to an `InputError`.
 
-    `name` is how messages name the file.
+    For code that builds a record from a file which this project wrote. `name` is the name of the file, for messages.
     """
     try:
         yield
-    except (*_FAULTS, msgspec.ValidationError) as error:  # which is no ValueError before msgspec 0.21
+    except (*_FAULTS, msgspec.ValidationError) as error:  # not a subclass of ValueError before msgspec 0.21
         fault = f"no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
         raise InputError(f"{name}: not as `moses-rerank` wrote it ({fault})") from None

@@ -1,4 +1,4 @@
-"""Byte streams: plain, gzip, bzip2 or xz by content, `-` for stdin and stdout, files that appear whole or not."""
+"""Byte streams: input decompressed by content, `-` for stdin and stdout, and atomic writing of files."""
 
 import contextlib
 import fcntl
@@ -21,11 +21,11 @@ from moses_io.files.errors import InputError, opening, shown
 
 STANDARD = "-"
 LONGEST = 10_000_000
-"""Bytes of a line, at most: what is compressed in a small file must not fill the memory."""
+"""Maximum bytes of a line, so that a small compressed file cannot fill the memory."""
 TEMPORARY = ".temporary"
-"""End of the name of a file that is being written."""
+"""Suffix of the name of a temporary file while it is written."""
 LONGEST_NAME = 200
-"""Maximum bytes of a file name that is embedded in another file name."""
+"""Maximum bytes of a file name that is part of the name of a temporary file."""
 
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|(?:/dev|/proc/self)/fd/([0-9]+)")
 _STANDARD = {"stdout": 1, "stderr": 2}
@@ -33,11 +33,11 @@ _STANDARD = {"stdout": 1, "stderr": 2}
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines in the place of a file, with or without their ends; read once, as they come.
+    """Lines that a function reads instead of a file. They are iterated once.
 
     Attributes:
-        name: how messages name them.
-        texts: one after the other, as text or as the bytes of a file.
+        name: of the lines, for messages.
+        texts: lines as `str` or `bytes`, with or without line ends.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Lines:
 
 
 def name_of(path: str | Lines) -> str:
-    """Return how messages name an input."""
+    """Return the name of an input for messages."""
     if isinstance(path, Lines):
         return path.name
     return "<stdin>" if path == STANDARD else path
@@ -53,16 +53,19 @@ def name_of(path: str | Lines) -> str:
 
 @contextlib.contextmanager
 def open_input(path: str, size: int = LINE) -> Iterator[BinaryIO]:
-    """Open a file, or stdin for `-`; gzip, bzip2 and xz are decompressed, whatever the name is.
+    """Open a file, or stdin for `-`. gzip, bzip2 and xz are detected by content and decompressed.
+
+    Args:
+        path: of the file.
+        size: memory overhead of a line in bytes, `LINE` or `CANDIDATE`.
 
     Raises:
-        InputError: the file cannot be opened, or is a folder; or stdin was closed at the start; while it is read, it
-            cannot be read on, is compressed and damaged or cut off, or is far too large for its compressed size, where
-            each line counts `size` bytes more than it has.
+        InputError: the path cannot be opened or is a folder, or stdin is closed. During reading, the file cannot be
+            read, the compressed stream is damaged or cut off, or the content is too large for its compressed size.
     """
     name = name_of(path)
     with contextlib.ExitStack() as stack:
-        with opening(name):
+        with opening(name):  # ends before the yield, because errors of the block are not errors of opening
             if path != STANDARD:
                 raw = stack.enter_context(open(path, "rb"))
             elif sys.stdin:
@@ -74,10 +77,9 @@ def open_input(path: str, size: int = LINE) -> Iterator[BinaryIO]:
 
 
 def check_plain(path: str | Path) -> None:
-    """Refuse what must be read more than once, or to its end, and is no plain file: a folder, a pipe, a device.
+    """Raise `InputError` if the path is not a plain file, for example a folder, a pipe or a device, or is missing.
 
-    Raises:
-        InputError: it is one, or is not there.
+    For files that are read more than once, or completely into memory.
     """
     with opening(path):
         mode = os.stat(path).st_mode
@@ -86,10 +88,10 @@ def check_plain(path: str | Path) -> None:
 
 
 def read_start_of(path: str | Path, most: int) -> bytes:
-    """Return what a plain file begins with: `most` bytes of it, or all where it has less.
+    """Return the first `most` bytes of a plain file, or the whole file if it is shorter.
 
     Raises:
-        InputError: it is no plain file, or cannot be read.
+        InputError: the path is not a plain file, or cannot be read.
     """
     check_plain(path)
     with opening(path), open(path, "rb") as stream:
@@ -97,10 +99,15 @@ def read_start_of(path: str | Path, most: int) -> bytes:
 
 
 def numbered_lines(path: str | Lines, size: int = LINE) -> Iterator[tuple[int, bytes]]:
-    """Yield (number from 1, line with its line end) of a file; a line ends at LF and nowhere else.
+    """Yield (line number from 1, line with its line end) of a file. A line ends only at LF.
+
+    Args:
+        path: of the file, `-` for stdin, or lines.
+        size: memory overhead of a line in bytes, `LINE` or `CANDIDATE`.
 
     Raises:
-        InputError: as `open_input`, or a line is longer than `LONGEST`. One of `Lines` has a line end in its midst.
+        InputError: a line has more than `LONGEST` bytes, an error of `open_input`, or an item of `Lines` is not one
+            line of text.
     """
     if isinstance(path, Lines):
         yield from _numbered(path)
@@ -113,7 +120,7 @@ def numbered_lines(path: str | Lines, size: int = LINE) -> Iterator[tuple[int, b
 
 
 def is_live(nbest: str | Lines) -> bool:
-    """Tell whether a list may still be in the making: it comes from stdin or another pipe."""
+    """Return whether a list may still be growing, because it comes from a pipe or another path that is no file."""
     if isinstance(nbest, Lines):
         return False
     if nbest != STANDARD:
@@ -125,7 +132,7 @@ def is_live(nbest: str | Lines) -> bool:
 
 
 def too_long(path: str, number: int) -> InputError:
-    """Return what is said of a line that is longer than `LONGEST`."""
+    """Return the error about a line of more than `LONGEST` bytes."""
     return InputError(f"{name_of(path)}:{number}: expected lines of at most {LONGEST:,} bytes")
 
 
@@ -149,7 +156,7 @@ def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:
 
 
 class _Target(FileIO):
-    """A file whose errors of writing name it, as those of opening do."""
+    """A file whose write errors have its file name, like the errors of `open`."""
 
     def __init__(self, file: int | Path, path: str) -> None:
         super().__init__(file, "wb")
@@ -164,15 +171,15 @@ class _Target(FileIO):
 
 
 def digest(path: Path) -> str:
-    """Return the first 12 hexadecimal digits of the SHA-256 of a file's bytes; enough to tell contents apart."""
+    """Return the first 12 hexadecimal digits of the SHA-256 of a file, enough to distinguish contents."""
     return sha256(path)[:12]
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes in hexadecimal digits.
+    """Return the SHA-256 of a file in hexadecimal digits.
 
     Raises:
-        InputError: it is no plain file, so that what was read of it is not there again.
+        InputError: the path is not a plain file. The content of a pipe would be lost for later readers.
     """
     check_plain(path)
     total = hashlib.sha256()
@@ -184,15 +191,17 @@ def sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def open_output(path: str) -> Iterator[BinaryIO]:
-    """Open a file for writing, or stdout for `-`; a name in `.gz`, `.bz2` or `.xz` is compressed.
+    """Open a file for writing, or stdout for `-`.
 
-    The bytes go to a temporary file beside the target, which takes its name only when the block ends well, so that
-    no file is left half-written. What is not a plain file (a pipe, `/dev/null`) is written directly, and so is a file
-    that is open already (`/dev/stdout`, `/dev/fd/3`), behind what stands there.
+    A plain file is written atomically, and compressed if the name ends in `.gz`, `.bz2` or `.xz`. The bytes go to a
+    temporary file in the folder of the target, which is renamed to the target only if the block ends without an error.
+
+    A path that exists and is not a plain file, such as a pipe or `/dev/null`, is written directly and without
+    compression. An open file, such as `/dev/stdout` or `/dev/fd/3`, is written at its current position.
 
     Raises:
-        InputError: the file cannot be opened for writing, or stdout was closed at the start.
-        OSError: it cannot be written on; the error has its name.
+        InputError: the file cannot be opened for writing, or stdout is closed.
+        OSError: writing fails. The error has the file name.
     """
     if path == STANDARD:
         if not sys.stdout:
@@ -217,7 +226,7 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     try:
         with BufferedWriter(_Target(descriptor, path)) as raw, compressing(raw, path) as stream:
             yield stream
-        os.chmod(temporary, _permissions(target))
+        os.chmod(temporary, _permissions(target))  # mkstemp gives access to the owner only
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -226,10 +235,12 @@ def open_output(path: str) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_between(path: str) -> Iterator[BinaryIO]:
-    """Open a file to write and then to read, for what stands between two steps of making `path`; it is gone at the end.
+    """Open a temporary file, to write and then read, for intermediate data of the output `path`.
+
+    The file is in the folder of `path` and is removed at the end.
 
     Raises:
-        OSError: it cannot be written on; the error has the name of `path`, beside which it lies.
+        OSError: writing fails. The error has the name of `path`.
     """
     try:
         with tempfile.TemporaryFile(dir=Path(path).resolve().parent) as stream:
@@ -240,23 +251,24 @@ def open_between(path: str) -> Iterator[BinaryIO]:
 
 
 def remove_temporaries(path: Path) -> None:
-    """Remove what writings of a file left beside it that were killed, not those under way; see `open_output`."""
+    """Remove the temporary files that killed processes left in the folder of an output, see `open_output`."""
     for temporary in path.parent.glob(f"{glob.escape(hidden(path.name))}.{'?' * 8}{TEMPORARY}"):
         if temporary.is_file():
+            # A process that is still writing its temporary file holds the lock.
             with contextlib.suppress(OSError), temporary.open("rb") as stream:
                 if _lock(stream.fileno()):
                     temporary.unlink()
 
 
 def hidden(name: str) -> str:
-    """Return the prefix of temporary names next to a file: `.NAME`, or a digest if NAME exceeds LONGEST_NAME bytes."""
-    # File systems take names of up to 255 bytes, with what follows the prefix.
+    """Return the prefix of temporary files for a file: `.NAME`, or a digest if NAME exceeds `LONGEST_NAME` bytes."""
+    # File systems allow names of up to 255 bytes, including the part after the prefix.
     data = os.fsencode(name)
     return f".{name}" if len(data) <= LONGEST_NAME else f".{hashlib.sha256(data).hexdigest()[:32]}"
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock an open file as one that is being written; return False if another process does, or without locks."""
+    """Lock an open file, and return False if another process has locked it or the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -265,7 +277,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _direct(target: Path, path: str) -> _Target | None:
-    """Open what is written directly; None for what is to be a plain file."""
+    """Open an output that is written directly, or return None if the output is a plain file."""
     if is_open := _DESCRIPTOR.fullmatch(path):
         return _Target(os.dup(_STANDARD.get(is_open[1]) or int(is_open[2])), path)
     return _Target(target, path) if target.exists() and not target.is_file() else None
@@ -274,6 +286,6 @@ def _direct(target: Path, path: str) -> _Target | None:
 def _permissions(target: Path) -> int:
     if target.exists():
         return target.stat().st_mode
-    mask = os.umask(0)
+    mask = os.umask(0)  # the mask can only be read by setting it
     os.umask(mask)
     return 0o666 & ~mask

@@ -1,11 +1,11 @@
-"""Plain text, one sentence a line, as Moses sees it: lines end at LF, tokens are separated by ASCII spaces.
+"""Plain text with one sentence per line, split as in Moses: lines end at LF, tokens are separated by ASCII spaces.
 
-In text that Moses reads, a source or training text, a tab separates words as well (`input_lines`): `CreateFromString`
-of moses/Phrase.cpp and `tokenize` of util/tokenize.hh split at both. Moses' extractor splits n-best lists and
-references at spaces only.
+In text that Moses reads (source and training text), a tab separates words as well, see `input_lines`.
+`CreateFromString` in moses/Phrase.cpp and `tokenize` in util/tokenize.hh split at both. Moses' extractor splits n-best
+lists and references at spaces only.
 
-Python's own `split()` and `splitlines()` also break at U+0085, U+2028, no-break space and others, which Moses passes
-through. Bytes that are no UTF-8 survive reading and writing.
+Python's `split()` and `splitlines()` also split at U+0085, U+2028, no-break space and others, which Moses does not.
+Bytes that are not UTF-8 are preserved by reading and writing.
 """
 
 import codecs
@@ -17,7 +17,7 @@ from moses_io.files.errors import Fault, InputError, shown
 from moses_io.files.streams import Lines, name_of, numbered_lines, open_output
 
 LARGEST = 3.4028235e38
-"""Size of the largest number in Moses, which reckons in float32; none of our sums of products runs over with these."""
+"""Largest absolute value in Moses, which computes in float32. Sums of products of such values fit into float64."""
 
 ESCAPES = {
     "&lt;": "<",
@@ -29,7 +29,7 @@ ESCAPES = {
     "&#124;": "|",
     "&amp;": "&",
 }
-"""What Moses' tokenizer writes for a character, in the order in which it is turned back."""
+"""Character of each escape of Moses' tokenizer, in the order of unescaping. `&amp;` must be the last one."""
 
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+[|,]")
@@ -42,30 +42,30 @@ _XML_INPUT = re.compile(
     """,
     re.VERBOSE,
 )
-"""Tags that Moses interprets (moses/XmlOption.cpp, moses/TreeInput.cpp); text may hold others, such as `<unk>`."""
+"""Tags that Moses interprets (moses/XmlOption.cpp, moses/TreeInput.cpp). Other tags, such as `<unk>`, are text."""
 _DOCUMENT = re.compile(
     r"[ \t]*<(\?xml|!doctype|mteval[ >]|(srcset|refset|tstset|dataset|doc|seg|tmx|xliff) [^<>]*=)", re.IGNORECASE
 )
-"""How SGML and XML of test sets begin."""
+"""Start of a test set in SGML or XML."""
 
 
 def decode(line: bytes) -> str:
-    """Return the text of a line; bytes that are no UTF-8 become surrogates, which `encode` turns back."""
+    """Decode a line. Bytes that are not UTF-8 become surrogates, which `encode` converts back."""
     return line.decode("utf-8", errors="surrogateescape")
 
 
 def encode(text: str) -> bytes:
-    """Return the bytes that `decode` read."""
+    """Encode text from `decode` to the original bytes."""
     return text.encode("utf-8", errors="surrogateescape")
 
 
 def without_line_end(line: bytes) -> bytes:
-    """Cut LF or CR LF from the end of a line."""
+    """Return the line without LF or CR LF at its end."""
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def unescaped(text: str) -> str:
-    """Return the text with the characters that Moses' tokenizer escaped."""
+    """Return the text with the escapes of Moses' tokenizer replaced by the characters."""
     if "&" in text:
         for escape, character in ESCAPES.items():
             text = text.replace(escape, character)
@@ -83,7 +83,7 @@ def words(text: str) -> list[str]:
 
 
 def number(token: str) -> float | None:
-    """Return the value of a number in the C locale's style, up to `LARGEST` in size, and None for anything else."""
+    """Return the value of a number in C locale syntax, or None if the token is no number or exceeds `LARGEST`."""
     if not _NUMBER.fullmatch(token):
         return None
     value = float(token)
@@ -91,7 +91,7 @@ def number(token: str) -> float | None:
 
 
 def no_number(token: str) -> str:
-    """Say why `number` gives None for a token."""
+    """Return the message about a token for which `number` returns None."""
     if token.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return f"not finite ({token})"
     if _NUMBER.fullmatch(token):
@@ -100,10 +100,15 @@ def no_number(token: str) -> str:
 
 
 def numbers(what: str, name: str, texts: Sequence[str]) -> tuple[float, ...]:
-    """Return the values of numbers, see `number`.
+    """Return the values of several tokens, each parsed as in `number`.
+
+    Args:
+        what: start of a message, such as "weights of".
+        name: of the feature, after `what` in a message.
+        texts: the tokens.
 
     Raises:
-        Fault: one is none; `what` it belongs to, such as "weights of", and a name stand in front of the message.
+        Fault: a token is not a number, or exceeds `LARGEST`.
     """
     values = []
     for token in texts:
@@ -115,26 +120,31 @@ def numbers(what: str, name: str, texts: Sequence[str]) -> tuple[float, ...]:
 
 
 def whole(token: str) -> int | None:
-    """Return the value of up to 18 digits, None for anything else; Python's `int` and `isdigit` take more, or less."""
+    """Return the value of a token of 1 to 18 ASCII digits, or None. Python's `int` also accepts signs, `_` etc."""
     return int(token) if len(token) <= 18 and token.isascii() and token.isdigit() else None
 
 
 def has_marks(text: str) -> bool:
-    """Tell whether Moses put segmentation marks such as `|0-1|` into a text (its options -t and -tt)."""
+    """Return whether a text has segmentation marks such as `|0-1|`, from Moses' options -t and -tt."""
     return bool(_MARK.search(text))
 
 
 def read_lines(path: str | Lines) -> list[str]:
-    """Return the lines of a file without their ends, and without the byte order mark that some editors put in front."""
+    """Return the lines of a file without line ends, and without a byte order mark at the start.
+
+    Raises:
+        InputError: the file is SGML or XML, or an error of `numbered_lines`.
+    """
     return list(stream_lines(path))
 
 
 def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
-    """Yield what `read_parallel` returns, a pair at a time, as the files are read.
+    """Yield the pairs of lines of two files, with a space for each tab, while the files are read.
+
+    At most one of the files can be stdin.
 
     Raises:
-        InputError: the files differ in length, which is seen at the end of the shorter one, are empty, or are both
-            stdin.
+        InputError: the files differ in length (raised at the end of the shorter file), or are empty.
     """
     sides, count = (input_lines(source), input_lines(target)), 0
     for one, other in zip_longest(*sides):
@@ -152,13 +162,13 @@ def read_parallel(source: str, target: str) -> list[tuple[str, str]]:
     """Return the pairs of lines of two files, with a space for each tab.
 
     Raises:
-        InputError: as `parallel_lines`.
+        InputError: the files differ in length, or are empty.
     """
     return list(parallel_lines(source, target))
 
 
 def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
-    """Return the lines of each of several files that go together, such as references.
+    """Return the lines of each of several parallel files, such as references.
 
     Raises:
         InputError: the files differ in length.
@@ -169,10 +179,10 @@ def read_references(paths: Sequence[str | Lines]) -> list[list[str]]:
 
 
 def read_texts(source: str | Lines, others: Sequence[str | Lines]) -> tuple[list[str], list[list[str]]]:
-    """Return the source sentences of a file, and the lines of each of several files that go with it.
+    """Return the source sentences of a file, and the lines of each of several files parallel to it.
 
     Raises:
-        InputError: the files differ in length; or as `read_sources`.
+        InputError: the files differ in length, or an error of `read_sources`.
     """
     sources, texts = read_sources(source), [read_lines(path) for path in others]
     _check_lengths([source, *others], [sources, *texts])
@@ -180,41 +190,41 @@ def read_texts(source: str | Lines, others: Sequence[str | Lines]) -> tuple[list
 
 
 def _check_lengths(paths: Sequence[str | Lines], texts: Sequence[Sequence[str]]) -> None:
-    """Raise `InputError` if a text has another number of lines than the first."""
+    """Raise `InputError` if the number of lines of a text differs from the first text."""
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != len(texts[0]):
             raise InputError(f"{name_of(path)} has {len(lines)} lines, {name_of(paths[0])} has {len(texts[0])}")
 
 
 def missing_as_none(references: Sequence[str]) -> list[str | None]:
-    """Return the references of a sentence, with None in place of each one that is missing.
+    """Return the references of a sentence, with None for each missing reference.
 
     A blank line in one of several reference files means that this file has no translation of the sentence. If all
-    lines are blank, the correct translation is empty, and none of them is missing.
+    lines are blank, the correct translation is empty, and no reference is missing.
     """
     missing = [not line or line.isspace() for line in references]
     return [None if blank and not all(missing) else line for line, blank in zip(references, missing, strict=True)]
 
 
 def without_missing(references: Sequence[str]) -> list[str]:
-    """Return the references of a sentence that are not missing, one at least; see `missing_as_none`."""
+    """Return the references of a sentence that are not missing, see `missing_as_none`. At least one remains."""
     return [line for line in missing_as_none(references) if line is not None]
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a whole file; bytes that are no UTF-8 come out as they were read."""
+    """Write a text to a file. Surrogates from `decode` become the original bytes."""
     with open_output(path) as stream:
         stream.write(encode(text))
 
 
 def stream_lines(path: str | Lines) -> Iterator[str]:
-    """Yield what `read_lines` returns, as the file is read."""
+    """Yield the lines of a file as in `read_lines`, while the file is read."""
     for number, line in numbered_lines(path):
         yield first_line(line, path) if number == 1 else decode(without_line_end(line))
 
 
 def first_line(line: bytes, path: str | Lines) -> str:
-    """Return the first line of a text without its end and the byte order mark.
+    """Return the first line of a text without its line end and byte order mark.
 
     Raises:
         InputError: the file is SGML or XML.
@@ -230,17 +240,17 @@ def first_line(line: bytes, path: str | Lines) -> str:
 
 
 def is_document(first: str) -> bool:
-    """Return whether a file that begins with this line is SGML or XML, such as test sets of WMT, and not plain text."""
+    """Return whether a file with this first line is SGML or XML, such as a test set of WMT, instead of plain text."""
     return bool(_DOCUMENT.match(first))
 
 
 def input_lines(path: str | Lines) -> Iterator[str]:
-    """Yield the lines of text that Moses reads, a source or training text, with a space for each tab."""
+    """Yield the lines of a source or training text, with a space for each tab, as in Moses."""
     return map(without_tabs, stream_lines(path))
 
 
 def without_tabs(line: str) -> str:
-    """Return a line with a space for each tab, so that `tokens` splits it as Moses splits its input."""
+    """Return a line with a space for each tab, so that `tokens` splits it like Moses its input."""
     return line.replace("\t", " ")
 
 
@@ -248,7 +258,7 @@ def read_sources(path: str | Lines) -> list[str]:
     """Return the source sentences of a file, with a space for each tab.
 
     Raises:
-        InputError: as `check_markup`.
+        InputError: a sentence has markup that Moses' option -xml-input interprets, or an error of `read_lines`.
     """
     lines = list(input_lines(path))
     check_markup(path, lines)
@@ -272,5 +282,5 @@ def check_markup(path: str | Lines, lines: Iterable[str], start: int = 1) -> Non
 
 
 def empty_file(path: str | Lines) -> InputError:
-    """Return the error of a text without a line."""
+    """Return the error about a text without lines."""
     return InputError(f"{name_of(path)}: the file is empty; expected a sentence a line")
