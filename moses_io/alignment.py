@@ -207,7 +207,7 @@ def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str
         The links of each pair.
 
     Raises:
-        InputError: a line has something else than links, a link is beyond the end of a sentence, or the file and
+        InputError: a line is not a list of links, a link is beyond the end of a sentence, or the file and
             `pairs` differ in length.
     """
     alignments: list[Alignment] = []

@@ -53,7 +53,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked_with_contents(folder: Path) -> Iterator[None]:
-    """Lock a folder and all folders below it that have a lock file. Errors are the errors of `locked`."""
+    """Lock a folder and all folders below it that have a lock file. Raise the errors of `locked`."""
     with contextlib.ExitStack() as stack:
         for place in dict.fromkeys([folder, *(lock.parent for lock in sorted(folder.rglob(LOCK)))]):
             stack.enter_context(locked(place))
