@@ -100,7 +100,7 @@ def silenced() -> Iterator[None]:
 
 def name_task(name: str) -> None:
     """Put the name of its task before all lines of this process from now on, and draw no bars: others run beside it."""
-    _lines.task = f"{name}: "
+    _lines.task = f"{printable(name)}: "
 
 
 class Bar:

@@ -161,7 +161,7 @@ def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[
             raise InputError(f"feature '{kind}:{argument}': unknown value {shown(name)}{nearest(name, known)}")
         if name in names[:place]:
             raise InputError(f"feature '{kind}:{argument}': value '{name}' stands there twice")
-    joint = FEATURES[kind].joint
+    joint = kind in FEATURES and FEATURES[kind].joint  # a class of a user may extend one of ours
     folders = tuple(folder.split(",")) if joint else (folder,)
     if joint and len(folders) < 2:
         raise InputError(f"feature '{kind}:{argument}': expected several models, separated by commas")

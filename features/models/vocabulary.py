@@ -1,4 +1,8 @@
-"""Tokens to numbers, as whole words or as pieces."""
+"""Tokens to numbers, as whole words or as pieces of words.
+
+Pieces are learned and cut by sentencepiece (byte pair encoding) on the tokens of Moses. A token is cut by itself, so
+that pieces map back to tokens. Text is taken as it is, without normalization.
+"""
 
 import collections
 import io

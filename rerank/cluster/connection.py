@@ -1,4 +1,7 @@
-"""A Ray cluster as a command sees it: one that runs, or one of this machine that ends with the command."""
+"""A Ray cluster as a command sees it, and what its workers take over from the command.
+
+It is one that runs, or one of this machine that ends with the command.
+"""
 
 import contextlib
 import io

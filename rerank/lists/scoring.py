@@ -171,6 +171,8 @@ def read_sentences(
 ) -> Iterator[list[Sentence]]:
     """Yield the sentences of a list with their sources, in groups of some `BATCH` candidates.
 
+    The sources of a group are read when all of its candidates are there: a source that grows may lag behind the list.
+
     Args:
         nbest: the list.
         sources: of its sentences.
@@ -183,19 +185,19 @@ def read_sentences(
         InputError: one of the labels, or an id beyond the source.
     """
     empty, end, numbering = EmptyLines(), ListEnd(), LinkNumbering()
-    batch: list[Sentence] = []
+    batch: list[SentenceList] = []
     size = 0
     for number, sentence_list in enumerate(without_marks(end.follow(read_nbest(nbest, empty)))):
         if not number:
             check(sentence_list)
         check_labels(sentence_list, labels)
-        batch.append(_sentence(sentence_list, sources, numbering))
+        batch.append(sentence_list)
         size += len(sentence_list.hypotheses)
         if size >= BATCH or len(batch) == at_once:
-            yield batch
+            yield [_sentence(each, sources, numbering) for each in batch]
             batch, size = [], 0
     if batch:
-        yield batch
+        yield [_sentence(each, sources, numbering) for each in batch]
     if empty.count:
         log.warning(f"{name_of(nbest)}: {empty}, which {becomes} does not have")
     if cut := end.cut():

@@ -1,4 +1,7 @@
-"""Filters: what is done to text before a metric looks at it, to candidates and references alike."""
+"""Filters: what is done to text before a metric looks at it, to candidates and references alike.
+
+Forms of text, such as subwords, are detected, so that a warning can name the filter that a list or a reference needs.
+"""
 
 import re
 from collections import Counter

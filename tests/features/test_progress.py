@@ -20,6 +20,16 @@ def test_a_process_among_others_says_its_name_once(
     assert capfd.readouterr().err == "train backward: 1 of 3 at ease\n" * 2
 
 
+def test_the_name_of_a_process_steers_no_terminal(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress._lines, "task", "")
+    progress.name_task("train \x1b[31m")
+    with progress.progress_shown():
+        progress.log.info("one")
+    assert capfd.readouterr().err == "train \\x1b[31m: one\n"
+
+
 def test_nothing_is_told_unless_progress_is_shown(
     warned: Callable[[str], AbstractContextManager[None]],
     capfd: pytest.CaptureFixture[str],

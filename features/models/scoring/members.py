@@ -1,4 +1,7 @@
-"""Models ready to score, together if there are several, each by weights that have not seen the sentence at hand."""
+"""Models ready to score, together if there are several, each by weights that have not seen the sentence at hand.
+
+Here are also their preparation for many candidates of each source, and their size and perplexity.
+"""
 
 import os
 from collections import defaultdict

@@ -225,7 +225,7 @@ def tables(study: Study, results: Results) -> list[Table]:
     """Return the table of perplexities, and one a test set, or that of dev alone where no test set has references."""
     shown = [_perplexities(study, results.models)] if results.models else []
     if study.systems:
-        shown += [_systems(study, results, test) for test in study.tests] or [_dev(study, results)]
+        shown += [_systems(study, results, test) for test in study.tests] or [_dev(results)]
     return shown
 
 
@@ -317,7 +317,7 @@ def _systems(study: Study, results: Results, test: str) -> Table:
     return Table(f"{test}: reranking of Moses' lists", header, rows)
 
 
-def _dev(study: Study, results: Results) -> Table:
+def _dev(results: Results) -> Table:
     header = ("pairs", "system", "without its features", "with them")
     rows = [
         (f"{each.size:,}", each.system, in_short(each.folds_without), in_short(each.folds)) for each in results.systems

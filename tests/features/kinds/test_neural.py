@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from features.arrays import Array
-from features.feature import Resources, Sentence
+from features.feature import Need, Resources, Sentence
 from features.feature_set import FeatureSet
+from features.kinds.neural import Neural
 from features.models.batches import pad
 from features.models.config import ModelConfig
 from features.models.folder import Model, load_model
@@ -145,6 +146,13 @@ def test_values_are_named_in_brackets(tmp_path: Path) -> None:
     for wrong in ("logprobs", "logprob,", ""):
         with pytest.raises(InputError, match=r"unknown value .*did you mean|unknown value ''"):
             load(f"neural:{folder}[{wrong}]")
+
+
+def test_a_class_may_extend_a_kind() -> None:
+    class Extended(Neural):
+        """The same under a name that is in no table."""
+
+    assert Extended.needs("a,b[worst]") == [Need(("a,b",), ("worst",))]
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])

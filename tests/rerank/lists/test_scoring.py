@@ -1,11 +1,13 @@
+from collections.abc import Iterator
 from io import BytesIO
 
 import pytest
 
 from moses_io.files.errors import InputError
+from moses_io.files.streams import Lines
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import SentenceList
-from rerank.lists.scoring import GrowingSources
+from rerank.lists.scoring import GrowingSources, read_sentences
 
 
 def growing(content: str) -> GrowingSources:
@@ -30,3 +32,21 @@ def test_markup_in_a_source_that_grows_is_an_error() -> None:
 def test_a_source_that_grows_is_no_sgml() -> None:
     with pytest.raises(InputError, match="source:1: SGML or XML"):
         growing('<srcset setid="a" srclang="any">\n').line(sentence(0))
+
+
+def test_sources_of_a_group_are_read_when_its_candidates_are_there() -> None:
+    written: list[int] = []
+
+    def lines() -> Iterator[str]:
+        for number in range(3):
+            written.append(number)
+            yield f"{number} ||| a ||| L= 1 ||| 0"
+
+    class Lagging(GrowingSources):
+        def line(self, sentence_list: SentenceList) -> str:
+            assert written == [0, 1, 2]
+            return super().line(sentence_list)
+
+    sources = Lagging(BytesIO(b"one\ntwo\n"), "source", grows=False)
+    group = next(read_sentences(Lines("list", lines()), sources, "the other", at_once=2))
+    assert [each.source for each in group] == [("one",), ("two",)]
