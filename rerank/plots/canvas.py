@@ -83,7 +83,7 @@ LONGEST = 40
 """Maximum number of characters of a label."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Colours that colour-blind readers can distinguish (Okabe & Ito 2008), darkest on white first."""
+"""Colours that colour-blind readers can distinguish (Okabe & Ito 2008). Light colours come late, and black last."""
 MARKERS = "osD^vPX*"
 
 STYLE: Any = {

@@ -89,7 +89,7 @@ def plot_curves(curves: Sequence[Curve], output: str) -> None:
 
 
 def _ticks(axes: Axes, values: Sequence[float]) -> None:
-    """Label the axis with plain values: 1, 2, 5, 10, … for a wide range (over a factor of 10), else equidistant ones."""
+    """Label the axis with plain values: 1, 2, 5, 10, … for a range over a factor of 10, else equidistant ones."""
     finite = [value for value in values if 0 < value < math.inf]
     wide = bool(finite) and max(finite) > 10 * min(finite)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(6))
