@@ -89,6 +89,7 @@ class Actors:
             actor, call = self._idle.pop(), self._waiting.popleft()
             self._working[getattr(actor, call.method).remote(*call.arguments)] = (actor, call)
         starting = sum(call.method == BEGIN for _, call in self._working.values())
+        # Each actor that is already starting will take one of the waiting calls.
         while len(self._waiting) > starting and len(self._working) < self.count:
             actor = self._make()
             self._working[actor.begin.remote()] = (actor, Call(BEGIN))

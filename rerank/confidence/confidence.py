@@ -157,7 +157,7 @@ def write_confidence(path: str, confidence: Confidence) -> None:
 def _written(regression: Regression) -> dict[str, Any]:
     """Return a regression as JSON values: predictors with the largest effect first, steps as `[threshold, rise]`."""
     steps, weights = regression.steps, np.abs(regression.coefficients)  # (P,)
-    np.add.at(weights, steps.predictors, np.abs(steps.rises))
+    np.add.at(weights, steps.predictors, np.abs(steps.rises))  # a predictor may have several steps
     rows = np.column_stack([steps.thresholds, steps.rises])  # (K, 2)
     predictors: dict[str, dict[str, Any]] = {}
     for place in np.argsort(-weights, kind="stable").tolist():

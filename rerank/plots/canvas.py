@@ -52,6 +52,7 @@ def _others() -> dict[str, set[str]]:
             continue
     own = Path(matplotlib.get_data_path())
     names = {entry.name for entry in manager.ttflist if own not in Path(entry.fname).parents}
+    # The font LastResort has a placeholder for every character.
     return {
         name: _letters(name) for name in sorted(names - {BASE}) if "lastresort" not in name.replace(" ", "").lower()
     }

@@ -254,7 +254,7 @@ def analyse(
 
     Args:
         depths: choices among the first candidates of the list.
-        margins: Moses' margin by sentence id.
+        margins: Moses' margin by sentence id, see `rerank.report.breakdown.margin`.
         source: n lines.
         references: sets of references, each with n filtered lines.
         systems: n filtered lines of each of the two systems, by its name.

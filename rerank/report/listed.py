@@ -86,7 +86,7 @@ class Chosen:
         self._counts = Counter[tuple[str, ...]]()
 
     def add(self, candidates: SentenceList) -> None:
-        """Add a sentence. All of its lines with the chosen text must have equal indicators."""
+        """Add a sentence. Only its first line with the chosen text counts: all such lines have equal indicators."""
         text = self._texts[candidates.sentence]
         chosen = next((hypothesis for hypothesis in candidates.hypotheses if hypothesis.text == text), None)
         if chosen:

@@ -70,7 +70,7 @@ class ListReading:
         measuring: estimates of the choices.
         changes: sentences whose choice differs.
         depths: choices among the first candidates.
-        margins: Moses' margin by sentence id, for sentences that have one.
+        margins: Moses' margin by sentence id, for sentences that have one, see `margin`.
         lists: names of the lists that the list was merged from, empty if it is not a merged list.
         chosen: lists that the choices come from.
         chunks: candidates for the page.
@@ -98,7 +98,7 @@ class ListReading:
     ) -> None:
         self.look_up = LookUp(reranked.references, systems)
         lists = read_listed(scored, reranked.references, self.look_up.size, reranked.filters)
-        first = next(lists)
+        first = next(lists)  # its indicators show whether the list is a merged one
         self.lists = merged(first.candidates)
         self.measuring = Measuring(confidence, reranked.references, reranked.filters)
         self.depths = Depths(reranked.references)
