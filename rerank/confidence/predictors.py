@@ -110,7 +110,7 @@ class Texts:
 SCALES = (1, 4)
 """Factors of the totals, which are in units of their spread, in the exponents of the probability distributions.
 
-Each feature also gives a distribution by itself: in units of its spread, with the last factor.
+Each value of a feature also gives a distribution by itself: in units of its spread, with the last factor.
 """
 
 

@@ -127,8 +127,8 @@ class ListReading:
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
     """Write the report as text, as an HTML page to explore, and as JSON without the sentences.
 
-    The first lines of the text, up to an empty line, are a summary. Without references there are no scores, and the
-    report has only the changes. The list is read once. Candidates for the page wait in a temporary file.
+    The first lines of the text, up to an empty line, are a summary. Without references the report has no scores. The
+    list is read once. Candidates for the page wait in a temporary file.
 
     Args:
         files: input and output files of the reranking.
