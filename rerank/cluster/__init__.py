@@ -1,4 +1,4 @@
-"""Work on the machines of a Ray cluster: the only place that imports ray."""
+"""Work on the machines of a Ray cluster. Only this package imports ray."""
 
 try:
     import ray as _ray  # noqa: F401

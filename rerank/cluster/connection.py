@@ -1,6 +1,6 @@
-"""A Ray cluster as a command sees it, and what its workers take over from the command.
+"""Connection of a command to a Ray cluster: a running one, or a local one that ends with the command.
 
-It is one that runs, or one of this machine that ends with the command.
+Also what its workers take over from the command.
 """
 
 import contextlib
@@ -27,25 +27,25 @@ from moses_io.files.errors import InputError, shown
 THREADS = "OMP_NUM_THREADS"
 AUTO, LOCAL = "auto", "local"
 STORE = 100 * 2**20
-"""Bytes of the object store of a cluster that we start; what goes through it are a few pieces of a list."""
+"""Bytes of the object store of a cluster that we start. Only small parts of a list go through it."""
 
 DEATHS = 3
-"""Times that a piece of work is done again because its worker died."""
+"""Maximum number of times that work is repeated because its worker died."""
 
 ANSWER = 10.0
-"""Seconds that a cluster has to answer."""
+"""Seconds that a cluster has to accept a connection."""
 
 POLL = 0.5
-"""Seconds between two looks at what workers tell."""
+"""Seconds between two checks for output of the workers."""
 
 
 class Connection:
-    """A cluster, and what of it a command may use.
+    """A connection to a cluster, and the resources that a command may use.
 
     Attributes:
-        workplace: what its workers take over from this process.
-        workers: how many of them the machines have cores for.
-        gpus: those of all machines.
+        workplace: settings that the workers take over from this process.
+        workers: number of workers that the machines have cores for.
+        gpus: number of GPUs of all machines.
 
     Raises:
         InputError: there is no such cluster, or none of its machines has as many cores as a worker has threads.
@@ -69,9 +69,9 @@ class Connection:
             raise
 
     def wait(self, working: list[Any]) -> list[Any]:
-        """Wait until one of some results is there, or an error in its place, and return those that are.
+        """Wait until at least one of some results is ready, and return all that are ready.
 
-        What workers told by then stands on stderr.
+        A result is also ready if its work failed. Lines that workers have written up to then are printed on stderr.
         """
         ended: list[Any] = []
         while not ended:
@@ -82,7 +82,10 @@ class Connection:
         return ended
 
     def close(self) -> None:
-        """End all that was started for this process; what Ray has still to say of dead workers, it says nowhere."""
+        """Disconnect, and stop the cluster if it was started for this process.
+
+        Ray's last messages about dead workers are discarded.
+        """
         with contextlib.redirect_stdout(io.StringIO()):
             ray.shutdown()
         sys.stdout = self._stdout
@@ -91,7 +94,7 @@ class Connection:
 
 
 class _WithoutRay:
-    """Stdout for all but the threads in which Ray tells of its own: a list may be written there."""
+    """Stdout that discards the output of Ray's own threads, because a command may write a list there."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -100,17 +103,17 @@ class _WithoutRay:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text, unless it is Ray's."""
+        """Write a text, except in a thread of Ray."""
         if threading.current_thread().name.startswith("ray_"):
             return len(text)
         return self._stream.write(text)
 
 
 def value_of(result: Any) -> Any:
-    """Return a result that is there.
+    """Return the value of a result that is ready.
 
     Raises:
-        InputError, OSError, MemoryError: those of the work itself.
+        InputError, OSError, MemoryError: raised by the work itself.
         RayTaskError: another error of the work, with its traceback.
         RayError: the worker died.
     """
@@ -123,7 +126,7 @@ def value_of(result: Any) -> Any:
 
 
 def _connect(address: str) -> str:
-    """Connect to a cluster, and return the folder of its logs if it was started for us."""
+    """Connect to a cluster. Return the log folder of a cluster that is started for us, empty for a running one."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": f"{time.time_ns()}"}
     running = _find(address)
@@ -133,17 +136,17 @@ def _connect(address: str) -> str:
             return ""
         context = ray.init(LOCAL, object_store_memory=STORE, include_dashboard=False, **quiet)
         return str(context.address_info["session_dir"])
-    except Exception as error:  # Ray raises plain ones, too
+    except Exception as error:  # Ray also raises plain exceptions
         raise InputError(f"--ray {shown(address)}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
 
 
 def _find(address: str) -> str:
-    """Return the address of a cluster that runs, empty if one of our own is to be started.
+    """Return the address of a running cluster, empty if a new one is to be started.
 
-    As in Ray itself, `RAY_ADDRESS` may also be `auto`, the cluster of this machine, or `local`, a new one.
+    Like in Ray itself, `RAY_ADDRESS` may also be `auto`, the cluster of this machine, or `local`, a new one.
 
     Raises:
-        InputError: no cluster answers at an address that is named.
+        InputError: no cluster answers at the given address.
     """
     named, where = address, ""
     if address == AUTO:
@@ -160,7 +163,7 @@ def _find(address: str) -> str:
 
 
 def _running() -> str:
-    """Return the address of the cluster that `ray start` has made here, if it still runs."""
+    """Return the address of the cluster that `ray start` started on this machine, empty if none is running."""
     try:
         path = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir()), "ray", "ray_current_cluster")
         address = path.read_text().strip()
@@ -170,7 +173,7 @@ def _running() -> str:
 
 
 def _answers(address: str) -> bool:
-    """Tell whether somebody listens there."""
+    """Return whether a connection to an address is accepted."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), ANSWER):
@@ -180,36 +183,36 @@ def _answers(address: str) -> bool:
 
 
 def _threads() -> int:
-    """Return how many threads a worker has."""
+    """Return the number of threads of a worker: `OMP_NUM_THREADS`, default 1."""
     text = os.environ.get(THREADS, "")
     return int(text) if text.isdecimal() and int(text) else 1
 
 
 class WorkerLines:
-    """Lines of workers that nobody has read yet."""
+    """Actor that collects lines of workers until the command takes them."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
     def add(self, line: str) -> None:
-        """Add one."""
+        """Add a line."""
         self._lines.append(line)
 
     def take(self) -> list[str]:
-        """Return and forget them."""
+        """Return all lines and remove them."""
         lines, self._lines = self._lines, []
         return lines
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """What a worker has from its command.
+    """Settings that a worker gets from its command.
 
     Attributes:
-        folder: the working folder, to which paths are relative.
-        threads: those of a worker.
+        folder: working folder, to which paths are relative.
+        threads: threads of a worker.
         shown: whether progress is shown.
-        lines: the actor of `WorkerLines` that takes what the worker writes to stderr.
+        lines: the actor `WorkerLines` that gets the lines that the worker writes to stderr.
     """
 
     folder: str
@@ -219,12 +222,12 @@ class Workplace:
 
     @contextlib.contextmanager
     def entered(self, name: str = "") -> Iterator[None]:
-        """Be there while the block runs; lines on stderr begin with the name, if there is one.
+        """Apply the settings while the block runs. Lines on stderr begin with the name, if it is not empty.
 
         Raises:
             InputError: this machine does not have the folder.
         """
-        os.environ[THREADS] = str(self.threads)  # before torch comes in
+        os.environ[THREADS] = str(self.threads)  # torch reads it at its import
         try:
             os.chdir(self.folder)
         except OSError as error:
@@ -238,13 +241,13 @@ class Workplace:
 
 
 class _Sender(io.TextIOBase):
-    """A stream that sends whole lines; they have come when `write` returns."""
+    """Stream that sends whole lines to the actor. `write` returns after they have arrived."""
 
     def __init__(self, lines: Any) -> None:
         self._lines, self._begun = lines, ""
 
     def write(self, text: str) -> int:
-        """Take some text."""
+        """Send the lines that the text completes, and keep the rest."""
         *whole, self._begun = (self._begun + text).split("\n")
         for line in whole:
             ray.get(self._lines.add.remote(line))

@@ -1,4 +1,4 @@
-"""Features whose values processes of a Ray cluster reckon, a piece of the list each."""
+"""Features that processes of a Ray cluster compute, each for a part of the list."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,15 +20,23 @@ from moses_io.files.errors import InputError, counted
 from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
 
 BEGIN = "begin"
-"""Method of every actor, which comes first: it loads what the others need."""
+"""Name of the method that is called first on every actor. It loads the models that the other methods need."""
 
 AHEAD = 2
-"""Pieces for each process that are on their way, at most, beside those of the batch that is waited for."""
+"""Unfinished calls per process, above which no further batch is submitted."""
 
 
 @dataclass(eq=False)
 class Call:
-    """A method of an actor, with its arguments; what came of it once it is `done`."""
+    """A call of a method of an actor. It has a value once it is `done`.
+
+    Attributes:
+        method: name of the method.
+        arguments: its arguments.
+        deaths: number of actors that died during the call.
+        done: whether the call has returned.
+        value: its return value.
+    """
 
     method: str
     arguments: tuple[Any, ...] = ()
@@ -38,9 +46,9 @@ class Call:
 
 
 class Actors:
-    """Up to `count` actors, started when there is something for them to do.
+    """Up to `count` actors, which are started when there is work for them.
 
-    A call whose actor dies is done by another, and a new one takes the place of that actor.
+    If an actor dies, another one repeats its call, and a new actor replaces it.
     """
 
     def __init__(self, cluster: Connection, make: Callable[[], Any], count: int) -> None:
@@ -48,25 +56,26 @@ class Actors:
         self._waiting: deque[Call] = deque()
         self._idle: list[Any] = []
         self._working: dict[Any, tuple[Any, Call]] = {}
-        self._stillborn = 0  # actors that died, one after the other, before they had begun
+        self._stillborn = 0  # actors that died at their start, one after the other
 
     @property
     def pending(self) -> int:
-        """How many calls are not done yet."""
+        """Number of calls that are not done yet."""
         return len(self._waiting) + sum(call.method != BEGIN for _, call in self._working.values())
 
     def submit(self, method: str, *arguments: Any) -> Call:
-        """Have one of the actors do something, as soon as there is one."""
+        """Queue a call. An actor makes it as soon as one is idle."""
         call = Call(method, arguments)
         self._waiting.append(call)
         self._hand_out()
         return call
 
     def result(self, call: Call) -> Any:
-        """Wait for what comes of a call.
+        """Wait for a call and return its value.
 
         Raises:
-            InputError: that of the call, or every actor that tried has died.
+            InputError: raised by a call, or more than `DEATHS` workers died during one call or, one after the other, at
+                their start.
         """
         while not call.done:
             for result in self._cluster.wait(list(self._working)):
@@ -75,11 +84,12 @@ class Actors:
         return call.value
 
     def _hand_out(self) -> None:
-        """Give calls to idle actors, and start actors for others."""
+        """Give waiting calls to idle actors, and start actors for the others."""
         while self._waiting and self._idle:
             actor, call = self._idle.pop(), self._waiting.popleft()
             self._working[getattr(actor, call.method).remote(*call.arguments)] = (actor, call)
         starting = sum(call.method == BEGIN for _, call in self._working.values())
+        # Each actor that is already starting will take one of the waiting calls.
         while len(self._waiting) > starting and len(self._working) < self.count:
             actor = self._make()
             self._working[actor.begin.remote()] = (actor, Call(BEGIN))
@@ -97,7 +107,7 @@ class Actors:
         self._idle.append(actor)
 
     def _put_back(self, call: Call, error: RayActorError) -> None:
-        """Have a call done by another actor, unless too many have died of it."""
+        """Queue a call again after its actor died. Raise `InputError` after too many deaths."""
         if call.method == BEGIN:
             self._stillborn += 1
         else:
@@ -109,16 +119,21 @@ class Actors:
 
 
 _Read = list[tuple[Group, dict[str, Array] | Call]]
-"""Groups of a batch with the values of models: those that were known, or the call that gives them."""
+"""Groups of a batch with the values of models, known from the journal, or with the call that computes them."""
 
 
 class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
-    """A `Scorer` whose models are read by actors, each with all models, in the groups of one process.
+    """A `Scorer` whose models run in actors. Each actor loads all models.
 
-    What follows the list is reckoned here. Journals are those of one process: either goes on with that of the other.
+    The groups are the ones that a single process scores. Features that follow the list are computed in this process.
+    Journals are compatible with a run without a cluster: either run continues the journal of the other.
+
+    Attributes:
+        signatures: signature of each feature, by its label.
+        of_models: labels of the features of models.
 
     Raises:
-        InputError: no such cluster, or a feature that cannot be made of its argument.
+        InputError: there is no such cluster, or a feature cannot be made from its argument.
     """
 
     def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str, address: str) -> None:
@@ -140,7 +155,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         self._cluster.close()
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
-        """Yield each batch with what all features say of it, in order, while others are on their way."""
+        """Yield each batch with the values of all features, in order, while later batches are already being scored."""
         ahead: deque[tuple[list[Sentence], _Read, Call]] = deque()
         for sentences in batches:
             ahead.append((sentences, *self._begin(sentences)))
@@ -150,7 +165,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
             yield self._finish(*ahead.popleft())
 
     def end(self) -> None:
-        """Tell the features that follow the list that it ends here."""
+        """End the features that follow the list. Called after the last sentence."""
         self._local.end()
 
     def alone(self, label: str, sentence: Sentence) -> Array:
@@ -166,7 +181,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         return Actors(self._cluster, lambda: kind.remote(workplace, requests, resources), count)
 
     def _begin(self, sentences: list[Sentence]) -> tuple[_Read, Call]:
-        """Have a batch scored, but for what is known of it, by models and by the other features."""
+        """Submit a batch: to models, except for groups that the journal has, and to the other features."""
         read: _Read = []
         for group in groups(sentences, self._group) if self.of_models else ():
             values = self._journal.values(group) if self._journal else None
@@ -177,7 +192,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         return read, self._actors.submit("ask", "values_without_models", sentences)
 
     def _finish(self, sentences: list[Sentence], read: _Read, looked: Call) -> tuple[list[Sentence], Scored]:
-        """Wait for a batch, and put together what is said of it."""
+        """Wait for a batch and join its values."""
         steps, parts = Steps(), []
         for group, part in read:
             if isinstance(part, Call):
@@ -193,21 +208,24 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
 
 
 class _Features:
-    """The features of some requests in a process of a cluster."""
+    """Actor with the features of some requests."""
 
     def __init__(self, workplace: Workplace, requests: Sequence[FeatureRequest], resources: Resources) -> None:
         self._workplace, self._requests, self._resources = workplace, requests, resources
 
     def begin(self) -> None:
-        """Load models; what is at fault there is told as that of a call."""
+        """Load the models.
+
+        This is a method because an error in the constructor would look like the death of the actor.
+        """
         with self._workplace.entered():
             self._features = FeatureSet(self._requests, self._resources)
 
     def describe(self) -> tuple[dict[str, str], frozenset[str], int]:
-        """Return their signatures by label, which of them are of models, and how many sentences are a group."""
+        """Return signatures by label, the labels of the features of models, and the maximum candidates of a group."""
         return self._features.signatures, self._features.of_models, self._features.group
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Return what a method of the `FeatureSet` gives."""
+        """Return the value of a method of the `FeatureSet`."""
         with self._workplace.entered():
             return getattr(self._features, method)(*arguments)

@@ -1,4 +1,4 @@
-"""Work in processes of a Ray cluster, several at a time: trainings and scorings that do not need each other."""
+"""Trainings and scorings that do not depend on each other, several at a time in processes of a Ray cluster."""
 
 import math
 import signal
@@ -14,14 +14,17 @@ from moses_io.files.errors import InputError, reason_of
 from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
 
 PATIENCE = 30.0
-"""Seconds that work has to end by itself before its process is killed."""
+"""Seconds that cancelled work has to end before its process is killed."""
 
 
 class RayWorkers:
-    """A `Pool` of `jobs` processes of a cluster at most, as far as its machines have cores.
+    """A `Pool` of at most `jobs` processes of a cluster, limited by the cores of its machines.
 
-    Each has its threads, and its share of a GPU where there are some. Work whose process dies is begun again. What is
-    still at work when the block ends is stopped.
+    Each process has its own threads and, if the cluster has GPUs, a fraction of a GPU. Work whose process dies is
+    restarted. Work that is still running when the block ends is stopped.
+
+    Attributes:
+        jobs: maximum number of processes at a time.
 
     Raises:
         InputError: there is no such cluster.
@@ -33,7 +36,8 @@ class RayWorkers:
         self._running: dict[Any, str] = {}
         threads, gpus = self._cluster.workplace.threads, self._cluster.gpus
         share = 1 / math.ceil(self.jobs / gpus) if gpus else 0
-        fresh = ray.remote(num_cpus=threads, num_gpus=share, max_retries=DEATHS, max_calls=1)  # a process for each
+        # With `max_calls` 1 each action has a new process.
+        fresh = ray.remote(num_cpus=threads, num_gpus=share, max_retries=DEATHS, max_calls=1)
         self._perform = fresh(_perform)
 
     def __enter__(self) -> "RayWorkers":
@@ -50,18 +54,18 @@ class RayWorkers:
 
     @property
     def free(self) -> bool:
-        """Whether one more may start."""
+        """Whether another process may start."""
         return len(self._running) < self.jobs
 
     def start(self, name: str, action: Callable[[], object]) -> None:
-        """Do something in a process of its own, whose lines on stderr begin with the name."""
+        """Start an action in its own process. Its lines on stderr begin with the name."""
         self._running[self._perform.remote(self._cluster.workplace, name, action)] = name
 
     def wait(self) -> str:
-        """Wait until one has ended, and return its name.
+        """Wait until an action has ended, and return its name. Of several, one that succeeded comes first.
 
         Raises:
-            InputError: its input was at fault, or its process died again and again.
+            InputError: the action failed, or its process died more than `DEATHS` times.
         """
         ended = {result: _fault(result) for result in self._cluster.wait(list(self._running))}
         first = min(ended, key=lambda result: ended[result] != "")
@@ -72,7 +76,7 @@ class RayWorkers:
 
 
 def _fault(result: Any) -> str:
-    """Return what went wrong, in a line; empty if nothing did."""
+    """Return a one-line description of the error, empty for a success."""
     try:
         value_of(result)
     except (InputError, OSError, MemoryError) as error:
@@ -86,6 +90,7 @@ def _fault(result: Any) -> str:
 
 
 def _perform(workplace: Workplace, name: str, action: Callable[[], object]) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # as which Ray stops work; shells let their jobs ignore it
+    # Ray cancels work by SIGINT, which background jobs of a shell ignore.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with workplace.entered(name):
         action()

@@ -1,1 +1,4 @@
-"""Confidence: how good the choice of a sentence is, and whether the change from Moses' choice helped."""
+"""Confidence: the expected quality of each choice, and the probability that it is better than Moses' choice.
+
+Sentence-level confidence estimation (Blatz et al. 2004) is also called quality estimation.
+"""

@@ -1,4 +1,4 @@
-"""Confidence as it was fitted, from a ranking to an estimate, and its file, numbers in JSON."""
+"""A fitted confidence model: it turns a ranking into an estimate, and is stored as JSON."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from rerank.metrics.metric import Metric
 FORMAT = 3
 CONFIDENCE = "confidence.json"
 MOST_BYTES = 2**28
-"""Size of the largest file that is read: with many features it is large."""
+"""Maximum size of a file that is read. With many features the file is large."""
 
 _Above0 = Annotated[float, Meta(gt=0)]
 _From0 = Annotated[float, Meta(ge=0)]
@@ -31,7 +31,13 @@ _Count = Annotated[int, Meta(ge=1)]
 
 @dataclass(frozen=True)
 class Part:
-    """Some sentences or changes: how many, and the means of what was estimated and of what came out."""
+    """A group of sentences or changes, with the mean estimate and the mean outcome.
+
+    Attributes:
+        count: number of sentences or changes.
+        estimated: mean of the estimates.
+        reached: mean of the actual values.
+    """
 
     count: int
     estimated: float
@@ -40,13 +46,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well the estimates of a set of sentences fit.
+    """Quality of the estimates on a set of sentences.
 
     Attributes:
-        correlation: Pearson's, of expected scores with those that were reached.
-        alone: the same of the best single predictor on dev, whatever its sign.
-        quarters: of the sentences, the least sure first; scores 0 … 100.
-        changes: the same of those that made a sentence better or worse; probabilities, and the share that helped.
+        correlation: Pearson's correlation of expected and actual scores.
+        alone: absolute correlation of the single predictor `Confidence.alone` with the actual scores.
+        quarters: the sentences in quarters, lowest expected score first. Scores are 0 … 100.
+        changes: the changes that made a sentence better or worse, in quarters, lowest probability first. `estimated` is
+            the mean probability that the change helped, `reached` the fraction that helped.
     """
 
     correlation: float
@@ -57,19 +64,20 @@ class Fit:
 
 @dataclass(frozen=True)
 class Confidence:
-    """What was fitted on dev.
+    """A confidence model, fitted on dev.
 
     Attributes:
-        metric: name of the one that is expected.
-        weights: fingerprint of those whose choices are estimated.
-        units: of the features.
-        spread: standard deviation, within sentences of dev, of the scores by these weights.
-        quality: the expected score of a sentence, 0 … 100, by the predictors of the choice.
-        helped: log odds that the change made it better and not worse, by those of the change.
-        alone: the single predictor that says most of the score on dev.
-        dev: how well it fits there, out of fold.
-        moses_output: whether Moses' choices on dev were its output and in some sentence another candidate than the one
-            with the highest total, as with MBR decoding.
+        metric: key of the metric that is predicted.
+        weights: fingerprint of the weights whose choices are estimated.
+        units: units of the features.
+        spread: standard deviation of the model scores under these weights, within sentences of dev.
+        quality: predicts the score of a sentence, 0 … 100, from the predictors of the choice.
+        helped: predicts the log odds that the change made the sentence better rather than worse, from the predictors of
+            the change.
+        alone: name of the predictor that correlates best with the score on dev.
+        dev: fit on dev, cross-validated.
+        moses_output: whether Moses' output of dev was given and differs, for some sentence, from the candidate with the
+            highest total, as with MBR decoding.
     """
 
     metric: str
@@ -83,10 +91,10 @@ class Confidence:
     moses_output: bool = False
 
     def check(self, sentence_list: SentenceList) -> None:
-        """Refuse a list with other features.
+        """Compare the features of a list with the features that confidence was fitted with.
 
         Raises:
-            InputError: it has one more or less, or another number of values.
+            InputError: a feature is missing, is new, or has another number of values.
         """
         expected = dict(self.units.dense)
         listed = {name: len(values) for name, values in sentence_list.hypotheses[0].dense}
@@ -98,16 +106,16 @@ class Confidence:
                 raise InputError(f"{sentence_list.place}: feature {shown(name)} has {has}, {fitted}")
 
     def predictors(self, ranking: Ranking) -> Predictors:
-        """Return what the estimate is made of; errors are those of `check`."""
+        """Return the predictors of a sentence. Errors are the ones of `check`."""
         self.check(ranking.candidates)
         return predictors(ranking.candidates, ranking.scores / self.spread, self.units)
 
     def estimate(self, ranking: Ranking) -> Estimate:
-        """Return the estimate of a sentence; errors are those of `check`."""
+        """Return the estimate for the choice of a sentence. Errors are the ones of `check`."""
         return self.estimate_by(self.predictors(ranking))
 
     def estimate_by(self, values: Predictors) -> Estimate:
-        """Return the estimate of a sentence with these predictors."""
+        """Return the estimate for a sentence with these predictors."""
         expected = float(np.clip(self.quality.values(_row(self.quality, values.choice))[0], 0, 100))
         if not values.change:
             return Estimate(expected, None)
@@ -119,7 +127,7 @@ def _row(regression: Regression, values: dict[str, float]) -> Array:
     """(1, P) predictors in the order of a regression.
 
     Raises:
-        InputError: one of them is none of ours.
+        InputError: the regression uses a predictor that this version does not have.
     """
     if unknown := [name for name in regression.names if name not in values]:
         raise InputError(f"confidence was fitted with {shown(unknown[0])}, which is no predictor of this version")
@@ -127,7 +135,7 @@ def _row(regression: Regression, values: dict[str, float]) -> Array:
 
 
 def write_confidence(path: str, confidence: Confidence) -> None:
-    """Write what was fitted."""
+    """Write a confidence model as JSON."""
     values = {
         "format": FORMAT,
         "signature": SIGNATURE,
@@ -147,9 +155,9 @@ def write_confidence(path: str, confidence: Confidence) -> None:
 
 
 def _written(regression: Regression) -> dict[str, Any]:
-    """Name the predictors, those that count most first; each may have steps, `[threshold, rise]`."""
+    """Return a regression as JSON values: predictors with the largest effect first, steps as `[threshold, rise]`."""
     steps, weights = regression.steps, np.abs(regression.coefficients)  # (P,)
-    np.add.at(weights, steps.predictors, np.abs(steps.rises))
+    np.add.at(weights, steps.predictors, np.abs(steps.rises))  # a predictor may have several steps
     rows = np.column_stack([steps.thresholds, steps.rises])  # (K, 2)
     predictors: dict[str, dict[str, Any]] = {}
     for place in np.argsort(-weights, kind="stable").tolist():
@@ -195,7 +203,7 @@ class _Regression:
 
 @dataclass(frozen=True)
 class _File:
-    """What the file holds, see `write_confidence`; other keys, such as `kept` of earlier versions, are ignored."""
+    """Content of the file, see `write_confidence`. Other keys, such as `kept` of earlier versions, are ignored."""
 
     metric: str
     weights: str
@@ -220,10 +228,10 @@ class _File:
 
 
 def read_confidence(path: str) -> Confidence:
-    """Read what `write_confidence` wrote.
+    """Read a file that `write_confidence` wrote.
 
     Raises:
-        InputError: it is another file, of another format, or was damaged.
+        InputError: the file is of another kind, has another format, or is damaged.
     """
     values = read_json(Path(path), MOST_BYTES)
     if not isinstance(values, dict) or "format" not in values:
@@ -248,15 +256,17 @@ def read_confidence(path: str) -> Confidence:
 
 
 def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
-    """Read confidence that was fitted for the choices of weights, a file; warn if it needs Moses' output of the list.
+    """Read confidence that was fitted for the choices of given weights.
+
+    Warn if it was fitted with Moses' output and none is given for this list.
 
     Args:
-        path: of the confidence.
-        weights: file.
+        path: file of the confidence model.
+        weights: weight file.
         moses_output: whether Moses' output of the list is given.
 
     Raises:
-        InputError: it cannot be read, or was fitted for other weights.
+        InputError: the file cannot be read, or was fitted for other weights.
     """
     confidence = read_confidence(path)
     if confidence.weights != fingerprint(read_weights(weights)):

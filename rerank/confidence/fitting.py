@@ -1,4 +1,7 @@
-"""Confidence is fitted on dev, on choices by weights that were tuned on other sentences; its fit is measured."""
+"""Fit confidence on dev, and measure how well its estimates fit.
+
+The choices come from weights that were tuned on other sentences.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,18 +28,18 @@ from rerank.tuning.folds import FOLDS, fold_weights, partition
 from rerank.tuning.tuning_set import Lists, read_problem
 
 PARTS = 4
-"""Into which sentences, and changes, are divided by what was estimated of them."""
+"""Number of groups into which sentences and changes are divided by their estimates."""
 
 
 class Outcome(NamedTuple):
-    """What was estimated of n sentences, and what came out.
+    """Estimates and actual scores of n sentences.
 
     Attributes:
-        expected: (n,) scores, 0 … 100.
-        helped: (n,) probabilities that the change helped, nan where there was none.
-        alone: (n,) values of the single predictor.
-        reached: (n,) scores, 0 … 100.
-        gains: (n,) the same minus those of Moses' choices.
+        expected: (n,) expected scores, 0 … 100.
+        helped: (n,) probabilities that the change helped, nan for sentences without a change.
+        alone: (n,) values of the best single predictor.
+        reached: (n,) actual scores, 0 … 100.
+        gains: (n,) actual scores minus the scores of Moses' choices.
     """
 
     expected: Array
@@ -46,7 +49,7 @@ class Outcome(NamedTuple):
     gains: Array
 
     def fit(self) -> Fit:
-        """Hold the one against the other."""
+        """Return how well the estimates fit the actual scores."""
         decided = ~np.isnan(self.helped) & (self.gains != 0)  # (n,)
         return Fit(
             correlation=correlation(self.expected, self.reached),
@@ -57,14 +60,21 @@ class Outcome(NamedTuple):
 
 
 def correlation(one: Array, other: Array) -> float:
-    """Pearson's correlation of (n,) numbers with others; 0 where either does not vary."""
+    """Return Pearson's correlation of two arrays (n,), 0 if either is constant or n is below 2."""
     if len(one) < 2 or min(np.ptp(one), np.ptp(other)) == 0:
         return 0.0
     return float(np.corrcoef(one, other)[0, 1])  # (2, 2)
 
 
 def parts(estimated: Array, reached: Array) -> tuple[Part, ...]:
-    """Divide sentences into `PARTS` of about one size, the lowest estimates first; less where they are few."""
+    """Divide sentences into groups of about equal size, lowest estimates first.
+
+    There are `PARTS` groups, or one per sentence if there are fewer sentences.
+
+    Args:
+        estimated: (n,) estimates.
+        reached: (n,) actual values.
+    """
     order = np.argsort(estimated, kind="stable")  # (n,)
     divided = np.array_split(order, PARTS)
     return tuple(
@@ -76,12 +86,12 @@ def parts(estimated: Array, reached: Array) -> tuple[Part, ...]:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is expected of sentences.
+    """Estimates of a set of sentences.
 
     Attributes:
-        metric: name of what is expected.
-        estimates: by the ids of the sentences.
-        outcome: and what came out, None without references.
+        metric: display name of the predicted metric.
+        estimates: estimate of each sentence, by its id.
+        outcome: estimates with the actual scores, None without references.
     """
 
     metric: str
@@ -90,10 +100,10 @@ class Measured:
 
 
 class Measuring:
-    """Estimates the choices of one sentence after the other; references have gone through the filters already.
+    """Estimates for a set of sentences, added one after the other. The references are already filtered.
 
     Attributes:
-        metric: name of what is expected.
+        metric: display name of the predicted metric.
     """
 
     def __init__(self, confidence: Confidence, references: Sequence[Sequence[str]], filters: Filters) -> None:
@@ -104,7 +114,7 @@ class Measuring:
         self._rows: list[tuple[float, ...]] = []
 
     def add(self, ranking: Ranking) -> Estimate:
-        """Add a sentence, and return the estimate of its choice; errors are those of `Confidence.predictors`."""
+        """Add a sentence and return the estimate for its choice. Errors are the ones of `Confidence.check`."""
         confidence = self._confidence
         values = confidence.predictors(ranking)
         estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate_by(values)
@@ -117,13 +127,13 @@ class Measuring:
         return estimate
 
     def measured(self) -> Measured:
-        """Return what is expected of the sentences that were added."""
+        """Return the estimates of all sentences added so far."""
         outcome = Outcome(*np.array(self._rows).T) if self._rows else None
         return Measured(self.metric, self._estimates, outcome)
 
 
 def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Sequence[str]], filters: Filters) -> Array:
-    """(2, size) statistics of the choice, and of the decoder's; references have gone through the filters already."""
+    """(2, size) statistics of the choice and of Moses' choice. The references are already filtered."""
     count = metric.counter([lines[ranking.candidates.sentence] for lines in references])
     texts = (ranking.best.text, ranking.candidates.moses_text)
     return np.array([count(filters(text)) for text in texts])  # (2, size)
@@ -134,13 +144,13 @@ class _Choices:
     """The choices on n sentences of dev.
 
     Attributes:
-        names: of the predictors of the choice, and of those of the change.
+        names: names of the P predictors of the choice and of the Q predictors of the change.
         choice: (n, P) predictors of the choice.
-        change: (n, Q) those of the change, 0 where nothing changed.
-        changed: (n,) whether the choice differs from that of Moses.
+        change: (n, Q) predictors of the change, 0 for sentences without a change.
+        changed: (n,) whether the choice differs from Moses' choice, and Moses' choice is among the candidates.
         reached: (n,) scores of the choices, 0 … 100.
-        gains: (n,) the same minus those of Moses' choices.
-        differs: whether Moses' choice is in some sentence not the candidate with the highest total.
+        gains: (n,) scores of the choices minus the scores of Moses' choices.
+        differs: whether, in some sentence, Moses' choice is not the candidate with the highest total.
     """
 
     names: tuple[tuple[str, ...], tuple[str, ...]]
@@ -152,7 +162,7 @@ class _Choices:
     differs: bool
 
     def fit(self, sentences: Integers) -> tuple[Regression, Regression]:
-        """Fit the expected score, and whether changes helped, on some of the sentences."""
+        """Fit, on some sentences, the expected score and the log odds that a change helped."""
         decided = sentences[self.changed[sentences] & (self.gains[sentences] != 0)]  # (decided,)
         quality = fit_score(self.names[0], self.choice[sentences], self.reached[sentences])
         return quality, fit_logistic(self.names[1], self.change[decided], (self.gains[decided] > 0).astype(float))
@@ -161,20 +171,20 @@ class _Choices:
 def fit_confidence(
     lists: Lists, start: str, tuned: str, tuning: Tuning, expected: str, folds: int, output: str, moses_output: str = ""
 ) -> None:
-    """Fit confidence in a metric, the `expected` one, on folds of dev, `FOLDS` where `folds` is 0; write it as JSON.
+    """Fit confidence on folds of dev and write it as JSON.
 
-    Sentences of a fold are chosen for by weights tuned, in one run, on the other folds; where the start weights were
-    kept, these choose.
+    The choices of a fold come from weights that are tuned, in one run, on the other folds. If tuning kept the initial
+    weights, the choices come from these weights.
 
     Args:
         lists: scored lists and references of dev.
-        start: path of the weights that tuning started from.
-        tuned: path of those that it found.
-        tuning: how.
-        expected: name of the metric.
-        folds: number of folds.
-        output: path of the file to write.
-        moses_output: path of the decoder's own output, empty if that is the candidates with the highest totals.
+        start: file of the initial weights.
+        tuned: file of the tuned weights.
+        tuning: settings of tuning.
+        expected: key of the metric to predict.
+        folds: number of folds. 0 stands for `FOLDS`. At most one fold per sentence.
+        output: file to write.
+        moses_output: file of Moses' own output, empty if Moses chose the candidates with the highest totals.
     """
     problem, initial = read_problem(lists, start, tuning)
     metric, weights = Metric(expected), read_weights(tuned)
@@ -204,7 +214,7 @@ def fit_confidence(
 
 
 def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
-    """(N,) scores by weights tuned on the other folds, in units of their spread."""
+    """(N,) scores of the candidates by weights tuned on the other folds, in units of their spread."""
     totals = np.zeros(len(problem.statistics))
     with progress_bar("confidence", folds) as bar:
         for held, weights in fold_weights(problem, tuning.once, folds):
@@ -218,7 +228,7 @@ def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
 def _choices(
     candidates: Candidates, dev: Lists, moses_output: str, metric: Metric, totals: Array, units: FeatureUnits
 ) -> _Choices:
-    """Read the lists again, for their texts, and see what totals (N,) choose, and what that reaches."""
+    """Read the lists again for their texts. Return the choices by totals (N,), with predictors and scores."""
     filters, lists = dev.filters, pool(dev.nbest)
     references = filters.references(dev.references)
     if moses_output:
@@ -252,7 +262,10 @@ def _choices(
 
 
 def _cross_fitted(choices: _Choices, folds: list[Integers]) -> tuple[Outcome, str]:
-    """Estimate each fold by what was fitted on the others; return the best single predictor of all dev, too."""
+    """Estimate each fold with a fit on the other folds.
+
+    Return the outcome, and the name of the best single predictor. That predictor is chosen on all of dev.
+    """
     sentences = len(choices.reached)
     expected, helped = np.zeros(sentences), np.full(sentences, np.nan)
     for held in folds:

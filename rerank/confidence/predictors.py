@@ -1,4 +1,7 @@
-"""Predictors of confidence: what a scored list and its weights say of a choice, and of its change from Moses' own."""
+"""Predictors of confidence: properties of a choice, and of its difference from Moses' choice.
+
+They are computed from a scored list and the model scores of its candidates.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +17,14 @@ from moses_io.nbest import SentenceList
 
 @dataclass(frozen=True)
 class Wording:
-    """The G different n-grams of a text, beside those of the T texts of its list.
+    """The G different n-grams of a text, compared with T texts of its list.
 
     Attributes:
-        counts: (G,) how often it has each.
-        held: (T, G) how often each text has each.
-        by_length: (G, ORDER) 1 at the length of each.
-        sizes: (ORDER,) all of its n-grams, by their length.
-        lengths: (T,) words of each text.
+        counts: (G,) count of each n-gram in the text.
+        held: (T, G) count of each n-gram in each of the T texts.
+        by_length: (G, ORDER) one-hot order of each n-gram.
+        sizes: (ORDER,) number of n-grams of each order in the text, with repetitions.
+        lengths: (T,) tokens of each of the T texts.
     """
 
     counts: Array
@@ -31,7 +34,13 @@ class Wording:
     lengths: Array
 
     def likeness(self, shares: Array) -> Array:
-        """(S,) smoothed sentence BLEU against what shares (S, T) expect; see `features.kinds.consensus`."""
+        """(S,) smoothed sentence BLEU against the expected n-gram counts under each distribution.
+
+        0 for a text without tokens. The feature `consensus` is computed in this way, see `features.kinds.consensus`.
+
+        Args:
+            shares: (S, T) S probability distributions over the texts.
+        """
         if not self.sizes[0]:
             return np.zeros(len(shares))
         matches = np.minimum(self.counts, shares @ self.held) @ self.by_length  # (S, ORDER)
@@ -40,7 +49,13 @@ class Wording:
         return np.array([bleu(row, True) for row in rows])
 
     def posteriors(self, shares: Array) -> list[float]:
-        """Return, for n-grams of each length, the mean probability by shares (T,) that a text has them."""
+        """Return, for each n-gram order, the mean probability that a text contains an n-gram of this text.
+
+        The mean is over the n-grams of this text, with repetitions. It is 0 for an order without n-grams.
+
+        Args:
+            shares: (T,) probabilities of the texts.
+        """
         sums = (self.counts * (shares @ (self.held > 0))) @ self.by_length  # (ORDER,)
         means: list[float] = (sums / np.maximum(self.sizes, 1)).tolist()
         return means
@@ -50,8 +65,8 @@ class Texts:
     """The T different texts of the N candidates of a sentence.
 
     Attributes:
-        of: (N,) which of them a candidate has, from 0 as they come.
-        words: of each.
+        of: (N,) index of the text of each candidate. Texts are numbered from 0 in order of appearance.
+        words: tokens of each text.
     """
 
     def __init__(self, sentence_list: SentenceList) -> None:
@@ -61,18 +76,21 @@ class Texts:
         self._ngrams = [count_ngrams(words) for words in places]
 
     def shares(self, exponents: Array) -> Array:
-        """(S, T) probabilities of the texts by S opinions, each of which has an exponent for each candidate, (S, N)."""
+        """(S, T) probabilities of the texts, from (S, N) exponents of the candidates.
+
+        Each row is a softmax over the candidates. A text has the sum of the probabilities of its candidates.
+        """
         weighed = np.exp(exponents - exponents.max(axis=1, keepdims=True))  # (S, N)
         same = self.of[:, None] == np.arange(len(self.words))  # (N, T)
         shares: Array = weighed @ same / weighed.sum(axis=1, keepdims=True)  # (S, T)
         return shares
 
     def wording(self, text: int) -> Wording:
-        """Return the n-grams of a text beside those of all."""
+        """Return the n-grams of a text, compared with all texts."""
         return self._beside(text, range(len(self.words)))
 
     def likeness(self, some: Sequence[int]) -> Array:
-        """(S, S) smoothed sentence BLEU of some texts, a row each, against each of them."""
+        """(S, S) smoothed sentence BLEU between some texts, given by their indices: row against column."""
         rows = {text: self._beside(text, some).likeness(np.eye(len(some))) for text in set(some)}  # (S,) each
         return np.array([rows[text] for text in some])
 
@@ -90,17 +108,20 @@ class Texts:
 
 
 SCALES = (1, 4)
-"""Of the totals, in units of their spread, whose exponentials are the candidates' shares of the probability.
+"""Factors of the totals, which are in units of their spread, in the exponents of the probability distributions.
 
-Single features, in units of theirs, are taken by the last one.
+Each value of a feature also gives a distribution by itself: in units of its spread, with the last factor.
 """
 
 
 @dataclass(frozen=True)
 class FeatureUnits:
-    """Dense features (name, number of values), and of each value the standard deviation within sentences, (D,).
+    """Dense features and their units.
 
-    Moses' start weights have none for those that were `added`.
+    Attributes:
+        dense: name and number of values of each feature. D is the sum of these numbers.
+        spread: (D,) standard deviation of each value within sentences.
+        added: names of the features that have no weight in Moses' initial weights.
     """
 
     dense: tuple[tuple[str, int], ...]
@@ -109,27 +130,30 @@ class FeatureUnits:
 
     @property
     def names(self) -> list[str]:
-        """The name of each value; of several values of a feature with their number, from 1."""
+        """Name of each of the D values: the feature, with `:1`, `:2` … if it has several values."""
         return [
             f"{name}:{number}" if count > 1 else name for name, count in self.dense for number in range(1, count + 1)
         ]
 
     @property
     def of_added(self) -> list[int]:
-        """The places of the values of features that were added."""
+        """Indices of the values of added features."""
         owners = [name for name, count in self.dense for _ in range(count)]
         return [place for place, name in enumerate(owners) if name in self.added]
 
     def values(self, sentence_list: SentenceList) -> Array:
-        """(N, D) dense features in this order."""
+        """(N, D) dense features of the candidates, in this order."""
         rows = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
         return np.array([[value for name, _ in self.dense for value in row[name]] for row in rows])  # (N, D)
 
 
 class Predictors(NamedTuple):
-    """Numbers by their names: of the `choice`, and of the `change` from Moses' choice.
+    """Predictors of a sentence, by name.
 
-    `change` is empty where the texts agree, and where Moses' output is not among the candidates.
+    Attributes:
+        choice: predictors of the choice.
+        change: predictors of the change from Moses' choice. Empty if the texts are equal, or if Moses' output is not
+            among the candidates.
     """
 
     choice: dict[str, float]
@@ -139,12 +163,12 @@ class Predictors(NamedTuple):
 def predictors(sentence_list: SentenceList, totals: Array, units: FeatureUnits) -> Predictors:
     """Return the predictors of a sentence.
 
-    The order of the candidates makes no difference, but for ties.
+    The order of the candidates makes no difference, except for ties.
 
     Args:
         sentence_list: N candidates, with the features of `units`.
-        totals: (N,) scores by the linear model, in units of their spread within sentences.
-        units: of the features.
+        totals: (N,) scores of the linear model, in units of their spread within sentences.
+        units: units of the features.
     """
     choice, decoded = int(np.argmax(totals)), sentence_list.moses_choice
     texts, values = Texts(sentence_list), units.values(sentence_list)  # (N, D)
@@ -157,7 +181,7 @@ def predictors(sentence_list: SentenceList, totals: Array, units: FeatureUnits) 
     likeness = wording.likeness(shares)  # (scales + D,)
     of_choice = _of_totals(sentence_list, totals, choice, texts.of)
     of_choice |= _of_words(words, float(totals[choice]), sentence_list.hypotheses[choice].total or 0.0)
-    for scale, opinion in zip(SCALES, shares, strict=False):
+    for scale, opinion in zip(SCALES, shares, strict=False):  # the first rows of shares are of the scales
         of_choice |= _of_opinion(wording, opinion, float(opinion[text]), f"scale {scale}")
     by = [*(f"scale {scale}" for scale in SCALES), *units.names]
     of_choice |= {f"likeness to the list, {name}": value for name, value in zip(by, likeness.tolist(), strict=True)}
@@ -176,7 +200,7 @@ def predictors(sentence_list: SentenceList, totals: Array, units: FeatureUnits) 
 
 
 def _of_totals(sentence_list: SentenceList, totals: Array, choice: int, texts: Integers) -> dict[str, float]:
-    """How far the choice stands out among candidates that have these texts, (N,)."""
+    """Return how far the choice stands out from the other candidates. `texts` (N,) are the indices of their texts."""
     others = totals[texts != texts[choice]]  # (others,)
     moses = np.array([-np.inf if each.total is None else each.total for each in sentence_list.hypotheses])  # (N,)
     return {
@@ -188,7 +212,7 @@ def _of_totals(sentence_list: SentenceList, totals: Array, choice: int, texts: I
 
 
 def _of_words(words: Sequence[str], total: float, moses: float) -> dict[str, float]:
-    """How long it is, and what its words are, by its total and that of Moses, too."""
+    """Return length, vocabulary and scores per token of a choice with this model score and this total of Moses."""
     length = max(1, len(words))
     return {
         "length": float(np.log1p(length)),
@@ -202,7 +226,7 @@ def _of_words(words: Sequence[str], total: float, moses: float) -> dict[str, flo
 
 
 def _of_opinion(wording: Wording, shares: Array, probability: float, scale: str) -> dict[str, float]:
-    """How far shares (T,) are of one mind, and agree with a text, which has this probability."""
+    """Return how concentrated a distribution (T,) over the texts is, and how probable a text and its n-grams are."""
     likely = shares[shares > 0]  # (likely texts,)
     values = {"probability": probability, "entropy": float(-(likely * np.log(likely)).sum())}
     values |= {f"posterior of {n}-grams": value for n, value in enumerate(wording.posteriors(shares), start=1)}
@@ -210,9 +234,10 @@ def _of_opinion(wording: Wording, shares: Array, probability: float, scale: str)
 
 
 def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -> dict[str, float]:
-    """Features (N, D) of the choice as they are, for such as a worst word, and per word, for sums over words.
+    """Return features (N, D) of the choice, as predictors.
 
-    The highest value of the list is told per word of the choice, too.
+    They are used as they are, which suits features such as that of a worst word, and per token, which suits sums over
+    tokens. The highest value in the list is also divided by the length of the choice.
     """
     own, best = values[choice].tolist(), values.max(axis=0).tolist()  # (D,), (D,)
     of_choice: dict[str, float] = {}
@@ -223,10 +248,10 @@ def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -
 
 
 def _favourites_agree(texts: Texts, values: Array) -> float:
-    """Return how like each other the texts are which values (N, A) of added features rank first; 1 for fewer than two.
+    """Return how similar the texts are that the values (N, A) of added features rank first.
 
-    A value that ranks several texts first has no favourite. The likeness is the mean over pairs of values, of smoothed
-    sentence BLEU of either favourite against the other.
+    A value that ranks several texts first has no favourite. The similarity is the smoothed sentence BLEU of one
+    favourite against another, averaged over all ordered pairs. It is 1 for fewer than two favourites.
     """
     ranked = [np.unique(texts.of[first]).tolist() for first in (values == values.max(axis=0)).T]
     favourites = [own[0] for own in ranked if len(own) == 1]

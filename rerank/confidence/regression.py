@@ -1,4 +1,4 @@
-"""Regressions on standardized predictors, as numbers that any program can evaluate."""
+"""Regressions on standardized predictors, stored as plain values that any program can evaluate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,33 +10,44 @@ from features.arrays import Array, Integers
 from rerank import __version__
 
 LIMIT = 3.0
-"""Standard deviations at which predictors are clipped, so that a strange sentence is not taken for a wonder."""
+"""Standard deviations at which predictors are clipped, so that an unusual sentence does not get an extreme estimate."""
 
 FEWEST = 10
-"""Sentences, or changes that helped and others, below which the mean alone is told."""
+"""Minimum number of sentences, of changes that helped, and of changes that hurt. With fewer the fit is a constant."""
 
 PENALTIES = np.logspace(0, 4, 13)
-"""Of ridge, of which leave-one-out errors choose."""
+"""Penalties of ridge regression. The one with the smallest leave-one-out error is chosen."""
 
 STRENGTH = 0.01
-"""Of the logistic regression, the inverse of its penalty."""
+"""Inverse of the penalty of logistic regression."""
 
 STEPS, RATE, LEAF, SAMPLE, SEEN = 100, 0.08, 10, 0.5, 0.2
-"""Of boosting: rounds, how much of each is kept, fewest sentences on a side of a step, and the shares of the sentences
-and of the predictors that a round looks at."""
+"""Settings of boosting.
+
+* `STEPS`: number of rounds.
+* `RATE`: learning rate.
+* `LEAF`: minimum number of sentences on each side of a step.
+* `SAMPLE`, `SEEN`: fractions of the sentences and of the predictors that a round uses.
+"""
 
 SIGNATURE = f"ridge+steps:{STEPS}|logistic:{STRENGTH}|clip:{LIMIT:g}|version:{__version__}"
 
 
 class BoostedSteps(NamedTuple):
-    """K steps: what is added, (K,), where the predictor of a number, (K,), is above a threshold, (K,), standardized."""
+    """K steps, each of which adds a value if a standardized predictor is above a threshold.
+
+    Attributes:
+        predictors: (K,) indices of the predictors.
+        thresholds: (K,) thresholds, in standard deviations.
+        rises: (K,) values that are added.
+    """
 
     predictors: Integers
     thresholds: Array
     rises: Array
 
     def values(self, standardized: Array) -> Array:
-        """(n,) sums of what is added to n sentences with P predictors, (n, P)."""
+        """(n,) sums of the steps for the (n, P) standardized predictors of n sentences."""
         values: Array = (standardized[:, self.predictors] > self.thresholds) @ self.rises  # (n,)
         return values
 
@@ -46,15 +57,15 @@ NO_STEPS = BoostedSteps(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
 
 @dataclass(frozen=True)
 class Regression:
-    """A sum of standardized and clipped predictors, and of steps over them.
+    """A linear function of standardized and clipped predictors, plus steps over them.
 
     Attributes:
-        names: P of them, in the order of the rows that it takes.
-        means: (P,) on dev.
+        names: names of the P predictors, in the order of the columns of the input.
+        means: (P,) means on dev.
         deviations: (P,) standard deviations on dev, 1 for a predictor that is constant there.
-        coefficients: (P,) of the standardized predictors: how much each counts.
-        intercept: the value of a sentence that is average in everything, and above no step.
-        steps: over the predictors by their places in `names`.
+        coefficients: (P,) coefficients of the standardized predictors.
+        intercept: value of a sentence that has the mean of each predictor and is above no threshold.
+        steps: steps over the predictors, by their indices in `names`.
     """
 
     names: tuple[str, ...]
@@ -65,21 +76,29 @@ class Regression:
     steps: BoostedSteps = NO_STEPS
 
     def values(self, rows: Array) -> Array:
-        """(n,) values of the (n, P) predictors of sentences."""
+        """(n,) values for the (n, P) predictors of sentences."""
         standardized = _standardized(rows, self.means, self.deviations)  # (n, P)
         values: Array = standardized @ self.coefficients + self.steps.values(standardized) + self.intercept  # (n,)
         return values
 
 
 def fit_score(names: Sequence[str], rows: Array, reached: Array) -> Regression:
-    """Fit what (n, P) sentences reached, (n,), by the mean of ridge regression and boosted steps; few by their mean."""
+    """Fit sentence scores by the mean of ridge regression and boosted steps.
+
+    With fewer than `FEWEST` sentences the fit is the mean score.
+
+    Args:
+        names: names of the P predictors.
+        rows: (n, P) predictors.
+        reached: (n,) actual scores.
+    """
     from sklearn.linear_model import RidgeCV
 
     if len(rows) < FEWEST:
         return _constant(names, float(reached.mean()))
     means, deviations = _moments(rows)
     standardized = _standardized(rows, means, deviations)  # (n, P)
-    # scikit-learn fits; `Regression` evaluates, so that a file holds numbers alone, and no pickle that could run code.
+    # scikit-learn only fits. `Regression` evaluates, so the file has plain values and no pickle that could run code.
     ridge = RidgeCV(PENALTIES).fit(standardized, reached)
     steps, lowest = _boosted(standardized, reached)
     return Regression(
@@ -93,9 +112,9 @@ def fit_score(names: Sequence[str], rows: Array, reached: Array) -> Regression:
 
 
 def _boosted(standardized: Array, reached: Array) -> tuple[BoostedSteps, float]:
-    """Boost steps over (n, P) predictors for what was reached, (n,); return also what is below all of them.
+    """Boost steps over (n, P) predictors to fit (n,) scores. Return the steps, and the value below all thresholds.
 
-    Each round adds the step that explains most of what is left (Friedman 2002, trees with one split).
+    Each round adds the step that explains most of the residual (Friedman 2002, trees with one split).
     """
     from sklearn.ensemble import GradientBoostingRegressor
 
@@ -110,6 +129,7 @@ def _boosted(standardized: Array, reached: Array) -> tuple[BoostedSteps, float]:
         random_state=0,
     )
     mean = float(reached.mean())
+    # Node 0 of a tree is its split, node 1 the side up to the threshold, node 2 the side above it.
     trees = [tree.tree_ for tree in model.fit(standardized, reached - mean).estimators_[:, 0]]
     lowest = mean + RATE * sum(float(tree.value[1 if tree.node_count > 1 else 0, 0, 0]) for tree in trees)
     split = [tree for tree in trees if tree.node_count > 1]
@@ -122,7 +142,16 @@ def _boosted(standardized: Array, reached: Array) -> tuple[BoostedSteps, float]:
 
 
 def fit_logistic(names: Sequence[str], rows: Array, helped: Array) -> Regression:
-    """Fit which of the (n, P) changes helped, (n,) 1 or 0, as log odds; with few of either kind, their share."""
+    """Fit the log odds that a change helped by logistic regression.
+
+    With fewer than `FEWEST` changes that helped, or that did not, the fit is the log odds of all changes, with 1 added
+    to both counts.
+
+    Args:
+        names: names of the P predictors.
+        rows: (n, P) predictors of the changes.
+        helped: (n,) 1 for a change that helped, else 0.
+    """
     from sklearn.linear_model import LogisticRegression
 
     count = int(helped.sum())
@@ -134,7 +163,7 @@ def fit_logistic(names: Sequence[str], rows: Array, helped: Array) -> Regression
 
 
 def probabilities(log_odds: Array) -> Array:
-    """Return the probabilities (…) of log odds (…)."""
+    """Return the probabilities (…) for log odds (…)."""
     from scipy.special import expit
 
     values: Array = expit(log_odds)
@@ -142,6 +171,7 @@ def probabilities(log_odds: Array) -> Array:
 
 
 def _moments(rows: Array) -> tuple[Array, Array]:
+    # The standard deviation of a constant column can be slightly above 0 by rounding.
     deviations = np.where(rows.max(axis=0) > rows.min(axis=0), rows.std(axis=0), 0)  # (P,)
     return rows.mean(axis=0), np.where(deviations > 0, deviations, 1)
 

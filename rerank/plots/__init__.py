@@ -1,1 +1,1 @@
-"""Pictures of what models and runs of tuning do, as the papers have them; needs matplotlib."""
+"""Pictures of models and tuning runs, in the style of the papers. This package needs matplotlib."""

@@ -20,28 +20,30 @@ from moses_io.files.text import check_markup, read_parallel, tokens
 from rerank.plots.canvas import COLOURS, canvas, label, names
 
 CELL = 0.16
-"""Inches of a word each way."""
+"""Inches per word, in both directions."""
 DIMENSION = 0.012
 LETTER = 0.075
-"""Inches of a letter, at most."""
+"""Maximum inches per character."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A matrix from 0 to 1 with the names of its rows and columns; the name of the model stands above."""
+    """A matrix of weights from 0 to 1, with names of rows and columns. The name of the model is drawn above it."""
 
     model: str
     weights: AttentionRows  # (rows, columns)
     rows: Sequence[str]
-    columns: Sequence[str]  # empty: columns are dimensions, which are numbered
-    links: Alignment = frozenset()  # cells (column, row) that are marked
+    columns: Sequence[str]  # empty if the columns are dimensions, which are numbered
+    links: Alignment = frozenset()  # cells (column, row) to mark
 
 
 def read_pair(source: str, target: str, sentence: int, alignments: str | None) -> tuple[SentencePair, Alignment]:
-    """Return a sentence pair of two files by its number from 0, and its links, none without a file of them.
+    """Return a sentence pair of two files, by its number from 0, and its links.
+
+    There are no links without a file of alignments.
 
     Raises:
-        InputError: there is no such sentence, a side of it has no words, or the files do not fit each other.
+        InputError: there is no such sentence, one side of it is empty, or the files do not fit each other.
     """
     lines = read_parallel(source, target)
     pairs = [(tuple(tokens(one)), tuple(tokens(other))) for one, other in lines]
@@ -55,9 +57,9 @@ def read_pair(source: str, target: str, sentence: int, alignments: str | None) -
 
 
 def matrices(folders: Sequence[str], device: str, pair: SentencePair, links: Alignment) -> list[Grid]:
-    """Return what each model attends to by itself, forward and backward ones alike; errors are those of `Aligner`.
+    """Return the attention matrix of each model: rows are target words, columns are source words.
 
-    Target words stand down, source words across.
+    Backward models also have target words as rows. Errors are the ones of `Aligner`.
     """
     source, target = pair
     named = names(folders)
@@ -70,10 +72,16 @@ def matrices(folders: Sequence[str], device: str, pair: SentencePair, links: Ali
 
 
 def dimensions(folders: Sequence[str], device: str, pair: SentencePair, word: int) -> list[Grid]:
-    """Return, a fine-grained model each, what its word number `word`, from 1, attends to: words read by dimensions.
+    """Return, for each fine-grained model, the attention weights of one output word: input words by dimensions.
+
+    Args:
+        folders: folders of the models. A backward model outputs the source.
+        device: `auto`, `cpu` or `cuda`.
+        pair: source and target.
+        word: number of the output word, from 1.
 
     Raises:
-        InputError: a model with one weight an annotation, one that says fewer words, or weights that are not finite.
+        InputError: a model has one weight per annotation, its output has fewer words, or weights are not finite.
     """
     grids = []
     for folder, name in zip(folders, names(folders), strict=True):
@@ -91,7 +99,7 @@ def dimensions(folders: Sequence[str], device: str, pair: SentencePair, word: in
 
 
 def plot_grids(grids: Sequence[Grid], output: str) -> None:
-    """Draw matrices side by side, dark where the weight is 1; links are circles."""
+    """Draw matrices next to each other. Weight 1 is black, and links are circles."""
     words = [label(word) for grid in grids for word in (grid.model, *grid.rows, *grid.columns)]
     with canvas(output, words) as figure:
         figure.set_layout_engine("none")
@@ -110,7 +118,7 @@ def plot_grids(grids: Sequence[Grid], output: str) -> None:
 
 
 def _places(figure: Figure, grids: Sequence[Grid]) -> list[Axes]:
-    """Return axes of the size of each matrix, from left to right, their tops at one height."""
+    """Return axes of the size of each matrix, from left to right, aligned at the top."""
     widths = [CELL * len(grid.columns) or DIMENSION * grid.weights.shape[1] for grid in grids]
     heights = [CELL * len(grid.rows) for grid in grids]
     rooms = [max(width, LETTER * len(label(grid.model))) + CELL for width, grid in zip(widths, grids, strict=True)]

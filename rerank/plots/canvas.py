@@ -1,4 +1,4 @@
-"""A figure in the style of all plots, and the file that it becomes."""
+"""The common style of all plots: fonts, colours, labels, and the file that a figure is written to."""
 
 import io
 import unicodedata
@@ -18,15 +18,16 @@ from moses_io.files.errors import InputError, counted, printable, shown
 from moses_io.files.streams import open_output
 
 BASE = "DejaVu Sans"
-"""Comes with matplotlib."""
+"""Font family that comes with matplotlib."""
 INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")
-"""Categories of letters that need no glyph."""
+"""Unicode categories of characters that need no glyph."""
 
 
 def choose_fonts(texts: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return families that together have the glyphs of texts, `BASE` first, and the letters that no family has.
+    """Return font families that together cover the texts, and the sorted characters that no family has.
 
-    Of the fonts that are left the one that has most of what is missing comes next, of equal ones the first by name.
+    `BASE` comes first. Each further family is the one that has most of the missing characters. On a tie it is the first
+    by name.
     """
     letters = {letter for text in texts for letter in text}
     missing = {letter for letter in letters if unicodedata.category(letter) not in INVISIBLE} - _letters(BASE)
@@ -41,7 +42,7 @@ def choose_fonts(texts: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _others() -> dict[str, set[str]]:
-    """Return the letters of all families in the order of their names, but `BASE` and those that matplotlib brings."""
+    """Return the characters of each family, sorted by name, without `BASE` and the other fonts of matplotlib."""
     manager = font_manager.fontManager
     known = {entry.fname for entry in manager.ttflist}
     for path in sorted(set(font_manager.findSystemFonts()) - known):
@@ -51,13 +52,14 @@ def _others() -> dict[str, set[str]]:
             continue
     own = Path(matplotlib.get_data_path())
     names = {entry.name for entry in manager.ttflist if own not in Path(entry.fname).parents}
+    # The font LastResort has a placeholder for every character.
     return {
         name: _letters(name) for name in sorted(names - {BASE}) if "lastresort" not in name.replace(" ", "").lower()
     }
 
 
 def _letters(family: str) -> set[str]:
-    """Return what a family has a glyph for; nothing if its file is gone."""
+    """Return the characters that a family has a glyph for, empty if its file cannot be read."""
     properties = font_manager.FontProperties(family=[family])
     try:
         path = font_manager.findfont(properties, fallback_to_default=False, rebuild_if_missing=False)
@@ -71,18 +73,18 @@ FORMATS: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None}},
     "pdf": {"metadata": {"CreationDate": None}},
 }
-"""What is said when a file of a form is written; none has a date in it."""
+"""Options of `savefig` by format. They leave out dates, so that equal figures give equal bytes."""
 
 COLUMN = 3.4
-"""Inches: the width of a column of a paper."""
+"""Width of a column of a paper, in inches."""
 DPI = 200
 MOST_PIXELS = 12_000
-"""Of a side of a picture, about, at most."""
+"""Approximate maximum of pixels per side of a picture."""
 LONGEST = 40
-"""Letters of a word that are drawn."""
+"""Maximum number of characters of a label."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Colours that the colour-blind can tell apart (Okabe & Ito 2008), those first that are darkest on white."""
+"""Colours that colour-blind readers can distinguish (Okabe & Ito 2008). Light colours come late, and black last."""
 MARKERS = "osD^vPX*"
 
 STYLE: Any = {
@@ -95,7 +97,7 @@ STYLE: Any = {
 
 
 def form_of(output: str) -> str:
-    """Return the form of a picture by the ending of its name; another ending is an `InputError`."""
+    """Return the format of a picture by the ending of its name. Raise `InputError` for another ending."""
     form = Path(output).suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise InputError(f"--output {output}: expected a name in .png, .svg or .pdf")
@@ -104,14 +106,17 @@ def form_of(output: str) -> str:
 
 @contextmanager
 def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
-    """Yield a figure to draw on; when the block ends well, it is in the file, the same bytes for the same figure.
+    """Yield a figure to draw on, and write it to a file when the block ends without an error.
+
+    Equal figures give equal bytes.
 
     Args:
         output: a name in `.png`, `.svg` or `.pdf`.
-        texts: what will be drawn of words that were read, as `label` makes it; what no font has is told.
+        texts: texts from the input that will be drawn, as `label` returns them. A warning lists characters that no font
+            of this machine has.
 
     Raises:
-        InputError: another ending, or the file cannot be written.
+        InputError: the name has another ending, or the file cannot be written.
     """
     form = form_of(output)
     families, missing = choose_fonts(texts)
@@ -132,7 +137,10 @@ def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
 
 
 def legend(figure: Figure, labels: Sequence[str]) -> None:
-    """Name the series above a figure, which grows by as much, and whose lines have `series_style`."""
+    """Add a legend above a figure. The figure grows by its height.
+
+    The series have the styles of `series_style`, in order.
+    """
     lines = [Line2D([], [], **series_style(number)) for number in range(len(labels))]
     columns = 2 if max(map(len, labels)) < LONGEST / 2 else 1
     width, height = figure.get_size_inches()
@@ -141,12 +149,12 @@ def legend(figure: Figure, labels: Sequence[str]) -> None:
 
 
 def series_style(number: int) -> dict[str, Any]:
-    """Return colour and marker of a series by its number; 56 can be told apart."""
+    """Return colour and marker of a series by its number. 56 series have different styles."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def label(text: str) -> str:
-    """Return a word as it is drawn: cut where it is long; what no picture can hold is escaped or replaced."""
+    """Return a text as it is drawn: cut to `LONGEST` characters, with unprintable characters escaped or replaced."""
     return _drawn(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
 
 
@@ -155,12 +163,12 @@ def _drawn(text: str) -> str:
 
 
 def names(paths: Sequence[str]) -> list[str]:
-    """Return what tells files or folders apart in a picture: the last parts of their paths, as few as are enough.
+    """Return names that distinguish files or folders in a picture: the shortest ends of their paths that differ.
 
-    Long ones are cut at their ends, or at their beginnings if they differ in their ends, or have a number in front.
+    Long names are cut at the end. If they are then equal, they are cut at the beginning, or else numbered.
 
     Raises:
-        InputError: one is named twice.
+        InputError: a path is given twice.
     """
     parts = [Path(path).absolute().parts for path in paths]
     for place, own in enumerate(parts):

@@ -1,8 +1,8 @@
-"""Pictures of measurements: learning curves, curves over corpus sizes, BLEU by length, and weights.
+"""Plots of measurements: learning curves, curves over corpus sizes, BLEU by length, and weights.
 
-Learning curves are those of Cohn et al. (2016), fig. 3, and Luong et al. (2015), fig. 5; BLEU by the length of the
-source is their fig. 6. The report of a reranking draws the latter, too (`rerank.report.charts`): its page is made
-without matplotlib, which PNG and PDF need.
+Learning curves follow Cohn et al. (2016), fig. 3, and Luong et al. (2015), fig. 5. BLEU by source length follows fig. 6
+of the latter. The report of a reranking also has a chart of BLEU by length, drawn by `rerank.report.charts`, because
+its page is made without matplotlib, which PNG and PDF need.
 """
 
 import math
@@ -27,19 +27,27 @@ from rerank.plots.canvas import COLOURS, COLUMN, canvas, label, legend, names, s
 from rerank.report.breakdown import Bin, by_length, statistics
 
 BAR = 0.16
-"""Inches that a bar of weights takes."""
+"""Inches per bar of weights."""
 
 KEYS = ("epoch", "seconds", "dev_perplexity", "train_perplexity")
 
 
 @dataclass(frozen=True)
 class Curve:
-    """How a model learned: a number an epoch in each list."""
+    """Learning curve of a model. Each list has one value per epoch.
+
+    Attributes:
+        name: name of the model in the picture.
+        epochs: number of the epoch.
+        minutes: training time up to this epoch.
+        dev: perplexity per word on dev, with `</s>`.
+        train: perplexity in training.
+    """
 
     name: str
     epochs: list[float]
     minutes: list[float]
-    dev: list[float]  # perplexity a word with </s>
+    dev: list[float]
     train: list[float]
 
 
@@ -47,7 +55,7 @@ def read_curves(folders: Sequence[str]) -> list[Curve]:
     """Read `metrics.jsonl` of model folders.
 
     Raises:
-        InputError: a folder without it, or a line of it that is not one of an epoch.
+        InputError: a folder has no such file, the file has no epochs, or one of its lines is not valid.
     """
     curves = []
     for folder, name in zip(folders, names(folders), strict=True):
@@ -63,7 +71,7 @@ def read_curves(folders: Sequence[str]) -> list[Curve]:
 
 
 def plot_curves(curves: Sequence[Curve], output: str) -> None:
-    """Draw perplexities on dev, and dashed those of training, over epochs and over minutes."""
+    """Draw perplexities over epochs and over minutes. The dashed lines are perplexities in training."""
     with canvas(output, [curve.name for curve in curves]) as figure:
         figure.set_size_inches(COLUMN, 1.4 * COLUMN)
         for axes, name in zip(figure.subplots(2, sharey=True), ("epochs", "minutes"), strict=True):
@@ -81,7 +89,7 @@ def plot_curves(curves: Sequence[Curve], output: str) -> None:
 
 
 def _ticks(axes: Axes, values: Sequence[float]) -> None:
-    """Put plain numbers on the axis: 1, 2, 5, 10, … where it spans much, else some that are equally far apart."""
+    """Label the axis with plain values: 1, 2, 5, 10, … for a range over a factor of 10, else equidistant ones."""
     finite = [value for value in values if 0 < value < math.inf]
     wide = bool(finite) and max(finite) > 10 * min(finite)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(6))
@@ -95,13 +103,14 @@ def plot_sizes(
     output: str,
     level: tuple[str, float] | None = None,
 ) -> None:
-    """Draw curves over the sizes of corpora, on a logarithmic axis.
+    """Draw curves over corpus sizes, on a logarithmic axis.
 
     Args:
-        curves: by name, sentence pairs with the mean over replicates and the standard deviation, 0 for one replicate.
-        measure: name of the other axis.
+        curves: points of each curve, by its name: sentence pairs, mean over replicates, and standard deviation, which
+            is 0 for one replicate.
+        measure: name of the y axis.
         output: picture to write.
-        level: name and value of what does not depend on the size, a dashed line.
+        level: name and value of a measurement that does not depend on the size. It is a dashed line.
     """
     with canvas(output, [measure, *curves]) as figure:
         figure.set_size_inches(COLUMN, 0.8 * COLUMN)
@@ -127,10 +136,13 @@ def plot_sizes(
 
 
 def read_bins(source: str, references: Sequence[str], systems: Sequence[str]) -> list[Bin]:
-    """Score files, a line a sentence, by the names that tell them apart.
+    """Score files of translations, one line per sentence, in bins of source length.
+
+    Systems have the names that distinguish their files, see `names`.
 
     Raises:
-        InputError: files of different lengths or without lines, one that is named twice, marks in a translation.
+        InputError: files have different lengths or no lines, a file is given twice, or a translation has segmentation
+            marks.
     """
     named = names(systems)
     sources, others = read_texts(source, [*references, *systems])
@@ -143,7 +155,7 @@ def read_bins(source: str, references: Sequence[str], systems: Sequence[str]) ->
 
 
 def plot_length(bins: Sequence[Bin], output: str) -> None:
-    """Draw BLEU of each system over bins of lengths; what stands below says how many sentences each holds."""
+    """Draw BLEU of each system over bins of source length. Below each bin is its number of sentences."""
     systems = list(bins[0].scores)
     with canvas(output, systems) as figure:
         figure.set_size_inches(COLUMN, 0.7 * COLUMN)
@@ -157,15 +169,17 @@ def plot_length(bins: Sequence[Bin], output: str) -> None:
 
 
 def read_spreads(paths: Sequence[str]) -> tuple[dict[str, list[float]], int]:
-    """Read weights, and return those of each dense feature, as the first file orders them, and how many are sparse.
+    """Read weight files. Return the weights of each dense feature, and the number of sparse features.
 
-    There is a weight for each run that has the feature.
+    Each value of a dense feature has a list with one weight per run that has the feature. Names are in the order of the
+    first file. Several values of a feature are numbered from 0. A sparse feature has `_` in its name and one value,
+    like in an n-best list.
 
-    The weights of a run, the sparse ones included, are divided by the sum of their sizes; only ratios count. Several
-    values of a feature are numbered from 0. A sparse feature has `_` in its name and one value, as in a list.
+    The weights of each run, including sparse ones, are divided by the sum of their absolute values, because only ratios
+    count.
 
     Raises:
-        InputError: a file that holds no weights, or is named twice.
+        InputError: a file has no weights, or is given twice.
     """
     names(paths)
     runs = [_normalized(read_weights(path)) for path in paths]
@@ -181,7 +195,7 @@ def read_spreads(paths: Sequence[str]) -> tuple[dict[str, list[float]], int]:
 
 
 def plot_weights(spreads: Mapping[str, Sequence[float]], sparse: int, output: str) -> None:
-    """Draw a bar a value, as long as the mean; of several runs also one standard deviation and a dot a run."""
+    """Draw a bar for the mean weight of each value, and for several runs the standard deviation and a dot per run."""
     runs = max(map(len, spreads.values()), default=0)
     labels, places = [label(name) for name in spreads], range(len(spreads))
     with canvas(output, labels) as figure:

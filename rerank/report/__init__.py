@@ -1,1 +1,1 @@
-"""What people read of the results."""
+"""Reports and tables of results."""

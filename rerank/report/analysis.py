@@ -1,6 +1,6 @@
-"""What the lists and choices of a set are like, in numbers that reports show.
+"""Statistics of the list and the choices of a set, for reports.
 
-Words by their frequency in training are those of compare-mt (Neubig et al. 2019).
+The analysis of words by their frequency in the training corpus follows compare-mt (Neubig et al. 2019).
 """
 
 from collections import Counter
@@ -20,18 +20,18 @@ from rerank.metrics.metric import Metric
 from rerank.report.breakdown import Bin, Depth, Depths, by_length, by_margin, statistics
 
 BOUNDS = (0, 1, 2, 5, 10, 100, 1000)
-"""Least counts of the bins."""
+"""Lower bounds of the frequency bins."""
 
 
 @dataclass(frozen=True)
 class Frequency:
-    """Words that the training text has about as often.
+    """Words with similar counts in the training text.
 
     Attributes:
-        lower: the least count.
-        upper: the largest; None where there is no bound.
-        words: of the references.
-        scores: by system, F1 of these words, 0 to 100.
+        lower: smallest count.
+        upper: largest count, None if there is no bound.
+        words: number of words in the references.
+        scores: F1 of these words by system, 0 to 100.
     """
 
     lower: int
@@ -41,7 +41,7 @@ class Frequency:
 
     @property
     def name(self) -> str:
-        """The counts in short."""
+        """The range of counts, such as `2-4`."""
         if self.upper is None:
             return f"{self.lower}+"
         return str(self.lower) if self.lower == self.upper else f"{self.lower}-{self.upper}"
@@ -53,22 +53,22 @@ def vocabulary(texts: Iterable[Sequence[str]]) -> set[str]:
 
 
 def count_words(lines: Iterable[str], wanted: set[str]) -> Counter[str]:
-    """Count those words of a text that are wanted."""
+    """Count the wanted words of a text."""
     return Counter(word for line in lines for word in tokens(line) if word in wanted)
 
 
 def by_frequency(
     counts: Mapping[str, int], references: Sequence[Sequence[str]], systems: Mapping[str, Sequence[str]]
 ) -> list[Frequency]:
-    """Return, from rare to frequent, bins that the references have words of.
+    """Return bins of words by frequency in the training text, rarest first, without bins that have no reference words.
 
-    A word of a sentence is right as often as the reference has it, too; of several references each is a sentence of
-    its own, unless it is missing.
+    A word is correct at most as often as it occurs in the reference of the sentence. With several references, each one
+    is compared separately, without missing ones.
 
     Args:
-        counts: of words in the training text; a word that is missing has none.
-        references: of each set of references n lines.
-        systems: of each system n lines, by its name.
+        counts: counts of words in the training text. A word that is not in it has count 0.
+        references: sets of references, each with n lines.
+        systems: n lines of each system, by its name.
     """
     pairs = [
         (sentence, line)
@@ -90,7 +90,7 @@ def by_frequency(
 
 
 def _binned(counts: Mapping[str, int], lines: Sequence[str], others: Sequence[str] | None = None) -> Counter[int]:
-    """Count the words of lines by the lower bounds of their bins; with other lines those words that both have."""
+    """Count the words of lines by the lower bounds of their bins. With other lines, count the words that both share."""
     binned = Counter[int]()
     for line, other in zip(lines, others or lines, strict=True):
         for word, count in (Counter(tokens(line)) & Counter(tokens(other))).items():
@@ -103,7 +103,14 @@ MOST = 10
 
 @dataclass(frozen=True)
 class Matched:
-    """An n-gram, how often it stands where a reference has it, before and after, and the id of an example."""
+    """An n-gram with its matches.
+
+    Attributes:
+        ngram: its tokens, with spaces between them.
+        before: matches with references before reranking.
+        after: matches with references after reranking.
+        sentence: id of an example.
+    """
 
     ngram: str
     before: int
@@ -113,7 +120,13 @@ class Matched:
 
 @dataclass(frozen=True)
 class NgramChanges:
-    """N-grams whose matches in some sentences rose most, and those whose matches fell most."""
+    """N-grams whose matches changed most.
+
+    Attributes:
+        sentences: number of sentences.
+        won: n-grams whose matches rose most.
+        lost: n-grams whose matches fell most.
+    """
 
     sentences: int
     won: tuple[Matched, ...]
@@ -121,15 +134,15 @@ class NgramChanges:
 
 
 def ngram_changes(references: Sequence[Sequence[str]], before: Sequence[str], after: Sequence[str]) -> NgramChanges:
-    """Return the n-grams, of 1 to 4 words, with the largest differences in clipped matches, `MOST` of each kind.
+    """Return the n-grams of 1 to 4 words whose clipped matches changed most, at most `MOST` won and `MOST` lost.
 
-    Of equal differences the longer n-gram comes first. An example is the first sentence that has more, or fewer,
-    matches after than before.
+    On a tie the longer n-gram comes first. The example is the first sentence with more (or fewer) matches after than
+    before.
 
     Args:
-        references: of each set of references n lines.
+        references: sets of references, each with n lines.
         before: n lines.
-        after: the same, reranked.
+        after: n lines, after reranking.
     """
     old, new = Ngrams(), Ngrams()
     rises: dict[Ngram, int] = {}
@@ -148,26 +161,26 @@ def ngram_changes(references: Sequence[Sequence[str]], before: Sequence[str], af
 
 
 def _first(old: Ngrams, new: Ngrams, examples: dict[Ngram, int], sign: int) -> tuple[Matched, ...]:
-    """Return those whose matches rose most or, with the other sign, fell most."""
+    """Return the n-grams whose matches rose most (sign 1) or fell most (sign -1)."""
     changed = [ngram for ngram in examples if sign * (new[ngram] - old[ngram]) > 0]
     changed.sort(key=lambda ngram: (-abs(new[ngram] - old[ngram]), -len(ngram), ngram))
     return tuple(Matched(" ".join(ngram), old[ngram], new[ngram], examples[ngram]) for ngram in changed[:MOST])
 
 
 WIDTH = 10
-"""Points of sentence BLEU that a bin of differences has."""
+"""Width of a bin of differences, in points of sentence BLEU."""
 
 
 @dataclass(frozen=True)
 class Gains:
-    """Differences of smoothed sentence BLEU, after minus before.
+    """Histogram of differences in smoothed sentence BLEU, after minus before.
 
     Attributes:
-        lower: the lower bounds of bins, `WIDTH` wide, from -100.
-        counts: sentences in each bin, those without a difference left out.
-        rose: sentences in all whose BLEU rose.
-        fell: that fell.
-        stayed: that stayed as they were.
+        lower: lower bounds of the bins, which are `WIDTH` wide, from -100.
+        counts: sentences per bin, without sentences whose BLEU did not change.
+        rose: total of sentences whose BLEU rose.
+        fell: total of sentences whose BLEU fell.
+        stayed: total of sentences whose BLEU did not change.
     """
 
     lower: tuple[int, ...]
@@ -178,7 +191,7 @@ class Gains:
 
 
 def find_gains(before: Array, after: Array) -> Gains:
-    """Return how many of n sentences gained and lost how much, by their (n, 9) statistics of BLEU."""
+    """Return the histogram of gains of n sentences, from their (n, 9) BLEU statistics before and after."""
     smoothed = Metric("bleu").formula.smoothed
     differences = 100 * np.round(smoothed(after) - smoothed(before), DECIMALS)  # (n,)
     changed = differences[differences != 0]  # (changed,)
@@ -196,7 +209,15 @@ def find_gains(before: Array, after: Array) -> Gains:
 
 @dataclass(frozen=True)
 class Judged:
-    """What only references tell."""
+    """The parts of an analysis that need references.
+
+    Attributes:
+        gains: gains in sentence BLEU.
+        lengths: BLEU by source length.
+        margins: BLEU by Moses' margin.
+        words: F1 of words by their frequency in training.
+        ngrams: n-grams won and lost.
+    """
 
     gains: Gains
     lengths: list[Bin]
@@ -207,7 +228,13 @@ class Judged:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Numbers of a list and of what was chosen from it before and after; `judged` is None without references."""
+    """Analysis of a list and of the choices before and after reranking.
+
+    Attributes:
+        sentences: number of sentences of the list.
+        depths: results by depth of the list.
+        judged: results that need references, None without references.
+    """
 
     sentences: int
     depths: list[Depth]
@@ -223,16 +250,16 @@ def analyse(
     train_target: str,
     filters: Filters,
 ) -> Analysis:
-    """Analyse a list and the lines of two systems, that before and that after.
+    """Analyse a list and the lines of two systems, before and after reranking.
 
     Args:
-        depths: what was chosen among the first candidates of the list.
-        margins: how sure Moses was of its choices, by the ids of sentences.
+        depths: choices among the first candidates of the list.
+        margins: Moses' margin by sentence id, see `rerank.report.breakdown.margin`.
         source: n lines.
-        references: of each set of references n lines, filtered.
-        systems: of each system n lines, filtered, by its name.
-        train_target: a text, in which words are counted.
-        filters: what is done to that text before.
+        references: sets of references, each with n filtered lines.
+        systems: n filtered lines of each of the two systems, by its name.
+        train_target: file in which words are counted.
+        filters: filters for that file.
     """
     table = depths.table()
     if not references:

@@ -1,6 +1,6 @@
-"""BLEU of parts of a set: by the length of the source, by how sure Moses was, and by the depth of the list.
+"""BLEU of parts of a set: by source length, by Moses' margin, and by depth of the list.
 
-BLEU is that of tables of systems, smoothing included, from statistics of single lines.
+BLEU is computed from statistics of single lines, with the smoothing of the tables of systems.
 """
 
 import math
@@ -20,16 +20,16 @@ from rerank.metrics.metric import STATISTICS, Metric
 from rerank.report.listed import Listed, having
 
 FEWEST = 20
-"""Sentences of a bin, at least, where there are as many."""
+"""Minimum number of sentences per bin, if the set has as many."""
 MOST = 8
-"""Bins, at most."""
+"""Maximum number of bins."""
 
 
 def statistics(references: Sequence[Sequence[str]], systems: Mapping[str, Sequence[str]]) -> dict[str, Array]:
-    """Return the (n, 9) statistics of BLEU of n lines of each system, by its name; all text has been filtered.
+    """Return, by system, the (n, 9) BLEU statistics of n lines. All text is already filtered.
 
     Raises:
-        ValueError: references or systems do not have n lines.
+        ValueError: references and systems differ in their number of lines.
     """
     bleu = Metric("bleu")
     rows: dict[str, list[list[float]]] = {name: [] for name in systems}
@@ -41,7 +41,7 @@ def statistics(references: Sequence[Sequence[str]], systems: Mapping[str, Sequen
 
 
 def corpus_bleu(total: Array) -> float:
-    """Return BLEU, 0 to 100, of summed statistics (9,); an order without matches is smoothed as sacreBLEU does."""
+    """Return BLEU, 0 to 100, of summed statistics (9,). An order without matches is smoothed like in sacreBLEU."""
     *counts, reference_length = (int(value) for value in total)
     correct, candidates = counts[::2], counts[1::2]
     bleu = BLEU.compute_bleu(correct, candidates, candidates[0], reference_length, smooth_method="exp")
@@ -50,13 +50,13 @@ def corpus_bleu(total: Array) -> float:
 
 @dataclass(frozen=True)
 class Bin:
-    """Sentences whose sources are about as long, or of whose choices Moses was about as sure.
+    """Sentences with similar source length or similar margin.
 
     Attributes:
-        lower: tokens of the shortest source, or the least margin.
-        upper: and the most.
-        sentences: how many.
-        scores: by system, BLEU of these sentences as a corpus, 0 to 100.
+        lower: tokens of the shortest source, or smallest margin.
+        upper: tokens of the longest source, or largest margin.
+        sentences: number of sentences.
+        scores: corpus BLEU of these sentences by system, 0 to 100.
     """
 
     lower: float
@@ -66,18 +66,19 @@ class Bin:
 
     @property
     def span(self) -> str:
-        """The lengths in words, such as `5-7`."""
+        """The range of lengths in tokens, such as `5-7`."""
         return f"{self.lower}" if self.lower == self.upper else f"{self.lower}-{self.upper}"
 
 
 def by_length(source: Sequence[str], systems: Mapping[str, Array]) -> list[Bin]:
-    """Return, from short to long, bins of about equally many sentences, each `FEWEST` at least.
+    """Return bins of about equal size by source length, shortest first.
 
-    Sentences of one length are in one bin; a set of fewer than twice `FEWEST` sentences has a single one.
+    Each bin has at least `FEWEST` sentences. A set with fewer than twice `FEWEST` sentences has a single bin. Sentences
+    of equal length are in one bin.
 
     Args:
-        source: n sentences, as tokens with spaces between.
-        systems: of each system the (n, 9) statistics of BLEU of its lines, by its name.
+        source: n sentences, tokenized.
+        systems: (n, 9) BLEU statistics of the lines of each system, by its name.
     """
     lengths = np.array([len(tokens(line)) for line in source])  # (n,)
     return [
@@ -87,13 +88,13 @@ def by_length(source: Sequence[str], systems: Mapping[str, Array]) -> list[Bin]:
 
 
 def _bin(lower: float, upper: float, lines: Integers, systems: Mapping[str, Array]) -> Bin:
-    """Return some lines, by their numbers, as a bin."""
+    """Return the bin of some lines, given by their indices."""
     scores = {name: corpus_bleu(rows[lines].sum(axis=0)) for name, rows in systems.items()}
     return Bin(lower=lower, upper=upper, sentences=len(lines), scores=scores)
 
 
 def _bounds(counts: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return the shortest and the longest length of each bin, where `counts` says how many sentences a length has."""
+    """Return shortest and longest length of each bin, from the number of sentences of each length."""
     enough = max(FEWEST, math.ceil(sum(counts.values()) / MOST))
     ordered, starts, filled = sorted(counts), list[int](), enough
     for place, length in enumerate(ordered):
@@ -101,23 +102,23 @@ def _bounds(counts: Mapping[int, int]) -> list[tuple[int, int]]:
             starts.append(place)
             filled = 0
         filled += counts[length]
-    if len(starts) > 1 and filled < FEWEST:
+    if len(starts) > 1 and filled < FEWEST:  # the last bin joins the one before
         starts.pop()
     return [(ordered[start], ordered[end - 1]) for start, end in pairwise([*starts, len(ordered)])]
 
 
 QUARTERS = ("least sure", "less sure", "surer", "surest")
-"""What they are called, in order."""
+"""Names of the quarters, in order."""
 
 
 def by_margin(margins: Mapping[int, float], systems: Mapping[str, Array]) -> list[Bin]:
-    """Return quarters of the sentences that have a margin, least sure first.
+    """Return quarters of the sentences that have a margin, smallest margins first.
 
-    There are none where all margins are equal, or sentences are fewer than quarters.
+    The result is empty if all margins are equal, or if there are fewer than four sentences.
 
     Args:
-        margins: of some sentences, by their ids; see `margin`.
-        systems: of each system the (lines, 9) statistics of BLEU, by its name.
+        margins: margin of some sentences, by sentence id, see `margin`.
+        systems: (lines, 9) BLEU statistics of each system, by its name.
     """
     ids, values = np.array(list(margins)), np.array(list(margins.values()))  # (n,), (n,)
     if len(values) < len(QUARTERS) or values.min() == values.max():
@@ -130,11 +131,11 @@ def by_margin(margins: Mapping[int, float], systems: Mapping[str, Array]) -> lis
 
 
 def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
-    """Return by how much the total of the decoder's choice is above the highest one of another text.
+    """Return by how much the total of Moses' choice exceeds the highest total of a candidate with another text.
 
-    It is below 0 if the decoder did not choose by total. There is none where there is no other text, the list has no
-    totals, or the decoder's output is not among the candidates. Of a merged list only the candidates count
-    that the first of its lists has which knows the sentence: the others have no totals of their own.
+    It is negative if Moses did not choose by total. It is None if there is no other text, the list has no totals, or
+    Moses' output is not among the candidates. Candidates that a merged list has from later lists have no totals of
+    their own. So, in a merged list, only candidates with the same first list as Moses' choice are compared.
     """
     if candidates.moses_choice is None:
         return None
@@ -147,18 +148,19 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
 
 
 STEPS = np.array([*(step * 10**power for power in range(7) for step in (1, 2, 5)), sys.maxsize])
-"""How many of the first candidates are looked at; at last at all."""
+"""Depths: numbers of candidates from the start of each list, and at last all candidates."""
 
 
 @dataclass(frozen=True)
 class Depth:
-    """The first candidates of each sentence, in the order of the list.
+    """Results for the first candidates of each sentence, in the order of the list.
 
     Attributes:
-        candidates: how many, at most.
-        choice: BLEU, 0 to 100, of what the weights choose among them; None without references.
-        best: that of those with the highest smoothed sentence BLEU.
-        deeper: share of the sentences, 0 to 1, for which the weights choose another one that lies deeper.
+        candidates: maximum number of candidates per sentence.
+        choice: BLEU, 0 to 100, of the candidates that the weights choose among them. None without references.
+        best: BLEU of the oracle: the candidates with the highest smoothed sentence BLEU. None without references.
+        deeper: fraction of the sentences, 0 to 1, for which the weights choose a candidate further down in the full
+            list.
     """
 
     candidates: int
@@ -168,10 +170,10 @@ class Depth:
 
 
 class Depths:
-    """Looks at the first 1, 2, 5, 10, 20, 50, … candidates of one sentence after the other, at last at all.
+    """Collects results for the first 1, 2, 5, 10, 20, 50, … candidates, and for all, one sentence at a time.
 
     Args:
-        references: of each set of references a line a sentence; perhaps none.
+        references: sets of references, if any, with one line per sentence.
     """
 
     def __init__(self, references: Sequence[Sequence[str]]) -> None:
@@ -183,11 +185,16 @@ class Depths:
 
     @property
     def sentences(self) -> int:
-        """How many were added."""
+        """Number of sentences added."""
         return len(self._sentences)
 
     def add(self, listed: Listed, scores: Array) -> None:
-        """Add a sentence, whose candidates have these (N,) scores by the linear model."""
+        """Add a sentence.
+
+        Args:
+            listed: the N candidates, with their statistics if there are references.
+            scores: (N,) scores of the linear model.
+        """
         self._sentences.add(listed.candidates.sentence)
         self._longest = max(self._longest, len(scores))
         last = np.minimum(STEPS, len(scores)) - 1  # (steps,)
@@ -198,7 +205,7 @@ class Depths:
             self._best += listed.judged.statistics[_leading(listed.judged.quality)[last]]  # (steps, 9)
 
     def table(self) -> list[Depth]:
-        """Return a row a step, up to the longest list; a sentence without candidates has an empty line."""
+        """Return one row per depth, up to the longest list. A sentence without candidates counts as an empty line."""
         missing = self._missing()
         rows = [place for place, step in enumerate(STEPS[:-1]) if step < self._longest]
         return [
@@ -212,7 +219,7 @@ class Depths:
         ]
 
     def _missing(self) -> Array:
-        """(9,) statistics of BLEU of the empty lines."""
+        """(9,) BLEU statistics of empty lines for the sentences without candidates."""
         bleu, size = Metric("bleu"), len(self._references[0]) if self._references else 0
         answers = [[lines[each] for lines in self._references] for each in range(size) if each not in self._sentences]
         rows = [bleu.counter(each)("") for each in answers]
@@ -221,6 +228,7 @@ class Depths:
 
 
 def _leading(values: Array) -> Integers:
-    """(N,) the place of the highest of the first 1, 2, … values; of equal ones the first."""
+    """(N,) index of the highest of the first 1, 2, … values. On a tie the first one wins."""
+    # Where a value exceeds the running maximum, its index is new. `maximum.accumulate` repeats it up to the next one.
     rises = np.append(True, values[1:] > np.maximum.accumulate(values)[:-1])  # (N,)
     return np.maximum.accumulate(np.where(rises, np.arange(len(values)), 0))  # (N,)

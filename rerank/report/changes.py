@@ -1,4 +1,4 @@
-"""Sentences whose translation changed, and what each feature had to say about it."""
+"""Sentences whose translation changed, with the contribution of each feature to the change."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,20 +16,21 @@ from rerank.metrics.metric import Metric
 from rerank.report.listed import Listed
 
 MOSES, RERANKED = "moses", "reranked"
-"""Names of both systems."""
+"""Names of the two systems."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One sentence whose translation changed.
+    """A sentence whose translation changed.
 
     Attributes:
-        sentence: its id.
-        texts: to be read side by side, by their names: its source, the first reference that is not missing, if any, and
-            what was chosen before and now.
+        sentence: sentence id.
+        texts: texts to compare, by their names: source, the first reference that is not missing, if any, and the
+            choices before and after reranking.
         gain: smoothed sentence BLEU after minus before, -1 … 1, None without references.
-        reasons: by feature, its weighted part of the model score after minus before, most against the change last.
-        expectation: what is expected of the choice in words, empty where nothing is.
+        reasons: by feature, its weighted contribution to the model score, after minus before, largest first. Empty if
+            one of the two choices is not in the list.
+        expectation: estimate for the new choice as text, empty if there is none.
     """
 
     sentence: int
@@ -40,12 +41,12 @@ class Change:
 
     @property
     def clarity(self) -> float | None:
-        """How clear the decision was: the model score after minus before; None where one is not in the list."""
+        """How clear the decision was: model score after minus before, None if one of the choices is not in the list."""
         return sum(part for _, part in self.reasons) if self.reasons else None
 
     @property
     def title(self) -> str:
-        """Its id, and what it gained or, without references, how clear it was."""
+        """Sentence id, with the gain or, without references, the difference in model score."""
         if self.gain is not None:
             return f"sentence {self.sentence}, sentence BLEU {100 * self.gain:+.1f}"
         return f"sentence {self.sentence}" + ("" if self.clarity is None else f", model score {self.clarity:+.3g}")
@@ -53,15 +54,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Reranked:
-    """A set that was reranked.
+    """A reranked set.
 
     Attributes:
-        source: a line a sentence.
-        references: perhaps none; they have gone through the filters already.
-        before: Moses' choice, a line a sentence.
-        after: what is chosen now.
-        weights: those that chose.
-        filters: for candidates, before they are held against references.
+        source: one line per sentence.
+        references: sets of references, if any, already filtered.
+        before: Moses' choices, one line per sentence.
+        after: choices after reranking.
+        weights: weights of the reranker.
+        filters: filters for candidates before they are compared with references.
     """
 
     source: Sequence[str]
@@ -72,13 +73,16 @@ class Reranked:
     filters: Filters
 
     def with_moses_output(self, listed: Listed) -> Listed:
-        """Add the choice of Moses to the candidates of a sentence."""
+        """Return a sentence with Moses' choice set as Moses' output."""
         candidates = listed.candidates
         return listed._replace(candidates=replace(candidates, moses_output=self.before[candidates.sentence]))
 
 
 def find_change(candidates: SentenceList, reranked: Reranked, metric: str, estimate: Estimate | None) -> Change | None:
-    """Return how a sentence of the scored list changed, None if it did not; what is expected of it is of the metric."""
+    """Return the change of a sentence of the scored list, None if its translation did not change.
+
+    The estimate, if any, is of the named metric.
+    """
     number, filters = candidates.sentence, reranked.filters
     before, after = reranked.before[number], reranked.after[number]
     if before == after:
@@ -95,7 +99,7 @@ def find_change(candidates: SentenceList, reranked: Reranked, metric: str, estim
 
 
 def in_words(metric: str, estimate: Estimate | None) -> str:
-    """Return an estimate of a metric in words, empty where there is none."""
+    """Return an estimate of a metric as text, empty without an estimate."""
     if estimate is None:
         return ""
     probability = "" if estimate.helped is None else f", helped with probability {estimate.helped:.2f}"
@@ -103,7 +107,7 @@ def in_words(metric: str, estimate: Estimate | None) -> str:
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:
-    """Return changes, the largest gain in sentence BLEU first, without references the clearest decision."""
+    """Return changes sorted by gain in sentence BLEU or, without references, by clarity, highest first."""
     return sorted(
         changes, key=lambda each: (-((each.clarity or 0.0) if each.gain is None else each.gain), each.sentence)
     )
@@ -126,13 +130,17 @@ def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: 
 
 
 def weights_say(candidates: SentenceList, line: str, weights: Weights) -> int | None:
-    """Return the index of the candidate that says what weights chose, of several the one that these score highest."""
+    """Return the index of the candidate with the text that the weights chose.
+
+    Of several candidates with this text, it is the one with the highest model score. It is None if there is no such
+    candidate.
+    """
     saying = [(place, each) for place, each in enumerate(candidates.hypotheses) if each.text == line]
     return max(saying, key=lambda item: sum(weighted(item[1], weights).values()), default=(None, None))[0]
 
 
 def parts(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
-    """Weighted value of each feature; all sparse ones together under one name."""
+    """Return the weighted value of each feature. All sparse features are summed under the name `sparse`."""
     by_name = weighted(hypothesis, weights)
     sparse = [by_name.pop(name) for name in hypothesis.sparse]
     return by_name | ({"sparse": sum(sparse)} if sparse else {})

@@ -31,7 +31,10 @@ from rerank.tuning.gain import Gain, Share
 
 
 def charts(analysis: Analysis, worth: Worth | None, gain: Gain, lists: Sequence[str]) -> list[str]:
-    """Return the figures of what there is enough of; the list was merged of some lists, or of none."""
+    """Return the figures for which there are enough results.
+
+    `lists` has the names of the lists that the list was merged from, if any.
+    """
     judged, depths = analysis.judged, analysis.depths
     figures = [worth_chart(worth, gain.metric)] if worth else []
     figures += [weights_chart(gain.shares)] if gain.shares else []
@@ -48,14 +51,14 @@ def charts(analysis: Analysis, worth: Worth | None, gain: Gain, lists: Sequence[
 
 
 MOST = 24
-"""Rows of a chart, at most."""
+"""Maximum number of rows of a chart."""
 
 LEFT, RIGHT, TOP, LABEL = 142, WIDTH - 56, 8, 21
-"""Of what is drawn; and letters of what stands beside it."""
+"""Edges of the drawing area, and the maximum number of characters of a row label."""
 
 
 def worth_chart(table: Worth, metric: str) -> str:
-    """Draw what each set of features reaches on each set of sentences, beside the first, Moses' own features."""
+    """Draw the score of each set of features on each set of sentences, as bars relative to Moses' own features."""
     on_dev = table.columns["dev"]
     rows = sorted(list(on_dev)[1:], key=lambda name: -abs(on_dev[name].score - on_dev[against(name)].score))[:MOST]
     names = [name for name in on_dev if name == BASE or name in rows]
@@ -82,7 +85,7 @@ def worth_chart(table: Worth, metric: str) -> str:
 
 
 def weights_chart(shares: Sequence[Share]) -> str:
-    """Draw how much the weight of each feature counts, and how much in each fold that was left out."""
+    """Draw the relative weight of each feature, and its relative weights in cross-validation."""
     largest = sorted(shares, key=lambda each: -abs(each.value))[:MOST]
     rows = [each for each in shares if each in largest]
     axis = Scale([0.0, *(100 * value for each in rows for value in (each.value, *each.folds))], LEFT, RIGHT, 5)
@@ -110,7 +113,7 @@ def weights_chart(shares: Sequence[Share]) -> str:
 
 
 def gains_chart(gains: Gains) -> str:
-    """Draw the gains in sentence BLEU of the sentences that rose or fell."""
+    """Draw a histogram of gains in sentence BLEU, without sentences that have no gain or loss."""
     left, right, top, bottom = 44, WIDTH - 20, 12, 226
     axis = Scale([0, max(*gains.counts, 5)], bottom, top)
     step = (right - left) / len(gains.counts)
@@ -135,7 +138,7 @@ def gains_chart(gains: Gains) -> str:
 
 
 def ngrams_chart(changes: NgramChanges) -> str:
-    """Draw the n-grams as rows, each with its matches before and after and a link to a sentence with it."""
+    """Draw one row per n-gram, with its matches before and after and a link to an example sentence."""
     largest = max((abs(each.after - each.before) for each in (*changes.won, *changes.lost)), default=1)
     parts, down = [], 4
     for kind, title, rows in (("two", "won", changes.won), ("one", "lost", changes.lost)):
@@ -162,7 +165,7 @@ def ngrams_chart(changes: NgramChanges) -> str:
 
 
 def length_chart(bins: Sequence[Bin]) -> str:
-    """Draw BLEU by the length of the source; there is one bin at least."""
+    """Draw BLEU by source length. There must be at least one bin."""
     sentences = counted(sum(each.sentences for each in bins), "sentence")
     return curves(
         "BLEU by length of the source",
@@ -174,7 +177,7 @@ def length_chart(bins: Sequence[Bin]) -> str:
 
 
 def margin_chart(quarters: Sequence[Bin]) -> str:
-    """Draw BLEU by how sure Moses was; there is one quarter at least."""
+    """Draw BLEU by Moses' margin. There must be at least one quarter."""
     sentences = counted(sum(each.sentences for each in quarters), "sentence")
     return curves(
         "BLEU by Moses' own margin",
@@ -187,9 +190,10 @@ def margin_chart(quarters: Sequence[Bin]) -> str:
 
 
 def depth_chart(depths: Sequence[Depth], sentences: int, lists: Sequence[str]) -> str:
-    """Draw what is chosen among the first candidates, and the best of them; without references what lies deeper.
+    """Draw BLEU of the choices among the first candidates, and of the oracle.
 
-    The list was merged of some lists, or of none.
+    Without references, draw the percentage of choices that lie deeper. `lists` has the names of the lists that the list
+    was merged from, if any.
     """
     columns = [(str(each.candidates), "") for each in depths]
     below, of = "first candidates of each sentence", counted(sentences, "sentence")
@@ -214,7 +218,7 @@ def depth_chart(depths: Sequence[Depth], sentences: int, lists: Sequence[str]) -
 
 
 def frequency_chart(bins: Sequence[Frequency]) -> str:
-    """Draw F1 of words by how often the training text has them; there is one bin at least."""
+    """Draw F1 of words by their frequency in the training text. There must be at least one bin."""
     words = counted(sum(each.words for each in bins), "word")
     return curves(
         "F1 of words by frequency",
@@ -227,13 +231,13 @@ def frequency_chart(bins: Sequence[Frequency]) -> str:
 
 ACROSS = Scale([0, 100], 48, 368, 5)
 DOWN = Scale([0, 100], 332, 12, 5)
-"""Places of expected and of reached scores in the square of the chart of confidence."""
+"""Scales of expected scores (`ACROSS`) and actual scores (`DOWN`) in the confidence chart."""
 
 
 def confidence_chart(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
-    """Draw a dot a sentence of a set, means of the quarters of the set and of dev, and where both are equal.
+    """Draw a dot per sentence of a set, means of the quarters of the set and of dev, and the line of equal scores.
 
-    Sentences below 0 stand at 0: TER may be worse than that.
+    Scores below 0 are drawn at 0, because TER can be worse than that.
     """
     left, right, top, bottom = ACROSS(0), ACROSS(100), DOWN(100), DOWN(0)
     parts = []

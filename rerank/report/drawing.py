@@ -1,6 +1,6 @@
-"""What charts are drawn with: SVG as text, in the colour of the page's text and three others (`explorer/charts.css`).
+"""Elements of charts, as SVG text in the text colour of the page and three other colours (`explorer/charts.css`).
 
-The colours can be told apart, with full and with weak sight of them, on a light and on a dark page.
+The colours can also be distinguished by colour-blind readers, on a light and on a dark page.
 """
 
 import math
@@ -10,25 +10,26 @@ from html import escape
 from moses_io.files.errors import printable
 
 WIDTH = 400
-"""Of a chart, in its own units."""
+"""Width of a chart, in SVG units."""
 
 KINDS = ("one", "two", "three")
-"""Classes of what is compared, in order."""
+"""CSS classes of the series, in order."""
 
 
 class Scale:
-    """From values to places `start` … `end`, with a line every `step`, at round numbers.
+    """Maps values to positions from `start` to `end`, with ticks at round values.
 
     Attributes:
-        low: the value at `start`.
-        high: the value at `end`.
-        step: from a line to the next.
+        low: value at `start`.
+        high: value at `end`.
+        step: distance between two ticks.
+        ticks: values of the ticks.
 
     Args:
-        values: all of which are on the scale.
-        start: a place.
-        end: another one.
-        most: about so many lines, as far apart as in a range of 1 or more.
+        values: values that the scale covers.
+        start: first position.
+        end: last position.
+        most: approximate number of ticks. Their distance is never smaller than for a range of 1.
     """
 
     def __init__(self, values: Iterable[float], start: float, end: float, most: int = 6) -> None:
@@ -45,22 +46,22 @@ class Scale:
         self._start, self._end = start, end
 
     def __call__(self, value: float) -> float:
-        """Return the place of a value."""
+        """Return the position of a value."""
         return self._start + (self._end - self._start) * (value - self.low) / (self.high - self.low)
 
 
 def safe(content: object) -> str:
-    """Return text for a page: nothing in it is a tag, nothing steers."""
+    """Return text for a page, with HTML and control characters escaped."""
     return escape(printable(str(content)))
 
 
 def cut(content: str, longest: int) -> str:
-    """Return text of so many letters at most."""
+    """Return text cut to a maximum number of characters."""
     return content if len(content) <= longest else f"{content[: longest - 1]}…"
 
 
 def figure(title: str, caption: str, height: float, parts: Iterable[str], role: str = "img") -> str:
-    """Return a figure: an SVG with a title, and a caption under it. One with links is a `group`."""
+    """Return a figure: an SVG with a title, and a caption below. Use the role `group` if it has links."""
     return "\n".join(
         [
             f'<figure><svg viewBox="0 0 {WIDTH} {height:g}" role="{role}">',
@@ -72,17 +73,17 @@ def figure(title: str, caption: str, height: float, parts: Iterable[str], role: 
 
 
 def label(across: float, down: float, content: object, anchor: str = "start") -> str:
-    """Return text that starts, ends or has its middle at a place."""
+    """Return text at a position, which is its start, middle or end, depending on the anchor."""
     return f'<text x="{across:g}" y="{down:g}" text-anchor="{anchor}">{safe(content)}</text>'
 
 
 def upright(across: float, middle: float, content: str) -> str:
-    """Return text that is read from below, for the axis at the left."""
+    """Return vertical text that is read from below, for the left axis."""
     return f'<text transform="translate({across:g} {middle:g}) rotate(-90)" text-anchor="middle">{safe(content)}</text>'
 
 
 def across_lines(axis: Scale, left: float, right: float) -> list[str]:
-    """Return a line and a number for each tick of an axis that goes up."""
+    """Return a horizontal line and a label for each tick of a vertical axis."""
     lines = []
     for tick in axis.ticks:
         lines.append(f'<path class="grid" d="M{left:g} {axis(tick):.1f}H{right:g}"/>')
@@ -91,7 +92,7 @@ def across_lines(axis: Scale, left: float, right: float) -> list[str]:
 
 
 def upright_lines(axis: Scale, top: float, bottom: float) -> list[str]:
-    """Return a line and a number for each tick of an axis that goes right; that of 0 is a strong one."""
+    """Return a vertical line and a label for each tick of a horizontal axis. The line at 0 is stronger."""
     lines = []
     for tick in axis.ticks:
         kind = "grid" if tick else "zero"
@@ -101,7 +102,7 @@ def upright_lines(axis: Scale, top: float, bottom: float) -> list[str]:
 
 
 def legend(names: Sequence[str], left: float, down: float, kinds: Sequence[str] = KINDS) -> list[str]:
-    """Return, in a row, a mark and the name of each thing that is compared."""
+    """Return a row with a mark and the name of each series."""
     parts = []
     for kind, name in zip(kinds, names, strict=False):
         parts.append(f'<rect class="{kind}" x="{left:g}" y="{down - 9:g}" width="10" height="10"/>')
@@ -111,13 +112,13 @@ def legend(names: Sequence[str], left: float, down: float, kinds: Sequence[str] 
 
 
 def bar(kind: str, x: float, y: float, width: float, height: float, hint: str) -> str:
-    """Return a bar; what is pointed at says more."""
+    """Return a bar. The hint is shown when the mouse points at it."""
     place = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{max(height, 0.5):.1f}"'
     return f'<rect class="{kind}" {place}><title>{safe(hint)}</title></rect>'
 
 
 def dot(kind: str, x: float, y: float, hint: str, radius: int) -> str:
-    """Return a dot; what is pointed at says more."""
+    """Return a dot. The hint is shown when the mouse points at it."""
     return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{safe(hint)}</title></circle>'
 
 
@@ -129,9 +130,15 @@ def curves(
     axis_names: tuple[str, str],
     kinds: Sequence[str] = KINDS,
 ) -> str:
-    """Return a figure with a column for each name and the note under it, and a line of dots for each of a few series.
+    """Return a figure with a line of dots for each of up to three series.
 
-    The axes are named, that at the left first; series have colours by their kinds.
+    Args:
+        title: title of the figure.
+        caption: text below it.
+        columns: name of each column, and the note below the name.
+        series: value in each column, by the name of the series.
+        axis_names: names of the vertical and the horizontal axis.
+        kinds: CSS classes of the series.
     """
     left, right, top, bottom = 44, WIDTH - 12, 12, 226
     axis = Scale([value for values in series.values() for value in values], bottom, top)

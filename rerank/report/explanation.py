@@ -1,4 +1,4 @@
-"""Why one candidate of a sentence beats another, feature by feature."""
+"""Explain why one candidate of a sentence scores higher than another, feature by feature."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,19 +24,20 @@ def explain(
     moses_output: str | None,
     texts: Sequence[tuple[str, str]],
 ) -> list[str]:
-    """Return lines that say why one candidate of a sentence beats another.
+    """Return lines that compare two candidates of a sentence.
 
     Args:
-        nbest: a scored list.
-        weights: those that choose.
-        sentence: id.
-        candidates: their places in the list, from 1. 0 stands for the one that the weights choose, of the second for
-            Moses' choice or, if that is chosen or none of the candidates, the best other one by weights.
-        moses_output: the translation that Moses printed, None if that is the candidate with the highest total.
-        texts: shown, too, each with its name, such as source and reference.
+        nbest: scored list.
+        weights: weight file.
+        sentence: sentence id.
+        candidates: numbers of the two candidates in the list, from 1. 0 for the first one is the candidate that the
+            weights choose. 0 for the second one is Moses' choice or, if that is the first candidate or not in the
+            list, the best other candidate by the weights. A single candidate is compared with itself.
+        moses_output: translation that Moses printed, None if it is the candidate with the highest total.
+        texts: further texts to show, each with its name, such as source and reference.
 
     Raises:
-        InputError: no such sentence, or no such candidate.
+        InputError: there is no such sentence, or no such candidate.
     """
     by_name = load_weights(weights)
     sentence_list = next((each for each in read_nbest(nbest) if each.sentence == sentence), None)
@@ -71,7 +72,7 @@ def _place(number: int, sentence_list: SentenceList) -> int | None:
 
 
 def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str]:
-    """Return a line a value: what the candidates have, its weight, and what it adds; the largest part first."""
+    """Return one line per feature value: both candidates, the weight, and the contribution. The largest comes first."""
     ours, theirs = (dict(_values(each.dense)) | each.sparse for each in (chosen, against))
     by_value = dict(_values(weights.items()))
     parts = []
@@ -86,6 +87,6 @@ def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str
 
 
 def _values(features: Iterable[tuple[str, Sequence[float]]]) -> Iterator[tuple[str, float]]:
-    """Yield each value under its name."""
+    """Yield each value with its name."""
     for name, values in features:
         yield from zip(names_of_values(name, len(values)), values, strict=True)

@@ -1,4 +1,4 @@
-"""A list, sentence after sentence with what references say of its candidates, and what it says of systems."""
+"""Reading of a list, one sentence at a time, with scores against references and with facts about systems."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ from rerank.metrics.metric import Metric
 
 
 class JudgedCandidates(NamedTuple):
-    """What references say of the N candidates of a sentence.
+    """Scores of the N candidates of a sentence against references.
 
     Attributes:
-        statistics: (N, 9) of BLEU.
+        statistics: (N, 9) BLEU statistics.
         quality: (N,) smoothed sentence BLEU, 0 … 1.
     """
 
@@ -36,9 +36,9 @@ class Listed(NamedTuple):
     """A sentence of a list.
 
     Attributes:
-        candidates: as the list has them.
-        texts: of the candidates, filtered.
-        judged: what references say of them; None without references.
+        candidates: the candidates, unfiltered.
+        texts: filtered texts of the candidates.
+        judged: scores of the candidates, None without references.
     """
 
     candidates: SentenceList
@@ -49,12 +49,16 @@ class Listed(NamedTuple):
 def read_listed(
     nbest: str | Lines, references: Sequence[Sequence[str]], size: int, filters: Filters
 ) -> Iterator[Listed]:
-    """Yield the sentences of a list, of which the texts beside it have `size`, one at a time.
+    """Yield the sentences of a list, one at a time.
 
-    The filters are for the list; references have gone through them already.
+    Args:
+        nbest: list to read.
+        references: sets of references, if any, already filtered.
+        size: number of lines of the references or translations.
+        filters: filters for the candidates.
 
     Raises:
-        InputError: the list cannot be read, has segmentation marks that no filter takes away, or an id beyond `size`.
+        InputError: the list cannot be read, has segmentation marks that no filter removes, or has an id beyond `size`.
     """
     bleu, beside = Metric("bleu"), "reference" if references else "translation"
     lists = read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest))
@@ -70,11 +74,11 @@ def read_listed(
 
 
 class Chosen:
-    """Counts the chosen candidates of one sentence after the other by the lists that have them.
+    """Counts the chosen candidates by the lists that contain them, one sentence at a time.
 
     Args:
-        names: of the lists; see `merged`.
-        texts: of each sentence the choice, by its id.
+        names: names of the lists, see `merged`.
+        texts: chosen text of each sentence, by sentence id.
     """
 
     def __init__(self, names: Sequence[str], texts: Sequence[str]) -> None:
@@ -82,27 +86,27 @@ class Chosen:
         self._counts = Counter[tuple[str, ...]]()
 
     def add(self, candidates: SentenceList) -> None:
-        """Add a sentence; all of its lines with the chosen text have the same indicators."""
+        """Add a sentence. Only its first line with the chosen text counts: all such lines have equal indicators."""
         text = self._texts[candidates.sentence]
         chosen = next((hypothesis for hypothesis in candidates.hypotheses if hypothesis.text == text), None)
         if chosen:
             self._counts[having(chosen, self._names)] += 1
 
     def lines(self) -> list[str]:
-        """Return how many come from which lists, in a line; nothing for a list not merged."""
+        """Return a line with the counts by list, or an empty list if the list is not a merged one."""
         return [f"chosen: {describe_origins(self._names, self._counts)}"] if self._names else []
 
 
 def having(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the lists that have a candidate, of those with these names."""
+    """Return the names of the lists that contain a candidate."""
     values = dict(hypothesis.dense)
     return tuple(name for name in names if values[f"{INDICATOR}{name}"] == (1.0,))
 
 
 def merged(sentence_list: SentenceList) -> list[str]:
-    """Return the names of the lists that a list was merged of; none unless it has two indicators or more.
+    """Return the names of the lists that a list was merged from, empty if it has fewer than two indicators.
 
-    Indicators are features `FromNAME` that are 0 or 1.
+    Indicators are features `FromNAME` whose values are 0 or 1.
     """
     dense = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
     labels = [name for name in dense[0] if all(values[name] in ((0.0,), (1.0,)) for values in dense)]
@@ -112,12 +116,16 @@ def merged(sentence_list: SentenceList) -> list[str]:
 
 
 class LookUp:
-    """Finds, in one sentence of a list after the other, the best candidate and the place of systems' choices.
+    """Finds the oracle of each sentence, and the ranks of the systems' choices in the list, one sentence at a time.
 
-    References, perhaps none, and the lines of the systems, of one at least, have gone through the filters already.
+    References, if any, and the lines of at least one system are already filtered.
+
+    Attributes:
+        size: number of lines of the references or systems.
+        facts: oracle and ranks found so far.
 
     Raises:
-        InputError: a system has another number of lines than the references.
+        InputError: a system and the references differ in their number of lines.
     """
 
     def __init__(self, references: Sequence[Sequence[str]], systems: Systems) -> None:
@@ -141,9 +149,9 @@ class LookUp:
 
 
 def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
-    """Find in a list the best candidate of each sentence, if there are references, and the place of systems' choices.
+    """Return the oracle of each sentence, if there are references, and the ranks of the systems' choices in a list.
 
-    The filters are for the list; errors are those of `LookUp` and `read_listed`.
+    The filters are for the list. Errors are the ones of `LookUp` and `read_listed`.
     """
     found = LookUp(references, systems)
     for listed in read_listed(nbest, references, found.size, filters):
@@ -158,9 +166,9 @@ def evaluate_files(
     filters: Filters,
     tokenize: str = "none",
 ) -> Evaluation:
-    """Score files, a line a sentence, by the names of the systems; without references, look them up in the list alone.
+    """Score files of systems, with one line per sentence.
 
-    Errors are those of `evaluate` and `look_up`.
+    Without references, only look up their lines in the list. Errors are the ones of `evaluate` and `look_up`.
     """
     answers = filters.references(references)
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}

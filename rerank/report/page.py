@@ -1,7 +1,11 @@
-"""The page of a report: all sentences of a set in one file, which opens from disk and asks no network.
+"""The HTML page of a report: all sentences of a set in one file, which opens from disk and needs no network.
 
-It holds what is said of the whole set, the text of all sentences, which is read when it opens, chunks of candidates,
-each decompressed when one of its sentences is opened, and a style and a script, the parts in the folder `explorer`.
+The page has:
+
+* an overview of the set,
+* an index with the text of all sentences, which is read when the page opens,
+* chunks of candidates, each decompressed when one of its sentences is opened,
+* a style and a script, whose parts are in the folder `explorer`.
 """
 
 import base64
@@ -30,7 +34,7 @@ from rerank.report.tables import cells, notes
 from rerank.systems.attention import Attentions
 
 CHUNK = 20
-"""Sentences of a chunk."""
+"""Number of sentences per chunk."""
 
 EXPLORER = files(__package__) / "explorer"
 
@@ -38,17 +42,17 @@ SCRIPTS = (
     "elements", "data", "words", "sorting", "list", "bars", "candidates", "heat", "sentence", "saving", "keyboard",
     "start",
 )  # fmt: skip
-"""Parts of the script in their order: what runs at once stands in the last one."""
+"""Parts of the script, in order. The last one has the code that runs at once."""
 
 
 def page(name: str, above: Iterable[str], chunks: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
-    """Yield the lines of the page of a set; the same content gives the same bytes.
+    """Yield the lines of the page of a set. Equal content gives equal bytes.
 
     Args:
-        name: of the set.
-        above: lines that `overview` made.
-        chunks: candidates as `Chunks` has packed them.
-        columns: those of all sentences, as `index` makes them.
+        name: name of the set.
+        above: lines from `overview`.
+        chunks: elements from `Chunks`.
+        columns: columns of all sentences from `index`.
     """
     script = "\n".join(_part(f"{part}.js") for part in SCRIPTS)
     yield "<!doctype html>"
@@ -71,15 +75,15 @@ def overview(
     lines: Iterable[str],
     charts: Iterable[str],
 ) -> Iterator[str]:
-    """Yield the lines of HTML that say what is said of a whole set.
+    """Yield the HTML lines of the overview of a set.
 
     Args:
-        name: of the set.
-        evaluation: of both systems.
-        summary: how many sentences changed.
-        chosen: from which lists of a merged one the choices come, perhaps nothing.
-        lines: how weights were found, what features are worth, and how well estimates fit.
-        charts: each a `<figure>` of inline SVG, in HTML.
+        name: name of the set.
+        evaluation: scores of both systems.
+        summary: number of changed sentences, as text without a full stop.
+        chosen: for a merged list, a line with the lists that the choices come from, else empty.
+        lines: how the weights were found, the ablation, and how well the estimates fit.
+        charts: HTML of the charts, each a `<figure>` of inline SVG.
     """
     rows = (_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
     yield '<section id="overview">'
@@ -107,13 +111,16 @@ def _part(name: str) -> str:
 
 
 def _allowed(script: str) -> str:
-    """Return what the browser may load and run: this script and nothing else, whatever a text of the list says."""
+    """Return a content security policy that allows this script and no other, whatever the texts contain."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
 
 
 def _packed(name: str, values: object) -> str:
-    """Return an element with values by its id; its letters are those of base64, so no text of a list can end it."""
+    """Return an HTML element with compressed values and an id.
+
+    Its content is base64, so no text of a list can end the element.
+    """
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     content = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     return f'<script type="application/octet-stream" id="{name}">{content}</script>'
@@ -122,10 +129,16 @@ def _packed(name: str, values: object) -> str:
 def index(
     reranked: Reranked, measured: Measured, changes: Sequence[Change], chunks: Mapping[int, int]
 ) -> dict[str, Any]:
-    """Return columns of all sentences, a row an id; `chunks` has the number of the chunk of those with candidates.
+    """Return columns of all sentences, with one row per sentence id.
 
-    Gains and expected scores are of 0 … 100. A column without a value for any sentence is empty, as are all columns of
-    changes (`gain`, `helped`, `clarity`) in rows of sentences that did not change.
+    Gains and expected scores are in points, 0 … 100. A column without any value is empty. In rows of unchanged
+    sentences `gain`, `helped` and `clarity` are None.
+
+    Args:
+        reranked: the set.
+        measured: estimates of the sentences.
+        changes: changed sentences.
+        chunks: number of the chunk of each sentence that has candidates, by sentence id.
     """
     ids, by_id = range(len(reranked.source)), {change.sentence: change for change in changes}
     estimates = [measured.estimates.get(number) for number in ids]
@@ -150,26 +163,26 @@ def _column(values: Iterable[float | None], shown: Callable[[float], float]) -> 
 
 
 def _readable(lines: Sequence[str]) -> list[str]:
-    """Return lines of text as a page may show them."""
+    """Return lines of text with control characters escaped."""
     return [printable(line) for line in lines]
 
 
 def _digits(value: float) -> float:
-    """Return a number with five significant digits."""
+    """Return a value with five significant digits."""
     return float(f"{value:.5g}")
 
 
 class Chunks:
-    """Packs what a page shows of the candidates of one sentence after the other, some sentences at a time.
+    """Compresses the candidates of a page, `CHUNK` sentences at a time.
 
     Attributes:
-        places: of each sentence that was packed the number of its chunk.
+        places: number of the chunk of each compressed sentence, by sentence id.
 
     Args:
         reranked: the set.
-        names: of the lists that its list was merged of; see `merged`.
-        attention: what models attended to, if any did.
-        stream: takes the chunks, and gives them back.
+        names: names of the lists that the list was merged from, see `merged`.
+        attention: attention of models, empty if there is none.
+        stream: file in which the chunks wait until `elements` reads them.
     """
 
     def __init__(self, reranked: Reranked, names: Sequence[str], attention: Attentions, stream: BinaryIO) -> None:
@@ -180,19 +193,19 @@ class Chunks:
         self._numbering = LinkNumbering()
 
     def add(self, listed: Listed, ranking: Ranking, reasons: Sequence[tuple[str, float]]) -> None:
-        """Add a sentence; the reasons are those for which its choice changed."""
+        """Add a sentence, with the reasons for which its choice changed."""
         why = [(printable(name), _digits(part)) for name, part in reasons]
         self._some[listed.candidates.sentence] = self._sentence(listed, ranking) | {"reasons": why}
         if len(self._some) == CHUNK:
             self._pack()
 
     def finish(self) -> None:
-        """Pack the last sentences."""
+        """Compress the last sentences."""
         if self._some:
             self._pack()
 
     def elements(self) -> Iterator[str]:
-        """Yield an element of a page for each chunk that is packed; nothing can be added any more."""
+        """Yield one HTML element per chunk. After this call no sentence can be added."""
         self._stream.seek(0)
         for line in self._stream:
             yield line.decode().removesuffix("\n")
@@ -204,13 +217,13 @@ class Chunks:
         self._count += 1
 
     def _sentence(self, listed: Listed, ranking: Ranking) -> dict[str, Any]:
-        """Return columns of the candidates in the order of the list, and what is known of both choices.
+        """Return columns of the candidates in the order of the list, and details of both choices.
 
-        `best`, and the `place` of a choice, are places in these columns; `parts` has a column a feature.
+        `best`, and `place` of a choice, are indices of candidates. `parts` has one column per feature.
         """
         hypotheses, names = listed.candidates.hypotheses, self._names
         self._numbering.add_sentence(hypotheses)
-        ranks = np.argsort(ranking.order)  # (candidates,)
+        ranks = np.argsort(ranking.order)  # (candidates,), the inverse of the order
         weighted = [parts(hypothesis, self._reranked.weights) for hypothesis in hypotheses]
         features = list(dict.fromkeys(name for row in weighted for name in row))
         return {
@@ -225,7 +238,7 @@ class Chunks:
         }
 
     def _systems(self, candidates: SentenceList) -> dict[str, Any]:
-        """Return what is known of the choice of each system; of equal choices that of Moses alone."""
+        """Return details of the choice of each system. If both choices are equal, only Moses' choice is included."""
         number, reranked = candidates.sentence, self._reranked
         before, after = reranked.before[number], reranked.after[number]
         places = {MOSES: candidates.find(before)}
@@ -245,9 +258,9 @@ class Chunks:
 
 
 def _quality(listed: Listed) -> dict[str, Any]:
-    """Return the smoothed sentence BLEU of each candidate, 0 … 100, and the place of the best; without references none.
+    """Return the smoothed sentence BLEU of each candidate, 0 … 100, and the index of the best one.
 
-    Of equal candidates the first is the best one.
+    On a tie the first candidate is the best one. Without references there are no scores, and the index is None.
     """
     if not listed.judged:
         return {"bleu": [], "best": None}
@@ -256,7 +269,7 @@ def _quality(listed: Listed) -> dict[str, Any]:
 
 
 def _aligned(hypothesis: Hypothesis | None, source: int, counts_marks: bool | None) -> Mapping[str, Any]:
-    """Return Moses' links of words and its phrases, where the list has some that fit the sentence."""
+    """Return Moses' word alignment and phrases of a candidate, empty if the list has none that fit the sentence."""
     if hypothesis is None:
         return {"links": [], "phrases": []}
     target = len(tokens(hypothesis.text))

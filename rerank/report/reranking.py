@@ -1,4 +1,4 @@
-"""The report of a reranking: how good it is, if that is known, what each feature is worth, and all that changed."""
+"""The report of a reranking: scores, if there are references, ablation of features, and all changes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,21 +30,22 @@ from rerank.tuning.gain import read_gain
 
 
 class RerankingFiles(NamedTuple):
-    """What a reranking read and made.
+    """Input and output files of a reranking.
 
     Attributes:
-        before: a line for each sentence of the source.
-        after: the same, reranked.
-        source: text.
-        references: texts, perhaps none.
-        scored: the list with all features.
-        weights: those that chose.
-        ablation: what each feature is worth on dev and here, by the name of the set; see `read_worth`.
-        confidence: what estimates how good each choice is.
-        gain: how the weights were found, and what they gain on dev.
-        attention: what models attended to while they read both; empty where none has attention.
-        name: of the set.
-        train_target: the target side of the training corpus.
+        before: choices of Moses, one line per sentence of the source.
+        after: choices after reranking.
+        source: source text.
+        references: reference texts, may be empty.
+        scored: list with all features.
+        weights: weights that were used.
+        ablation: results of the ablation on dev and on this set, by the name of the set, see `read_worth`. May be
+            empty.
+        confidence: confidence model.
+        gain: how the weights were found, and their gain on dev.
+        attention: attention of models on both choices, empty if no model has attention.
+        name: name of the set.
+        train_target: target side of the training corpus.
     """
 
     before: str
@@ -62,28 +63,28 @@ class RerankingFiles(NamedTuple):
 
 
 class ListReading:
-    """What the scored list of a set says, read once for all parts of its report; no candidates are held.
+    """Results of reading the scored list of a set once, for all parts of its report. No candidates stay in memory.
 
     Attributes:
-        look_up: the best candidates, and the places of both systems' choices.
-        measuring: what is expected of the choices.
-        changes: the sentences whose choice differs.
-        depths: what was chosen among the first candidates.
-        margins: how sure Moses was, of sentences where that is known, by their ids.
-        lists: those that it was merged of, perhaps none.
-        chosen: from which of them the choices come.
-        chunks: what the page shows of the candidates.
+        look_up: the oracle, and the ranks of both systems' choices.
+        measuring: estimates of the choices.
+        changes: sentences whose choice differs.
+        depths: choices among the first candidates.
+        margins: Moses' margin by sentence id, for sentences that have one, see `margin`.
+        lists: names of the lists that the list was merged from, empty if it is not a merged list.
+        chosen: lists that the choices come from.
+        chunks: candidates for the page.
 
     Args:
-        scored: the list with all features.
+        scored: list with all features.
         reranked: the set.
-        systems: lines of both, filtered.
-        confidence: what estimates how good each choice is.
-        attention: what models attended to, if any did.
-        stream: takes the chunks.
+        systems: filtered lines of both systems.
+        confidence: confidence model.
+        attention: attention of models, empty if there is none.
+        stream: file in which the chunks wait.
 
     Raises:
-        InputError: the list cannot be read, or does not fit the weights, the confidence or the texts.
+        InputError: the list cannot be read, or does not fit the weights, the confidence model or the texts.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class ListReading:
     ) -> None:
         self.look_up = LookUp(reranked.references, systems)
         lists = read_listed(scored, reranked.references, self.look_up.size, reranked.filters)
-        first = next(lists)
+        first = next(lists)  # its indicators show whether the list is a merged one
         self.lists = merged(first.candidates)
         self.measuring = Measuring(confidence, reranked.references, reranked.filters)
         self.depths = Depths(reranked.references)
@@ -110,7 +111,7 @@ class ListReading:
         self.chunks.finish()
 
     def _add(self, listed: Listed) -> Change | None:
-        """Add a sentence, and return how it changed, if it did."""
+        """Add a sentence and return its change, if any."""
         ranking = Ranking(listed.candidates, self._model.scores(listed.candidates))
         estimate = self.measuring.add(ranking)
         change = find_change(listed.candidates, self._reranked, self.measuring.metric, estimate)
@@ -124,10 +125,15 @@ class ListReading:
 
 
 def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]) -> None:
-    """Write the report as text, as a page of HTML to explore and, without the sentences, as JSON.
+    """Write the report as text, as an HTML page to explore, and as JSON without the sentences.
 
-    The first lines of the text, up to an empty one, say all in short. Without references there are no scores: the
-    report says what changed. The list is read once; what the page shows of its candidates waits on disk.
+    The first lines of the text, up to an empty line, are a summary. Without references the report has no scores. The
+    list is read once. Candidates for the page wait in a temporary file.
+
+    Args:
+        files: input and output files of the reranking.
+        filters: filters for candidates and references.
+        outputs: paths of text, HTML and JSON, in this order.
     """
     reranked, confidence = _reranked(files, filters), read_confidence(files.confidence)
     own = {MOSES: reranked.before, RERANKED: reranked.after}
@@ -174,7 +180,7 @@ def _reranked(files: RerankingFiles, filters: Filters) -> Reranked:
 
 
 def _as_json(confidence: Confidence, tests: Mapping[str, Fit]) -> dict[str, Any]:
-    """Return how well estimates fit as plain values."""
+    """Return, as plain values, how well the estimates fit."""
     return {
         "metric": confidence.metric,
         "alone": confidence.alone,

@@ -1,4 +1,4 @@
-"""Tables of results in plain text, for `evaluate` and the reports, and the sentences that changed most."""
+"""Tables of results in plain text, for `evaluate` and the reports, and the sentences with the largest changes."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from rerank.tuning.gain import Gain
 
 MAIN_REASONS = 4
-"""Features named as reasons of a change: those with the largest parts."""
+"""Number of features named as reasons of a change: the ones with the largest contributions."""
 
 DEV = "dev, out of fold"
-"""What dev is called where it was not tuned on."""
+"""Name of dev when its values are cross-validated."""
 
 
 def table(evaluation: Evaluation) -> list[str]:
-    """Return the lines of a table of systems and metrics, with its notes under it."""
+    """Return the lines of a table of systems and metrics, followed by its notes."""
     return aligned(cells(evaluation)) + notes(evaluation)
 
 
 def notes(evaluation: Evaluation) -> list[str]:
-    """Return what makes the table clear: signatures, what p is, and what the list says of the systems."""
+    """Return notes that explain the table: signatures, the meaning of p, and facts about the systems from the list."""
     lines = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
     if len(evaluation.scores) > 1 and lines:
         lines.append("p: how often systems that are no different would differ as much, by chance; 0.0001 at least")
@@ -36,7 +36,7 @@ def notes(evaluation: Evaluation) -> list[str]:
 
 
 def cells(evaluation: Evaluation) -> list[list[str]]:
-    """Return the head and the rows of the table, cell by cell; nothing where there are no metrics."""
+    """Return the cells of the table, head first. The result is empty without metrics."""
     if not evaluation.signatures:
         return []
     rows = [["system", *(cell for metric in REPORTED for cell in (metric, "p"))]]
@@ -53,7 +53,7 @@ def _numbers(scores: dict[str, Score]) -> list[str]:
 
 
 def summary(changes: Sequence[Change], sentences: int) -> str:
-    """Return how many of `sentences` changed and, if that is known, in which direction."""
+    """Return how many of `sentences` changed and, with references, in which direction."""
     gains = [change.gain for change in changes if change.gain is not None]
     up, down = (sum(sign * gain > 0 for gain in gains) for sign in (1, -1))
     direction = f": sentence BLEU rose in {up} and fell in {down}" if gains else ""
@@ -61,9 +61,10 @@ def summary(changes: Sequence[Change], sentences: int) -> str:
 
 
 def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
-    """Return those that gained most in sentence BLEU and, one in three where so many did, those that lost most.
+    """Return the changes with the largest gains and losses in sentence BLEU, at most `most` of them.
 
-    Without references return those that were decided most clearly.
+    Up to a third are losses. The changes must be in the order of `in_order`. Without references the result is the
+    changes with the clearest decisions.
     """
     losses = [change for change in reversed(changes) if change.gain is not None and change.gain < 0][: most // 3]
     others = [change for change in changes if change.gain is None or change.gain > 0][: most - len(losses)]
@@ -79,7 +80,7 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
 
 
 def tuning_lines(gain: "Gain") -> list[str]:
-    """Return what was chosen from what, and the gain on dev beside that on sentences that were not tuned on."""
+    """Return how the way to tune was chosen, and the gain on dev: tuned on all of dev, and cross-validated."""
     name = gain.metric
     listed = [f"How weights are tuned: {name} {gain.where}; p against the mean"] if gain.tried else []
     listed += aligned(
@@ -96,7 +97,7 @@ def tuning_lines(gain: "Gain") -> list[str]:
 
 
 def analysis_lines(analysis: "Analysis") -> list[str]:
-    """Return a table by depth of the list, and one by margins; nothing without references."""
+    """Return one table by depth of the list, and one by margin. The result is empty without references."""
     if not analysis.judged:
         return []
     depths, margins = analysis.depths, analysis.judged.margins
@@ -114,7 +115,7 @@ def analysis_lines(analysis: "Analysis") -> list[str]:
 
 
 def estimate_lines(confidence: "Confidence", tests: "Mapping[str, Fit]") -> list[str]:
-    """Return the lines of a table of how well estimates fit: dev, then test sets by their names."""
+    """Return a table of how well the estimates fit, on dev and on test sets, by their names."""
     name, fits = Metric(confidence.metric).formula.name, {DEV: confidence.dev, **tests}
     rows = [["", "r", "alone", ""]]
     rows += [[of, f"{fit.correlation:5.3f}", f"{fit.alone:5.3f}", _means(fit.quarters, 1)] for of, fit in fits.items()]

@@ -1,1 +1,1 @@
-"""Translations and word alignments by models, and lists with translations added to those of Moses."""
+"""Translations, word alignments and attention of models, and n-best lists extended by the models' translations."""

@@ -1,4 +1,4 @@
-"""Forced alignment: a file of links, and of matrices if wanted, from files of parallel text."""
+"""Forced alignment: write links, and optionally soft alignments, for files of parallel text."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,20 +15,20 @@ from rerank.systems.attention import open_soft, stretches
 
 
 def align(aligner: Aligner, source: str, target: str, output: str, soft: str | None, gold: Gold | None) -> None:
-    """Write the links of each pair, and measure them if there is a gold alignment.
+    """Write the links of each sentence pair. With a gold alignment, also report the alignment error rate.
 
-    What is told of them goes to stdout if the links go to a file, else to stderr.
+    The report goes to stdout if the links go to a file, else to stderr.
 
     Args:
-        aligner: of some models.
-        source: one tokenized sentence a line.
-        target: its translation, line by line.
-        output: links to write, a line a pair.
-        soft: matrices to write; see `open_soft`.
-        gold: links that are right.
+        aligner: one or several models.
+        source: file with one tokenized sentence per line.
+        target: file with the translations, line by line.
+        output: file of links to write, one line per pair.
+        soft: file of matrices to write, see `open_soft`.
+        gold: correct links.
 
     Raises:
-        InputError: files of different lengths, or that do not fit the gold alignment; see `Aligner.align`.
+        InputError: the files have different lengths, or do not fit the gold alignment. See also `Aligner.align`.
     """
     total, number = LinkCounts(), 0
     with ExitStack() as stack:
@@ -55,7 +55,7 @@ def align(aligner: Aligner, source: str, target: str, output: str, soft: str | N
 
 
 def table(counts: LinkCounts) -> list[str]:
-    """Return the lines of a table of alignment error rate and what it is made of."""
+    """Return the lines of a table with alignment error rate, precision, recall and counts."""
     rates = {"AER": counts.error_rate, "precision": counts.precision, "recall": counts.recall}
     numbers = {"sentences": counts.sentences, "links": counts.links, "sure": counts.sure, "possible": counts.possible}
     cells = {name: f"{rate:.4f}" for name, rate in rates.items()}

@@ -1,4 +1,4 @@
-"""Attention of models on sentence pairs: what they attend to in the choices of systems, and the files that keep it."""
+"""Attention of models on sentence pairs: on the choices of systems for the report, and as soft alignments."""
 
 import json
 import re
@@ -22,36 +22,39 @@ if TYPE_CHECKING:
     from features.models.scoring.alone import SentencePair
 
 STRETCH = 4096
-"""Sentence pairs that are held at a time, at most."""
+"""Maximum number of sentence pairs in memory at a time."""
 CELLS = 2**25
-"""Numbers of their matrices, at most, unless a single pair has more."""
+"""Maximum number of values in their matrices, except for a single pair with more."""
 
 Attentions = Mapping[tuple[int, str], Mapping[str, AttentionRows]]
-"""By the id of a sentence and the name of a system, the attention of each model by its name: a matrix (J, I) of target
-words on source words, of which a row sums to 1 at most. A sentence or a system that no model read is missing."""
+"""Attention by sentence id and system name, then by model name.
+
+It is a matrix (J, I) of target words on source words, whose rows sum to at most 1. A sentence or system that no model
+has scored is missing.
+"""
 
 UNIT = 1000
-"""Attention of 1 in the file of the choices."""
+"""Value in the file for an attention weight of 1."""
 
 MOST_BYTES = 2**28
-"""Of an array: what is packed in a small file must not fill the memory."""
+"""Maximum size of a decompressed array, so that a small compressed file cannot fill the memory."""
 
 
 def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], device: str, output: str) -> None:
-    """Align each sentence with what the systems chose, by each model alone, and keep the attention.
+    """Compute the attention of each model alone on the choices of the systems, and write it to a file.
 
     Args:
-        models: folders by the names that the report shows, all of models with attention.
-        source: text.
-        systems: translations by the name of the system, a line a sentence; one that is that of the first system is not
-            read again.
+        models: folders, by the names that the report shows. All models need attention.
+        source: source text.
+        systems: translations by system name, one line per sentence. A translation that equals the one of the first
+            system is skipped.
         device: `auto`, `cpu` or `cuda`.
-        output: file to write; see `open_attention`.
+        output: file to write, see `open_attention`.
 
     Raises:
         InputError: see `Aligner` and `Aligner.align`.
     """
-    from features.models.alignment import Aligner  # torch comes in here
+    from features.models.alignment import Aligner  # this imports torch
 
     aligners = [Aligner([folder], device) for folder in models.values()]
     sources, texts = read_texts(source, list(systems.values()))
@@ -71,7 +74,7 @@ def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], d
 
 
 def stretches(pairs: Iterable["SentencePair"]) -> Iterator[list["SentencePair"]]:
-    """Cut pairs into lists that the memory holds together with their matrices."""
+    """Cut sentence pairs into lists that fit in memory together with their matrices."""
     stretch: list[SentencePair] = []
     cells = 0
     for pair in pairs:
@@ -89,12 +92,16 @@ def stretches(pairs: Iterable["SentencePair"]) -> Iterator[list["SentencePair"]]
 def open_attention(
     path: str, models: Sequence[str], systems: Sequence[str]
 ) -> Iterator[Callable[[int, str, Sequence[AttentionRows]], None]]:
-    """Open a file of attention, which appears whole or not, and give what writes one sentence after the other.
+    """Open a file of attention and yield a function that writes a sentence.
 
-    What is given takes a sentence, a system, and the matrices (J, I) of all models; those of a sentence stand together.
-    The file is what `numpy.load` reads: `models` and `systems`, their names (M,) and (systems,), and `12.moses`, whole
-    numbers (M, J, I), for sentence 12 and the system `moses`, in thousandths. A system without an array chose what the
-    first one did. The same attention makes the same bytes.
+    The function takes a sentence id, a system name, and the matrices (J, I) of all models. Write the systems of a
+    sentence one after the other. The file appears only when it is complete. Equal attention gives equal bytes.
+
+    `numpy.load` can read the file:
+
+    * `models` (M,) and `systems` (systems,): names.
+    * `12.moses` (M, J, I): attention for sentence 12 and the system `moses`, as integers in thousandths. A system
+      without an array chose the translation of the first system.
 
     Raises:
         InputError: the file cannot be written.
@@ -116,12 +123,13 @@ def open_attention(
 
 
 def read_attention(path: str) -> Attentions:
-    """Return what a file of attention holds, within 5e-4; it is held packed, and unpacked sentence by sentence.
+    """Read a file of attention, exact to 5e-4.
 
-    A sentence or a system that it does not know has no attention.
+    The content stays compressed in memory and is decompressed sentence by sentence. A sentence or system that is not in
+    the file has no attention.
 
     Raises:
-        InputError: it is something else, or damaged; of an array, when it is asked for.
+        InputError: the file is of another kind, or is damaged. A damaged array raises it when it is accessed.
     """
     check_plain(path)
     return _Attentions(path)
@@ -139,6 +147,7 @@ class _Attentions(Attentions):
 
     def __getitem__(self, key: tuple[int, str]) -> Mapping[str, AttentionRows]:
         sentence, system = key
+        # A system without its own array chose the translation of the first system.
         names = [f"{sentence}.{each}" for each in (system, self._systems[0]) if system in self._systems]
         for name in names:
             if f"{name}.npy" in self._arrays:
@@ -171,12 +180,12 @@ class _Attentions(Attentions):
     def _faults(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # zipfile and numpy raise some fifteen kinds for what is damaged
+        except Exception as error:  # zipfile and numpy raise about fifteen kinds of exceptions
             raise InputError(f"{self._path}: damaged, or no file of attention ({shown(str(error))})") from None
 
 
 WritePair = Callable[["SentencePair", AttentionRows], None]
-"""Writes the matrix (J, I) of the next sentence pair."""
+"""Function that writes the matrix (J, I) of the next sentence pair."""
 
 DIGITS = 6
 """Decimals of attention in JSON."""
@@ -184,13 +193,16 @@ DIGITS = 6
 
 @contextmanager
 def open_soft(path: str) -> Iterator[WritePair]:
-    """Open a file of soft alignments, which appears whole or not, and give what writes one matrix after the other.
+    """Open a file of soft alignments and yield a function that writes the matrix of the next pair.
 
-    `.npz`: arrays of float32 (J, I), as `numpy.load` takes them, by the number of the pair from 0. `.json`, or packed:
-    a list of objects with the words `source` (I) and `target` (J) and the rows `attention` (J, I), six decimals.
+    The file appears only when it is complete. Its format depends on the ending of its name:
+
+    * `.npz`: arrays (J, I) of float32, named by the number of the pair from 0. `numpy.load` can read it.
+    * `.json`, optionally compressed (`.gz`, `.bz2`, `.xz`): a list of objects with the words `source` (I) and `target`
+      (J), and the rows `attention` (J, I) with six decimals.
 
     Raises:
-        InputError: a name with another ending, or a file that cannot be written.
+        InputError: the name has another ending, or the file cannot be written.
     """
     form = soft_form(path)
     with open_output(path) as stream, form(stream) as write:
@@ -198,7 +210,7 @@ def open_soft(path: str) -> Iterator[WritePair]:
 
 
 def soft_form(path: str) -> Callable[[BinaryIO], AbstractContextManager[WritePair]]:
-    """Return what writes files of a name, or raise an `InputError`."""
+    """Return the function that opens a writer for the ending of a path. Raise `InputError` for an unknown ending."""
     if path.endswith(".npz"):
         return _npz
     if re.search(r"\.json(\.gz|\.bz2|\.xz)?$", path):
@@ -213,6 +225,7 @@ def _npz(stream: BinaryIO) -> Iterator[WritePair]:
 
         def write(pair: "SentencePair", attention: AttentionRows) -> None:
             nonlocal count
+            # A `ZipInfo` has a fixed date, so equal arrays give equal bytes.
             with archive.open(zipfile.ZipInfo(f"{count}.npy"), "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.ascontiguousarray(attention), allow_pickle=False)
             count += 1

@@ -1,4 +1,4 @@
-"""Translations of models: files of them, and lists that have them beside the candidates of the decoder."""
+"""Translations of models: as text, as n-best lists, and as candidates that are added to the decoder's list."""
 
 import re
 import time
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from features.models.decoding.translator import Translation, Translator
 
 MOST = 10_000
-"""Candidates of a model for a sentence."""
+"""Maximum number of candidates of a model per sentence."""
 
 _NOT_IN_NAMES = re.compile("[^0-9A-Za-z]")
 
 
 @dataclass(frozen=True)
 class CandidateRequest:
-    """Candidates of forward models that translate together, for each sentence.
+    """A request for candidates of forward models that translate together.
 
     Attributes:
-        name: of the list of these, see `list_name`.
-        folders: of the models; they have one target vocabulary and order of words.
-        size: of the beam, all of whose translations become candidates.
+        name: name of the list of these candidates, see `list_name`.
+        folders: folders of the models, which share the target vocabulary and the word order.
+        size: beam size. All translations of the beam become candidates.
     """
 
     name: str
@@ -44,30 +44,31 @@ class CandidateRequest:
 
     @property
     def text(self) -> str:
-        """Size and folders, as a reranker keeps them."""
+        """Size and folders, as a reranker stores them."""
         return f"{self.size}:{','.join(self.folders)}"
 
     @property
     def identity(self) -> list[str | int]:
-        """What tells the request from others, but for the models themselves."""
+        """Values that distinguish the request from others, apart from the models themselves."""
         return [self.name, self.size, len(self.folders)]
 
 
 def list_name(model: str) -> str:
-    """Return the letters and digits of a model's name, which name its list."""
+    """Return the name of the list of a model: the ASCII letters and digits of the model's name."""
     return _NOT_IN_NAMES.sub("", model)
 
 
 def indicators(names: Sequence[str]) -> list[str]:
-    """Return the features that say who has a candidate: the decoder's list, and those of these names, if any."""
+    """Return the names of the indicator features of the decoder's list and of the named lists, empty without names."""
     return [f"{INDICATOR}{name}" for name in (DECODER, *names)] if names else []
 
 
 def check_candidates(size: Any, model: str, backward: bool) -> None:
-    """Refuse a number of candidates that is none, or a model that can have none.
+    """Raise `InputError` if a model cannot provide this number of candidates.
 
     Raises:
-        InputError: with the reason.
+        InputError: the size is not a whole number from 1 to `MOST`, the model is a backward model, or the name of its
+            list does not begin with a letter.
     """
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST:
         raise InputError(f"candidates: expected a whole number from 1 to {MOST}, found {shown(size)}")
@@ -77,19 +78,22 @@ def check_candidates(size: Any, model: str, backward: bool) -> None:
 
 
 def check_forward(backward: bool) -> None:
-    """Refuse a model that can have no candidates; an `InputError` says why."""
+    """Raise `InputError` if a model is a backward model, which has no candidates."""
     if backward:
         raise InputError("candidates: a backward model says the source, and has none")
 
 
 def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
-    """Refuse models whose lists have one name, an indicator with the label of a feature, and features of the decoder.
+    """Check the names of the models' lists, and whether the features are available for their candidates.
 
-    These, `KIND[:ARG]` by their labels, need what only the decoder's own lines have: its alignment, its total, or
-    scores in their order.
+    Args:
+        models: names of the models that add candidates.
+        features: features `KIND[:ARG]`, by label.
 
     Raises:
-        InputError: with the name.
+        InputError: two lists have equal names (the decoder's is `Moses`), an indicator has the label of a feature, or a
+            feature needs data that only the decoder's candidates have, such as alignment, total, or the order of their
+            scores.
     """
     names = [list_name(model) for model in models]
     for place, name in enumerate(names):
@@ -106,18 +110,19 @@ def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
 
 
 class CandidateMerger:
-    """Models whose translations are merged into lists.
+    """Models whose translations are added to lists.
 
-    Candidates of one text are one. What the decoder knows of its own candidates alone is, for others, the lowest value
-    of the sentence's list (`moses_io.merge`); features that say who has a candidate stand behind.
+    A candidate of several lists becomes one. A feature that only the decoder's candidates have gets, for the other
+    candidates, the lowest value in the list of the sentence (`moses_io.merge`). Indicator features of the lists that
+    contain a candidate are appended.
 
     Raises:
-        InputError: a folder that is no forward model.
+        InputError: a folder is not a forward model.
     """
 
     def __init__(self, requests: Sequence[CandidateRequest], resources: Resources) -> None:
         from features.models.decoding.search import Beam
-        from features.models.decoding.translator import COPY, Replacement, Translator  # torch comes in here
+        from features.models.decoding.translator import COPY, Replacement, Translator  # this imports torch
 
         self._translators = {
             each.name: Translator(each.folders, Beam(each.size, each.size), Replacement(COPY), resources)
@@ -127,7 +132,10 @@ class CandidateMerger:
             log.info(f"candidates of {name} = {translator.signature}|version:{__version__}")
 
     def merge(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """Return sentences with more candidates, those of the decoder first and as they were."""
+        """Return sentences with more candidates.
+
+        The decoder's candidates come first. They keep their lines, with the indicators appended.
+        """
         sources = [each.source for each in sentences]
         by_model = {name: list(each.translate(sources)) for name, each in self._translators.items()}
         merged = []
@@ -136,6 +144,7 @@ class CandidateMerger:
             for name, translations in by_model.items():
                 if own := tuple(_candidate(each, one) for one in listable(translations[place])):
                     lists[name] = SentenceList(each.sentence, own, each.path)
+            # Added candidates have no line in the file. Messages name the first line of the sentence.
             numbers = chain((line.number for line in each.lines), repeat(each.lines[0].number))
             lines = tuple(map(parse_line, merge_sentence(lists, LOWEST), numbers))
             hypotheses = tuple(tuple(tokens(line.text)) for line in lines)
@@ -144,7 +153,7 @@ class CandidateMerger:
 
 
 def _candidate(sentence: Sentence, translation: "Translation") -> Hypothesis:
-    # A hypothesis holds the bytes of its line, which are written as they are: so the line is made, and read.
+    # A hypothesis keeps the bytes of its line for output. So we build the line and parse it.
     text = f"{sentence.sentence} ||| {' '.join(translation.tokens)} ||| ||| {translation.value:.9g}\n"
     return parse_line(encode(text), sentence.lines[0].number)
 
@@ -152,10 +161,10 @@ def _candidate(sentence: Sentence, translation: "Translation") -> Hypothesis:
 def merge_translations(
     nbest: str, source: str, requests: Sequence[CandidateRequest], output: str, resources: Resources
 ) -> None:
-    """Write a list with the candidates of models beside its own, some sentences after the other.
+    """Write a list with the candidates of models added, a batch of sentences at a time.
 
     Raises:
-        InputError: as `CandidateMerger`; a list that cannot be read, has one of the features already, or an id beyond
+        InputError: see `CandidateMerger`. The list cannot be read, already has one of the features, or has an id beyond
             the source.
     """
     merger = CandidateMerger(requests, resources)
@@ -167,10 +176,10 @@ def merge_translations(
 
 
 def write_translations(translator: "Translator", source: str | Lines, output: str, label: str = "") -> None:
-    """Write the best translation of each line, or with a label all that were found as an n-best list.
+    """Write the best translation of each line or, with a label, an n-best list of all translations found.
 
-    The list has their log-probability as its one feature, of that label, and as their total what they were compared
-    by; the best comes first. The same text is there once, and none that a list cannot hold, with `|||` in it.
+    The list has the log-probability as its only feature, named by the label, and the search score as total. The best
+    translation comes first. Each text occurs once. Translations that contain `|||` are left out of the list.
 
     Raises:
         InputError: the source cannot be read, or is empty.
@@ -197,5 +206,5 @@ def write_translations(translator: "Translator", source: str | Lines, output: st
 
 
 def listable(translations: "Sequence[Translation]") -> "list[Translation]":
-    """Return those that a list can hold: without the bars that end its fields."""
+    """Return the translations without `|||`, which separates the fields of a list."""
     return [each for each in translations if not any("|||" in token for token in each.tokens)]
