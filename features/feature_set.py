@@ -169,7 +169,7 @@ class FeatureSet:
             feature: Feature | ListFeature = kind(request.argument, resources)
             return feature
         self._needs[request.label] = needs = kind.needs(request.argument)
-        from features.reader import Reader  # imports torch, which takes seconds: only if a model is needed
+        from features.reader import Reader  # imports torch, so only if a model is needed
 
         for need in needs:
             if need.folders not in self._readers:
