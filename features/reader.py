@@ -58,7 +58,7 @@ class Reader:
         if self._cache is None or attention:
             return self._score(sentences, names, attention)
         keys = [self._keys(each, names) for each in sentences]
-        # A value of another size was not written by us, so it is computed again.
+        # A value of another size is not a float64, so it is computed again.
         looked_up = self._cache.look_up([key for rows in keys for row in rows for key in row])
         known = {key: value for key, value in looked_up.items() if len(value) == NUMBER}
         new, new_keys = [], []

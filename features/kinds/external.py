@@ -178,7 +178,7 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
         with killed_with_parent(program):
             with program.stdin, program.stdout:
                 printed = _talk(program, program.stdin, program.stdout, text, lines)
-            status = program.wait(PATIENCE)  # with stdin closed: the program may still read it
+            status = program.wait(PATIENCE)  # stdin is closed: a program that reads it can end
     except subprocess.TimeoutExpired:
         raise Fault("closed its output, but does not end") from None
     if status:
