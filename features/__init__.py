@@ -1,1 +1,1 @@
-"""Features: functions of a source sentence and its n-best list that return numbers, and the models behind them."""
+"""Features that map a source sentence and its n-best list to values, and the models that some of them use."""

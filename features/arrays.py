@@ -1,4 +1,4 @@
-"""The types of arrays."""
+"""Array types."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,5 +6,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AttentionRows = NDArray[np.float32]
-"""(J+1, I+2) attention of a candidate: target words and `</s>` on `<s>`, source words and `</s>`, as the network has
-them: of a backward model its target is the source sentence."""
+"""(J+1, I+2) attention of a candidate.
+
+Rows are the target words and `</s>`. Columns are `<s>`, the source words and `</s>`. They are source and target of the
+network: the target of a backward model is the source sentence.
+"""

@@ -1,4 +1,4 @@
-"""Values that models gave before: a cache kept between runs, and the journal of a list that is not finished."""
+"""Cached values of models: a cache shared by runs, and the journal of a list that is partly scored."""
 
 import hashlib
 import io
@@ -19,16 +19,16 @@ from moses_io.files.text import encode
 
 FILE = "scores.sqlite"
 AT_ONCE = 900
-"""Keys of a query; SQLite takes 999 in its oldest versions."""
+"""Maximum keys in one query. The oldest versions of SQLite accept 999."""
 CHECK = 4
-"""Bytes behind each value by which a change of it, or of its key, is seen."""
+"""Bytes of the checksum after each value, which detects a damaged value or key."""
 
 
 class Cache:
-    """A folder with values by keys, bit for bit as they were given. Several processes may use one.
+    """A folder with values by key, stored bit for bit. Several processes may use it at the same time.
 
     Raises:
-        InputError: the folder cannot be made, or holds a file of that name that is none of ours.
+        InputError: the folder cannot be created, or its `scores.sqlite` is not a usable database.
     """
 
     def __init__(self, folder: str) -> None:
@@ -38,7 +38,7 @@ class Cache:
             database.execute("CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the values of those keys that are known; one that is not as it was kept is not."""
+        """Return the values of the known keys, except damaged values."""
         known: dict[bytes, bytes] = {}
         with self._database() as database:
             for start in range(0, len(keys), AT_ONCE):
@@ -49,7 +49,7 @@ class Cache:
         return known
 
     def keep(self, values: Mapping[bytes, bytes]) -> None:
-        """Write values down by their keys."""
+        """Store values by their keys."""
         with self._database() as database:
             rows = ((key, value + _check(key, value)) for key, value in values.items())
             database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?)", rows)
@@ -64,7 +64,7 @@ class Cache:
                     yield database
             finally:
                 database.close()
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of what a message quotes of the file
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second from a message that quotes the file
             raise InputError(f"{self._path}: not a usable cache of scores ({error})") from None
 
 
@@ -73,18 +73,19 @@ def _check(key: bytes, value: bytes) -> bytes:
 
 
 def _is_whole(key: bytes, value: Any) -> bool:
-    """Tell whether a value is one that was kept by this key; a database may hold anything."""
+    """Return whether a value was stored under this key and is undamaged."""
     return isinstance(value, bytes) and value[-CHECK:] == _check(key, value[:-CHECK])
 
 
 class Journal:
-    """A folder with the values of features, by what they were made of: their signatures and a group of sentences.
+    """A folder with feature values of finished groups, so that an interrupted run can continue.
 
-    A list that is read again is cut into the same groups, so the values are those that a whole scoring gives, bit for
-    bit. It may be removed at any time.
+    The key of a group is a hash of the signatures of the features and of the sentences. A list that is read again is
+    divided into the same groups, so the values are bit for bit those of an uninterrupted run. The folder may be removed
+    at any time.
 
     Raises:
-        InputError: the folder cannot be made, or holds something else.
+        InputError: the folder cannot be created, or its `scores.sqlite` is not a usable database.
     """
 
     def __init__(self, folder: str, signatures: Mapping[str, str]) -> None:
@@ -92,7 +93,7 @@ class Journal:
         self._start = "\n".join(signatures.values())
 
     def values(self, group: Group) -> dict[str, Array] | None:
-        """Return (candidates of the group, values) by label, or None if it was not read yet."""
+        """Return arrays (candidates of the group, values) by label, or None if the group is not stored."""
         packed = self._cache.look_up([self._key(group)])
         if not packed:
             return None
@@ -100,7 +101,7 @@ class Journal:
             return dict(zip(self._labels, arrays.values(), strict=True))
 
     def keep(self, group: Group, values: Mapping[str, Array]) -> None:
-        """Write down (candidates of the group, values) by label."""
+        """Store arrays (candidates of the group, values) by label."""
         buffer = io.BytesIO()
         np.savez(buffer, *(values[label] for label in self._labels))
         self._cache.keep({self._key(group): buffer.getvalue()})

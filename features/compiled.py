@@ -1,4 +1,4 @@
-"""Functions that numba compiles, and keeps compiled where it can."""
+"""Compilation of functions with numba, cached on disk if possible."""
 
 import contextlib
 from collections.abc import Callable
@@ -8,26 +8,26 @@ import numba
 from numba.core import caching
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_Files: Any = caching.FunctionCache  # numba's hints leave it untyped
+_Files: Any = caching.FunctionCache  # numba has no type hints for it
 
 
 class _Cache(_Files):  # type: ignore[misc]
-    """Numba's files of compiled code beside the source, or below the user's folder of caches.
+    """Numba's cache of compiled code, in the folder of the source file or in the user's cache folder.
 
-    What cannot be read, such as code for records that another version named otherwise, is compiled again; what cannot
-    be written is not kept.
+    An entry that cannot be read is compiled again, for example code for records whose fields had other names in another
+    version. If the cache cannot be written, the code is compiled but not stored.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled code, or None."""
+        """Return the cached code, or None if there is none or it cannot be read."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # unpickling may raise any
+        except Exception:  # unpickling may raise any exception
             self._forget()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write compiled code."""
+        """Store compiled code, ignoring errors of the file system."""
         with contextlib.suppress(OSError):
             super().save_overload(sig, data)
 
@@ -39,14 +39,15 @@ class _Cache(_Files):  # type: ignore[misc]
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """Have numba compile a function, with options of `numba.njit`.
+    """Return a decorator that compiles a function with `numba.njit(**options)`.
 
-    Small functions that make no array have `_nrt=False`, so that numba counts no references; it takes longer than BLEU.
+    Use `_nrt=False` for small functions that create no arrays. It turns off reference counting, which takes longer than
+    the computation of BLEU.
     """
 
     def decorate(function: Function) -> Function:
         dispatcher: Any = numba.njit(**options)(function)
-        with contextlib.suppress(RuntimeError):  # there is no folder that can be written
+        with contextlib.suppress(RuntimeError):  # raised if no cache folder is writable
             dispatcher._cache = _Cache(function)
         return cast("Function", dispatcher)
 

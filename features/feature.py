@@ -1,7 +1,7 @@
-"""What a feature is.
+"""Interfaces of features, and the types that they exchange.
 
-A feature looks at sentences with their candidates and returns numbers: natural logs and counts, higher is better;
-log-probabilities are summed over the tokens and not divided by their number.
+A feature maps sentences with their candidates to values: natural logs or counts, where higher is better.
+Log-probabilities are sums over the tokens, not divided by the length.
 """
 
 from abc import ABC, abstractmethod
@@ -22,16 +22,16 @@ PRECISIONS = ("fp32", "bf16")
 
 @dataclass(frozen=True)
 class Sentence:
-    """A source sentence by its id and tokens, and the tokens of its candidates.
+    """A source sentence and its candidates.
 
     Attributes:
-        sentence: id.
-        source: tokens.
+        sentence: id of the sentence in the list.
+        source: tokens of the source.
         hypotheses: tokens of each candidate.
-        lines: those of the list, for features of more than the text; optional for others.
-        path: of the list.
-        counts_marks: whether the word alignments of the list count `<s>` and `</s>`, as far as its lines up to this
-            sentence decide it (`LinkNumbering`).
+        lines: parsed n-best line of each candidate. Required by features that read more than the text, else optional.
+        path: path of the n-best list.
+        counts_marks: whether the word alignments of the list count `<s>` and `</s>`. It is decided from the lines up to
+            this sentence (`LinkNumbering`), and None if they do not decide it.
     """
 
     sentence: int
@@ -42,25 +42,25 @@ class Sentence:
     counts_marks: bool | None = None
 
     def place(self, line: Hypothesis) -> str:
-        """File and number of one of the lines, for messages."""
+        """Return `PATH:LINE` of one of the lines, for messages."""
         return f"{name_of(self.path)}:{line.number}"
 
 
 def check_device(name: object) -> None:
-    """Raise `InputError` if there is no device of that name, whether it is there or not."""
+    """Raise `InputError` if the name is none of `DEVICES`. Does not check whether the device is available."""
     if not isinstance(name, str) or name not in DEVICES:
         raise InputError(f"device {shown(name)}: expected {', '.join(DEVICES)}")
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a feature may use.
+    """Settings and paths that features are created with.
 
     Attributes:
         device: `auto`, `cpu` or `cuda`.
-        precision: of the products of models, `fp32` or `bf16`.
-        cache: folder of the values that models gave before; empty for none.
-        folder: base folder of relative paths in the argument; default: the working folder.
+        precision: precision of the matrix products of models, `fp32` or `bf16`.
+        cache: folder with cached values of models, or empty for no cache.
+        folder: base folder of relative paths in the argument (default: the working folder).
 
     Raises:
         InputError: an unknown device or precision.
@@ -78,59 +78,66 @@ class Resources:
 
 
 class Feature(Protocol):
-    """A function of sentences and their candidates; made from its argument and `Resources`."""
+    """A feature that scores sentences independently of each other.
+
+    It is created from its argument and `Resources`.
+    """
 
     signature: str
-    """What it was made with: settings and content, not paths."""
+    """Settings and content digests that determine the values, without paths."""
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(candidates of all sentences, values) in the order of the list."""
+        """Return the values, (candidates of all sentences, values), in the order of the list."""
 
 
 class CandidateFeature(ABC):
-    """A `Feature` of the words of a source and of one candidate, whatever the others are."""
+    """A `Feature` whose values depend only on the tokens of the source and of one candidate."""
 
     signature: str
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, values)."""
+        """Return the values, (N, values)."""
         rows = [self.row(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
         return np.array(rows, dtype=np.float64)
 
     @abstractmethod
     def row(self, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> Sequence[float]:
-        """Return the values of a candidate."""
+        """Return the values of one candidate."""
 
 
 class CheckedFeature(CandidateFeature):
-    """A feature of a candidate that also checks whether what it has read, such as a table, fits a list."""
+    """A `CandidateFeature` that also checks whether its table or corpus matches the list."""
 
     @abstractmethod
     def end(self) -> None:
-        """Warn, after the last sentence, if the table or corpus does not match the list."""
+        """Warn if the table or corpus does not match the list. Called after the last sentence."""
 
 
 class ListFeature(ABC):
-    """A feature that follows one list from its first candidate to its last, in order."""
+    """A feature that scores the sentences of one list in order and keeps state between calls."""
 
     signature: str
 
     @abstractmethod
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(candidates of all sentences, values), of the next sentences of the list."""
+        """Return the values of the next sentences of the list, (candidates of all sentences, values)."""
 
     @abstractmethod
     def end(self) -> None:
-        """Hear that the list ends here; an `InputError` if it should not."""
+        """Check that the list is complete. Called after the last sentence.
+
+        Raises:
+            InputError: candidates are missing.
+        """
 
 
 class Need(NamedTuple):
-    """What a feature needs of a model, or of several as the mean of their distributions.
+    """Values and attention that a feature reads from a model, or from several models whose distributions are averaged.
 
     Attributes:
-        folders: of the models.
-        values: names of rows of `features.models.tables.VALUES`.
-        attention: whether the rows of attention are needed, too.
+        folders: folders of the models.
+        values: names of values, keys of `features.models.tables.VALUES`.
+        attention: whether the rows of attention are needed.
     """
 
     folders: tuple[str, ...]
@@ -139,23 +146,28 @@ class Need(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps that decoders took over prefix trees, and those of all candidates one by one."""
+    """Decoder steps that scoring took.
+
+    Attributes:
+        taken: steps over prefix trees.
+        alone: steps that scoring each candidate separately would take.
+    """
 
     taken: int = 0
     alone: int = 0
 
     def plus(self, other: "Steps") -> "Steps":
-        """Add both."""
+        """Return the sum with other steps."""
         return Steps(taken=self.taken + other.taken, alone=self.alone + other.alone)
 
 
 class Reading(NamedTuple):
-    """What was read of N candidates.
+    """Output of models for N candidates.
 
     Attributes:
-        values: (N,) of each value by its name.
-        attention: of each candidate, if it was needed.
-        steps: what it took.
+        values: (N,) array of each value, by name.
+        attention: rows of attention of each candidate, or empty if not requested.
+        steps: decoder steps that were taken.
     """
 
     values: dict[str, Array]
@@ -164,23 +176,29 @@ class Reading(NamedTuple):
 
 
 class ModelFeature(ABC):
-    """A feature of what models say; made from its argument and the readers of what it needs, in that order.
+    """A feature computed from the output of models.
 
-    The one who holds the models reads a list once for all features, and hands the readings over: of a few sentences at
-    a time, perhaps with a part of their candidates only, so that a value may depend on its own candidate alone.
+    It is created from its argument and one reader for each need, in the order of `needs`. Models read a list once for
+    all features, and each feature gets the readings. A call may contain a few sentences only, and only some candidates
+    of a sentence. Therefore a value may depend on its own candidate only.
     """
 
     signature: str
 
     @abstractmethod
     def __init__(self, argument: str, readers: Sequence[Any]) -> None:
-        """Make the feature; `readers` are of `features.reader`."""
+        """Create the feature. `readers` are instances of `features.reader.Reader`."""
 
     @classmethod
     @abstractmethod
     def needs(cls, argument: str) -> list[Need]:
-        """Return what a feature of this argument needs of which models."""
+        """Return the models, values and attention that a feature with this argument needs."""
 
     @abstractmethod
     def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
-        """(candidates of all sentences, values) in the order of the list; a reading for each need."""
+        """Return the values, (candidates of all sentences, values), in the order of the list.
+
+        Args:
+            sentences: sentences of one group.
+            readings: one reading for each need.
+        """

@@ -1,4 +1,4 @@
-"""Features that score a list together: each model is opened once, and reads a group once for all that need it."""
+"""Scoring of a list with several features. Each model is opened once and reads each group once for all features."""
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,54 +30,57 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A label, and (N, values) of its feature."""
+    """A label and the values of its feature, (N, values)."""
 
     label: str
     values: Array
 
 
 class Scored(NamedTuple):
-    """What all features say of a batch, and the steps that decoders took for it."""
+    """Values of all features for a batch, and the decoder steps that it took."""
 
     columns: list[Column]
     steps: Steps
 
 
 class Scorer(Protocol):
-    """What scores a list from its first sentence to its last.
+    """Interface of objects that score a list from its first sentence to its last.
 
     Attributes:
-        signatures: of each feature, by its label.
-        of_models: labels of those of models.
+        signatures: signature of each feature, by label.
+        of_models: labels of the features that use models.
     """
 
     signatures: dict[str, str]
     of_models: frozenset[str]
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
-        """Yield each batch of the list with what all features say of it, in order; it may read ahead.
+        """Yield each batch of the list, in order, with the values of all features. May read batches ahead.
 
         Raises:
-            InputError: a feature that does not give a row of numbers for each candidate.
+            InputError: a feature does not return one row of values for each candidate.
         """
 
     def end(self) -> None:
-        """Tell the features that follow the list that it ends here."""
+        """Notify features that the list has ended."""
 
     def alone(self, label: str, sentence: Sentence) -> Array:
-        """(candidates, values) of a feature of models that read one candidate after the other."""
+        """Return the values of a model feature, (candidates, values), with each candidate scored separately."""
 
 
 class FeatureSet:
-    """The features of some requests, in their order; what models say of a list may be kept in a `Journal`'s folder.
+    """The features of several requests, in their order.
+
+    With `journal`, the values of model features are stored in this folder (`Journal`), so that an interrupted run can
+    continue.
 
     Attributes:
-        signatures: of each feature, by its label.
-        of_models: labels of those of models.
-        group: candidates of several sentences that models read together, at most.
+        signatures: signature of each feature, by label.
+        of_models: labels of the features that use models.
+        group: maximum number of candidates in a group of several sentences.
 
     Raises:
-        InputError: a feature cannot be made of its argument.
+        InputError: a feature cannot be created from its argument.
     """
 
     def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> None:
@@ -95,15 +98,15 @@ class FeatureSet:
         self._journal = journal_of(journal, self.signatures, list(self._needs), resources)
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
-        """Yield each batch with what all features say of it."""
+        """Yield each batch with the values of all features."""
         for sentences in batches:
             yield sentences, self.score(sentences)
 
     def score(self, sentences: Sequence[Sentence]) -> Scored:
-        """Have all models read the sentences, a group at a time, and all features say what they make of them.
+        """Return the values of all features for some sentences. Models read the sentences in groups.
 
         Raises:
-            InputError: a feature that does not give a row of numbers for each candidate.
+            InputError: a feature does not return one row of values for each candidate.
         """
         parts, steps = [], Steps()
         for group in groups(sentences, self.group) if self._needs else ():
@@ -118,7 +121,7 @@ class FeatureSet:
         return Scored([Column(label, by_label[label]) for label in self._features], steps)
 
     def values_of_models(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
-        """Have all models read a group; return (candidates, values) by the labels of their features, and the steps."""
+        """Return the arrays (candidates, values) of the model features by label, and the decoder steps."""
         readings, steps, values = dict[tuple[str, ...], Reading](), Steps(), dict[str, Array]()
         for need in self._joint:
             reading = self._readers[need.folders].read(sentences, need.values, need.attention)
@@ -130,7 +133,7 @@ class FeatureSet:
         return values, steps
 
     def values_without_models(self, sentences: Sequence[Sentence]) -> dict[str, Array]:
-        """Return (candidates, values) of the features that read no models, by their labels."""
+        """Return the arrays (candidates, values) of the features without models, by label."""
         return {
             label: _checked(label, feature(sentences), sentences)
             for label, feature in self._features.items()
@@ -138,7 +141,7 @@ class FeatureSet:
         }
 
     def at_start(self) -> "FeatureSet":
-        """Return the same features for another list: those that follow one begin again, models stay open."""
+        """Return a copy for another list: features that keep state are created again, models stay open."""
         other, features = copy.copy(self), dict(self._features)
         for request in self._requests:
             if isinstance(features[request.label], ListFeature):
@@ -147,13 +150,13 @@ class FeatureSet:
         return other
 
     def end(self) -> None:
-        """End the features that follow the list and run the checks of the others; called after the last sentence."""
+        """Run the final checks of the features. Called after the last sentence."""
         for feature in self._features.values():
             if isinstance(feature, ListFeature | CheckedFeature):
                 feature.end()
 
     def alone(self, label: str, sentence: Sentence) -> Array:
-        """(candidates, values) of a feature of models that read one candidate after the other."""
+        """Return the values of a model feature, (candidates, values), with each candidate scored separately."""
         feature, needs = self._features[label], self._needs[label]
         assert isinstance(feature, ModelFeature)
         readings = [self._readers[need.folders].alone(sentence, need.values, need.attention) for need in needs]
@@ -166,7 +169,7 @@ class FeatureSet:
             feature: Feature | ListFeature = kind(request.argument, resources)
             return feature
         self._needs[request.label] = needs = kind.needs(request.argument)
-        from features.reader import Reader  # torch comes in here
+        from features.reader import Reader  # imports torch, so only if a model is needed
 
         for need in needs:
             if need.folders not in self._readers:
@@ -175,7 +178,7 @@ class FeatureSet:
 
 
 def follows_list(request: FeatureRequest) -> bool:
-    """Tell whether a request is one of a feature that follows the list."""
+    """Return whether a request is for a `ListFeature`, which scores a list in order."""
     kind = load(request.row.target)
     return isinstance(kind, type) and issubclass(kind, ListFeature)
 
@@ -183,13 +186,20 @@ def follows_list(request: FeatureRequest) -> bool:
 def journal_of(
     folder: str, signatures: Mapping[str, str], of_models: Sequence[str], resources: Resources
 ) -> Journal | None:
-    """Return the journal of the features of models, unless there are none, or no folder."""
+    """Return the journal of the model features, or None if there are none or no folder is given."""
     kept = {label: f"{signatures[label]}|{resources.precision}" for label in of_models}
     return Journal(folder, kept) if folder and kept else None
 
 
 def in_order(parts: Sequence[tuple[Integers, Mapping[str, Array]]]) -> dict[str, Array]:
-    """Join what was said of groups, the (n,) places of their candidates and (n, values) by label: (N, values)."""
+    """Join the values of groups and restore the order of the list.
+
+    Args:
+        parts: of each group, (n,) indices of its candidates and arrays (n, values) by label.
+
+    Returns:
+        (N, values) by label.
+    """
     if not parts:
         return {}
     order = np.argsort(np.concatenate([places for places, _ in parts]))  # (N,)
@@ -197,7 +207,7 @@ def in_order(parts: Sequence[tuple[Integers, Mapping[str, Array]]]) -> dict[str,
 
 
 def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:
-    """Refuse values that are not a row for each candidate."""
+    """Raise `InputError` if the values are not an array with one row for each candidate."""
     rows = sum(len(each.hypotheses) for each in sentences)
     shape = values.shape if isinstance(values, np.ndarray) else type(values).__name__
     if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != rows or not shape[1]:
@@ -206,7 +216,7 @@ def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:
 
 
 def _joint(needs: Sequence[Need]) -> list[Need]:
-    """Return what is needed of each model by all together."""
+    """Merge needs of the same models into one."""
     joint: dict[tuple[str, ...], Need] = {}
     for need in needs:
         before = joint.get(need.folders, Need(need.folders))

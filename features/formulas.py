@@ -1,6 +1,7 @@
-"""Counts of n-grams, and formulas of metrics on one row of statistics, compiled: the innermost loop of every tuner.
+"""Compiled formulas of metrics on one row of statistics, and counts of n-grams.
 
-All arithmetic of BLEU is in the type of the row, float64, or float32 where Moses is followed to the last bit.
+The formulas are the innermost loop of every tuner. BLEU is computed in the type of the row: float64, or float32 to
+reproduce Moses to the last bit.
 """
 
 import collections
@@ -15,7 +16,10 @@ from features.compiled import compiled
 
 @compiled(_nrt=False)
 def bleu(row: Array, smooth: bool) -> Any:
-    """Return BLEU of (9,) `match1 total1 … match4 total4 reflength`; smoothed with 1 more of each, as Moses' BLEU+1."""
+    """Return the BLEU of a row (9,) `match1 total1 … match4 total4 reflength`.
+
+    With `smooth`, 1 is added to all matches and totals, as in Moses' BLEU+1.
+    """
     real = row.dtype.type
     more = real(1 if smooth else 0)
     log_bleu = real(0)
@@ -36,9 +40,10 @@ def bleu(row: Array, smooth: bool) -> Any:
 
 @compiled(_nrt=False)
 def chrf(row: Array, beta: int) -> Any:
-    """Return chrF of (3 · orders,) `hypothesis1 reference1 match1 …`, over the orders that both have n-grams of.
+    """Return the chrF of a row (3 · orders,) `hypothesis1 reference1 match1 …`.
 
-    Recall weighs `beta` times as much as precision (Popović 2015).
+    Precision and recall are averaged over the orders for which hypothesis and reference both have n-grams. Recall
+    weighs `beta` times as much as precision (Popović 2015).
     """
     precision = recall = 0.0
     orders = 0
@@ -56,7 +61,7 @@ def chrf(row: Array, beta: int) -> Any:
 
 @compiled(_nrt=False)
 def ter(row: Array) -> Any:
-    """Return 1 - TER of (2,) `edits length`."""
+    """Return 1 - TER of a row (2,) `edits length`. Without reference words, return 1 if there are no edits, else 0."""
     if row[1] > 0:
         return 1 - row[0] / row[1]
     return 0.0 if row[0] > 0 else 1.0
@@ -69,7 +74,7 @@ Ngrams = collections.Counter[Ngram]
 
 
 def count_ngrams(tokens: Sequence[str]) -> Ngrams:
-    """Count the n-grams of 1 … `ORDER` tokens."""
+    """Return the counts of the n-grams of 1 … `ORDER` tokens."""
     return collections.Counter(
         tuple(tokens[start : start + length])
         for length in range(1, ORDER + 1)
@@ -78,7 +83,7 @@ def count_ngrams(tokens: Sequence[str]) -> Ngrams:
 
 
 def by_length(values: Iterable[tuple[Ngram, float]]) -> list[float]:
-    """Sum values of n-grams of 1 … `ORDER` tokens, those of each length apart."""
+    """Return the sums of values of n-grams, one for each length 1 … `ORDER`."""
     sums = [0.0] * ORDER
     for ngram, value in values:
         sums[len(ngram) - 1] += value

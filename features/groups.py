@@ -1,8 +1,9 @@
-"""Sentences cut into groups that models read at once, by the list alone: a score does not depend on the machine.
+"""Groups of sentences that models read in one batch.
 
-Sources of similar length go together. What a model holds of a group grows with candidates, source positions and target
-positions multiplied: its rows of attention, padded to the longest. A sentence whose candidates alone are more than that
-is cut between them.
+Groups depend on the n-best list only, so that a score does not depend on the machine. Sources of similar length are
+grouped. The memory for a group grows with candidates · source positions · target positions, because the rows of
+attention are padded to the longest candidate. If a single sentence is too large, its candidates are split over several
+groups.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,26 +16,31 @@ from features.arrays import Integers
 from features.feature import Sentence
 
 CELLS = 2**25
-"""Numbers that the rows of attention of a group may have, in words; a single candidate with more is a group."""
+"""Maximum attention weights of a group, counted in words. A single candidate with more forms its own group."""
 POSITIONS = 2**15
-"""Source positions of a group, which are encoded at once, with their padding; a single source with more is a group."""
+"""Maximum source positions of a group with padding. A single source with more forms its own group."""
 
 
 class Group(NamedTuple):
-    """Sentences, some perhaps with a part of their candidates only."""
+    """Sentences with all or some of their candidates."""
 
     sentences: list[Sentence]
-    places: Integers  # (N,) of their candidates among those of all sentences
+    places: Integers  # (N,) indices of the candidates among all candidates
 
 
 def groups(sentences: Sequence[Sentence], size: int) -> Iterator[Group]:
-    """Yield groups, with `size` candidates of several sentences at most, which together have each candidate once."""
+    """Yield groups that together contain each candidate once.
+
+    A group of several sentences has at most `size` candidates. A group that is one sentence, or part of one, may have
+    more.
+    """
     parts = sorted(_parts(sentences), key=lambda part: len(part.sentences[0].source))
     held: list[Group] = []
     count = longest = 0
     for part in parts:
         (sentence,) = part.sentences
         count, longest = count + len(part.places), max(longest, _longest(sentence))
+        # Sentences are sorted by source length, so this source is the longest of the group.
         positions = (len(held) + 1) * (len(sentence.source) + 2)
         if held and (count > size or positions > POSITIONS or count * _cells(sentence, longest) > CELLS):
             yield _joined(held)
@@ -45,7 +51,7 @@ def groups(sentences: Sequence[Sentence], size: int) -> Iterator[Group]:
 
 
 def _parts(sentences: Sequence[Sentence]) -> Iterator[Group]:
-    """Yield each sentence, or the parts of one that is too large."""
+    """Yield each sentence as a group, or as several groups if it is too large."""
     start = 0
     for each in sentences:
         count = len(each.hypotheses)

@@ -1,4 +1,4 @@
-"""Child processes that do not outlive this process."""
+"""Child processes that end with this process."""
 
 import contextlib
 import os
@@ -7,12 +7,15 @@ import subprocess
 from collections.abc import Iterator
 
 _WATCH = 'read -r line; kill -KILL -"$1"'
-"""A shell that reads its stdin until this process ends, for whatever reason, then kills the group $1."""
+"""Shell script that kills process group $1 when its stdin closes.
+
+Stdin closes when this process ends for any reason, including SIGKILL.
+"""
 
 
 @contextlib.contextmanager
 def killed_with_parent(program: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Kill the process group of a program when the block ends, or when this process does, also by SIGTERM or SIGKILL.
+    """Kill the process group of a program when the block ends, or when this process ends, even by SIGTERM or SIGKILL.
 
     The program must have been started with `start_new_session`.
     """

@@ -1,8 +1,8 @@
 """Messages and progress bars on stderr, results on stdout.
 
-Messages go to the logger `moses_rerank`: progress and results of work at level INFO, possible mistakes at level
-WARNING. Commands print both, and draw progress bars if stderr is a terminal. Programs that import the packages see
-warnings alone, as of any logger, unless they configure it or call `show_progress()`.
+Messages go to the logger `moses_rerank`: progress and results at level INFO, possible mistakes at level WARNING.
+Commands print both levels and draw progress bars if stderr is a terminal. Programs that import the packages get
+warnings only, as with any logger. To get more, they configure the logger or call `show_progress()`.
 """
 
 import logging
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PAUSE = 30.0
-"""Seconds between two lines of progress where stderr is not a terminal."""
+"""Seconds between two progress lines if stderr is not a terminal."""
 
 Item = TypeVar("Item")
 
@@ -32,16 +32,17 @@ _open: list["Bar"] = []
 
 
 class _Lines(logging.Handler):
-    """Prints messages as lines on stderr.
+    """Handler that prints messages as lines on stderr.
 
     Attributes:
-        task: put before each line, and no bars are drawn; empty but for a worker beside others.
+        task: prefix of each line, empty by default. Set in a worker process that runs in parallel to others. No bars
+            are drawn then.
     """
 
     task = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a message; if stderr cannot be written (a full disk), drop it and all that follow."""
+        """Print a message. If stderr cannot be written (disk full), drop this message and all later ones."""
         warning = "warning: " if record.levelno == logging.WARNING else ""
         try:
             print(f"{self.task}{warning}{record.getMessage()}", file=sys.stderr, flush=True)
@@ -53,7 +54,7 @@ _lines = _Lines()
 
 
 def _escape(record: logging.LogRecord) -> bool:
-    """Escape control characters: nothing that was read from a file may steer the terminal."""
+    """Escape control characters, so that no text from a file can control the terminal."""
     record.msg = printable(record.getMessage())
     record.args = ()
     return True
@@ -63,13 +64,13 @@ log.addFilter(_escape)
 
 
 def show_progress(on: bool = True) -> None:
-    """Print messages and draw progress bars from now on, or no longer."""
+    """Turn messages and progress bars on or off for this process."""
     if on:
         log.addHandler(_lines)
     else:
         log.removeHandler(_lines)
     log.setLevel(logging.INFO if on else logging.NOTSET)
-    log.propagate = not on  # the root logger may have handlers that print the same
+    log.propagate = not on  # handlers of the root logger would print the messages twice
 
 
 def shows_progress() -> bool:
@@ -90,7 +91,7 @@ def progress_shown() -> Iterator[None]:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Print nothing while the block runs, not even warnings: another process reports the same work."""
+    """Suppress all messages, including warnings, while the block runs: another process reports the same work."""
     before, log.disabled = log.disabled, True
     try:
         yield
@@ -99,12 +100,12 @@ def silenced() -> Iterator[None]:
 
 
 def name_task(name: str) -> None:
-    """Put the name of its task before all lines of this process from now on, and draw no bars: others run beside it."""
+    """Prefix all later lines of this process with a task name and draw no bars, as other tasks run in parallel."""
     _lines.task = f"{printable(name)}: "
 
 
 class Bar:
-    """A bar that counts `total` units and shows a few words beside them."""
+    """Progress bar that counts up to `total` units and shows a short status text."""
 
     def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
         self.progress, self._description, self._total = progress, description, total
@@ -114,7 +115,10 @@ class Bar:
         self._last_line = time.monotonic()
 
     def advance(self, units: int, status: str) -> None:
-        """Count `units` more and show a few words."""
+        """Add `units` to the count and show a status text.
+
+        If no bar is drawn, log a line instead, at most one every `PAUSE` seconds.
+        """
         self._done += units
         now = time.monotonic()
         self.progress.update(self._task, advance=units, count=self._count(self._done))
@@ -126,11 +130,11 @@ class Bar:
             log.info(f"{name}{self._done}{of_total} {status}".rstrip())
 
     def say(self, words: str) -> None:
-        """Show a few words, where it is drawn."""
+        """Show a short status text next to the bar, if it is drawn."""
         self.progress.update(self._task, note=printable(words))
 
     def hide(self) -> None:
-        """Draw it no longer."""
+        """Stop drawing the bar."""
         self.progress.update(self._task, visible=False)
 
     def _count(self, done: int) -> str:
@@ -139,9 +143,9 @@ class Bar:
 
 @contextmanager
 def progress_bar(description: str, total: int | None, done: int = 0) -> Iterator[Bar]:
-    """Show a bar, of which some units are `done`, while the block runs; below those that are open already.
+    """Show a progress bar below the open ones while the block runs.
 
-    Where stderr is not a terminal it is a line now and then.
+    The bar starts at `done` units. If stderr is not a terminal, the bar logs a line every `PAUSE` seconds instead.
     """
     with nullcontext(_open[-1].progress) if _open else _progress() as progress:
         bar = Bar(progress, description, total, done)
@@ -154,7 +158,7 @@ def progress_bar(description: str, total: int | None, done: int = 0) -> Iterator
 
 
 def _progress() -> "Progress":
-    """Return what draws a bar, and those that are opened before it is closed."""
+    """Return a display for a bar and for the bars that are opened while it is open."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -167,7 +171,7 @@ def _progress() -> "Progress":
 
 
 def with_bar(description: str, items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
-    """Yield the items, of which there are `total`, with a bar that counts them."""
+    """Yield the items and count them with a progress bar. `total` is their number, if known."""
     with progress_bar(description, total) as bar:
         for item in items:
             yield item
@@ -175,19 +179,22 @@ def with_bar(description: str, items: Iterable[Item], total: int | None = None) 
 
 
 def show_status(status: str) -> None:
-    """Show a few words beside the bar, if one is open: how far work within one of its units is."""
+    """Show a status text next to the innermost open bar, if any, for progress within one of its units."""
     if _open:
         _open[-1].advance(0, f"({status})")
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print results for a person on stdout; nothing of what was read steers the terminal."""
+    """Print result lines on stdout, with control characters escaped."""
     with open_output(STANDARD) as stream:
         stream.writelines(encode(f"{printable(line)}\n") for line in lines)
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> list[str]:
-    """Return the lines of a table, two spaces between its columns: those numbered `left` start at one place."""
+    """Return the lines of a table with two spaces between columns.
+
+    Columns whose index is in `left` are aligned to the left, all others to the right.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

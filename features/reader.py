@@ -1,4 +1,4 @@
-"""Models as features use them: what is needed of sentences is read at once."""
+"""Scoring of sentences with models, with an optional cache of values."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,24 +19,24 @@ from moses_io.files.errors import InputError
 from moses_io.files.text import encode
 
 GROUP = {"cpu": 4096, "cuda": 16384}
-"""Candidates of several sentences that are read together, at most."""
+"""Maximum number of candidates in a group of several sentences, by type of device."""
 
 NUMBER = 8
-"""Bytes of a value in a cache."""
+"""Bytes of a value in the cache."""
 
 
 class Reader:
-    """A model, or several as the mean of their distributions.
+    """One model, or several models whose distributions are averaged.
 
     Attributes:
-        folders: of the models.
-        config: what the first one is; the others are alike.
-        signature: of the models.
-        precision: the same, of how their products are reckoned; empty for float32.
-        group: candidates of several sentences to read together, at most.
+        folders: folders of the models.
+        config: configuration of the first model. The other models have the same direction and order of words.
+        signature: signature of the models.
+        precision: part of the signature for bfloat16 products, empty for float32.
+        group: maximum number of candidates in a group of several sentences.
 
     Raises:
-        InputError: a folder that is no model, or models that do not say the same words in the same order.
+        InputError: a folder is not a model, or the models differ in direction, order of words or target vocabulary.
     """
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
@@ -48,14 +48,17 @@ class Reader:
         self._cache = Cache(resources.cache) if resources.cache else None
 
     def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
-        """Read a group of sentences: values by names, and rows of attention if they are needed, which no cache keeps.
+        """Return the named values of a group of sentences, and the rows of attention if requested.
+
+        Attention is never cached, so a request for attention does not use the cache.
 
         Raises:
-            InputError: the memory does not suffice for a single candidate.
+            InputError: there is not enough memory for a single candidate.
         """
         if self._cache is None or attention:
             return self._score(sentences, names, attention)
         keys = [self._keys(each, names) for each in sentences]
+        # A value of another size is not a float64, so it is computed again.
         looked_up = self._cache.look_up([key for rows in keys for row in rows for key in row])
         known = {key: value for key, value in looked_up.items() if len(value) == NUMBER}
         new, new_keys = [], []
@@ -75,7 +78,10 @@ class Reader:
         return Reading(dict(zip(names, values.reshape(-1, len(names)).T, strict=True)), [], steps)
 
     def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
-        """Read in float32 by the models as they were trained, each candidate from its first word."""
+        """Score each candidate separately, without sharing prefixes.
+
+        Uses float32 and the weights exactly as trained.
+        """
         ((_, models),) = self._exact.for_each([sentence.source])
         return score_alone(models, [sentence], names, attention)
 
@@ -87,7 +93,7 @@ class Reader:
         return Members(self.folders, self._device, "use one feature 'neural' a model", precision)
 
     def _keys(self, sentence: Sentence, names: Sequence[str]) -> list[list[bytes]]:
-        """Return the keys of each candidate's values in a cache."""
+        """Return the cache keys of each candidate's values."""
         signature = self._members.signature_for(sentence.source)
         models = f"{signature}|{self.precision}\n{' '.join(sentence.source)}\n"
         texts = [encode(models + " ".join(hypothesis)) for hypothesis in sentence.hypotheses]
@@ -95,7 +101,7 @@ class Reader:
         return [[hashlib.blake2b(start + text, digest_size=16).digest() for start in starts] for text in texts]
 
     def _score(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> Reading:
-        """Score sentences, those together that the same models read."""
+        """Score sentences without the cache, grouped by the weights that score them."""
         parts = []
         for places, models in self._members.for_each([each.source for each in sentences]):
             parts.append((places, self._score_by(models, [sentences[place] for place in places], names, attention)))
@@ -104,7 +110,7 @@ class Reader:
     def _score_by(
         self, models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool
     ) -> Reading:
-        """Score sentences, or if the memory does not suffice its halves."""
+        """Score sentences with the given models, in halves if there is not enough memory."""
         try:
             score = score_alone if self.config.direction == "backward" else score_tree
             return score(models, sentences, names, attention)
@@ -119,7 +125,7 @@ class Reader:
 
 
 def _in_order(sentences: Sequence[Sentence], parts: Sequence[tuple[Sequence[int], Reading]]) -> Reading:
-    """Join what was said of some sentences each, by their places, in the order of all."""
+    """Join readings of parts, given with the indices of their sentences, in the order of all sentences."""
     counts = np.array([len(each.hypotheses) for each in sentences])  # (n,)
     firsts = np.cumsum(counts) - counts  # (n,)
     rows = [np.arange(firsts[place], firsts[place] + counts[place]) for places, _ in parts for place in places]
@@ -129,7 +135,7 @@ def _in_order(sentences: Sequence[Sentence], parts: Sequence[tuple[Sequence[int]
 
 
 def _joined(parts: Sequence[Reading]) -> Reading:
-    """Join what was said of some candidates, and of those after them."""
+    """Concatenate readings."""
     return Reading(
         values={name: np.concatenate([each.values[name] for each in parts]) for name in parts[0].values},
         attention=[rows for each in parts for rows in each.attention],
@@ -138,7 +144,7 @@ def _joined(parts: Sequence[Reading]) -> Reading:
 
 
 def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
-    """Cut between sentences, or a single one between its candidates."""
+    """Split a list of sentences in the middle, or the candidates of a single sentence."""
     if len(sentences) > 1:
         middle = len(sentences) // 2
         return [list(sentences[:middle]), list(sentences[middle:])]

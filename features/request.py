@@ -1,4 +1,4 @@
-"""Requests of features: a label, a kind of the table, of a package or of a module, and its argument."""
+"""Requests of features: a label, a kind (built-in, of a package or of a module), and an argument."""
 
 import importlib.util
 import os
@@ -23,13 +23,13 @@ _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class FeatureRequest:
-    """A feature by name: `[LABEL=]KIND[:ARG]`, or `[LABEL=]module:Class[:ARG]`.
+    """A feature as named by the user: `[LABEL=]KIND[:ARG]`, or `[LABEL=]module:Class[:ARG]`.
 
     Attributes:
-        label: its name in a list.
-        kind: a row of the table, of a package, or `module:Class`.
-        argument: what stands behind it.
-        folder: where a command runs and the file `module.py` is looked for; empty for the working folder.
+        label: name of the feature in a list.
+        kind: built-in kind, kind of a package, or `module:Class`.
+        argument: text after the kind.
+        folder: folder in which commands run and in which `module.py` is searched, empty for the working folder.
     """
 
     label: str
@@ -39,7 +39,7 @@ class FeatureRequest:
 
     @property
     def row(self) -> Kind:
-        """What the table, or a package, says of the kind."""
+        """The row of the kind."""
         return _row(self.kind, self.folder)
 
     @property
@@ -53,27 +53,30 @@ class FeatureRequest:
 
     @property
     def files(self) -> list[str]:
-        """The files that decide the values: the parts, weight files that an ini among them names, code and programs."""
+        """The files that determine the values.
+
+        These are the parts, weight files that an ini among them names, code and programs.
+        """
         parts = weight_files(self.argument) if self.row.takes == "weights" else self.parts
         return [*parts, *self.code, *self.programs]
 
     @property
     def readers(self) -> set[tuple[str, ...]]:
-        """Folders of the models that are read for it, those of an ensemble as one."""
+        """Folders of each model that the feature reads. An ensemble is one entry."""
         if self.row.takes != "models":
             return set()
         return {tuple(self.parts)} if self.row.joint else {(part,) for part in self.parts}
 
     @property
     def text(self) -> str:
-        """The kind and its argument as they are written."""
+        """The kind and its argument as the user writes them."""
         return f"{self.kind}:{self.argument}" if self.argument else self.kind
 
     def with_parts(self, parts: Sequence[str]) -> "FeatureRequest":
-        """Return the request with other folders or files, and the same values of them.
+        """Return the request with other folders or files, and with unchanged names of values.
 
         Raises:
-            InputError: one of several has a comma in its path, which stands between them.
+            InputError: one of several paths contains a comma, which is the separator.
         """
         if self.row.many and any("," in part for part in parts):
             raise InputError(f"feature {self.text!r}: a comma in {next(part for part in parts if ',' in part)!r}")
@@ -81,43 +84,43 @@ class FeatureRequest:
 
     @property
     def values(self) -> str:
-        """What stands behind the folders or files: names of values, in their brackets."""
+        """The part of the argument after the folders or files: names of values in brackets."""
         return self.argument.removeprefix(",".join(self.parts))
 
     @property
     def identity(self) -> list[Any]:
-        """What decides the values of the feature, except for the content of its files.
+        """The settings that determine the values, without the content of files.
 
-        For each file or folder of the argument it has the marks in the name, usually none. A file may move to another
-        folder, but `lex.e2f` is not `lex.f2e`, whatever it contains.
+        For each file or folder of the argument it contains the marks in the name, usually none. A file may move to
+        another folder, but `lex.e2f` and `lex.f2e` differ even if their content is equal.
         """
         return [self.label, self.kind, self.values, [list(self.row.marks_of(part)) for part in self.parts]]
 
     @property
     def code(self) -> list[str]:
-        """The file of a user's class, or the files that a command names: they decide what the feature is."""
+        """The file of a user's class and files in its argument, or the files that a command names."""
         row = self.row
         if row.takes == "shell":
-            # Of `--table=FILE` the part after `=` may be a file.
+            # In an option such as `--table=FILE` the part after `=` may be a file.
             named = [part for word in self._words for part in (word, word.partition("=")[2]) if part]
             return list(dict.fromkeys(filter(os.path.isfile, (os.path.join(self.folder, part) for part in named))))
         if row.takes != "code":
             return []
         module = importlib.util.find_spec(row.target.split(":")[0])
         origin = [module.origin] if module and module.origin else []
-        # The argument of a user's class may be a file, or several.
+        # The argument of a user's class may be one file or several.
         words = dict.fromkeys([self.argument, *self.argument.split(",")])
         return [*origin, *filter(os.path.isfile, (os.path.join(self.folder, word) for word in words if word))]
 
     @property
     def programs(self) -> list[str]:
-        """The programs of a command that are found on the PATH: the first word of each part of the command line."""
+        """The programs on the PATH that a command runs: the first word of each part of the line."""
         found = [shutil.which(word) for word in self._first_words if "/" not in word]
         return list(dict.fromkeys(filter(None, found)))
 
     @property
     def _first_words(self) -> list[str]:
-        """The words of a command that name programs: those after `|`, `;`, `&`, `(` or a line end, too."""
+        """The words of a command that name programs, also after `|`, `;`, `&`, `(` or a line end."""
         if self.row.takes != "shell":
             return []
         first, starts, redirected = [], True, False
@@ -126,7 +129,7 @@ class FeatureRequest:
                 first.append(word)
                 starts = False
             starts |= _SEPARATOR.fullmatch(word) is not None
-            redirected = _OPERATOR.fullmatch(word) is not None and word[-1] in "<>"  # a file follows
+            redirected = _OPERATOR.fullmatch(word) is not None and word[-1] in "<>"  # the next word is a file
         return first
 
     @property
@@ -149,10 +152,10 @@ def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
 
 
 def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the folders that a kind which reads values of models names, and the names of the values.
+    """Return the folders in the argument of a kind that reads values of models, and the names of the values.
 
     Raises:
-        InputError: a value that no model has, one that stands there twice, or an ensemble of a single model.
+        InputError: an unknown or repeated value, or an ensemble of a single model.
     """
     folder, names = split_values(argument)
     known = [*VALUES, ADDED]
@@ -169,12 +172,12 @@ def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[
 
 
 def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureRequest]:
-    """Read requests; without a label, the kind's own with the next free number.
+    """Parse requests. The default label is the kind's own with the next free number.
 
-    Commands run in the folder, and users' modules are looked for there.
+    Commands run in `folder`, and modules of the user are searched there.
 
     Raises:
-        InputError: an unknown kind, a label that Moses' tools would not take for a dense one, a label of two features,
+        InputError: an unknown kind, a label that Moses' tools would not accept for a dense feature, a repeated label,
             or a missing argument.
     """
     requests: list[FeatureRequest] = []
@@ -192,22 +195,22 @@ def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureReques
 
 
 def labelled_requests(texts: Mapping[str, str], folder: str = "") -> list[FeatureRequest]:
-    """Read requests by their labels, as files and programs name them: nothing of a label is taken for its request.
+    """Parse requests given by label, as files and programs provide them. A `=` in the text is part of the request.
 
     Raises:
-        InputError: as `parse_requests`; a label is looked at before the kind, which may be code.
+        InputError: as `parse_requests`. A label is checked before its kind, since loading the kind may run code.
     """
     return [_request(label, text, folder) for label, text in texts.items()]
 
 
 def runs_code(text: str) -> bool:
-    """Return whether a request without its label runs code of its user: a command, or a class of a module."""
+    """Return whether a request without label runs code of the user: a command, or a class of a module."""
     row = row_of(text)
     return row.takes == "shell" if row else ":" in _split(text)[0]
 
 
 def row_of(text: str) -> Kind | None:
-    """Return the row of a request without its label; None for a class of a module, which is not loaded for this."""
+    """Return the row of a request without label. For a class of a module return None and do not load it."""
     return _rows().get(_split(text)[0])
 
 
@@ -223,7 +226,7 @@ def _request(label: str, text: str, folder: str) -> FeatureRequest:
 
 
 def check_label(label: str) -> str:
-    """Return the label, unless it is one that Moses' tools would not take for that of a dense feature."""
+    """Return the label, or raise `InputError` if Moses' tools would not accept it for a dense feature."""
     if not _LABEL.fullmatch(label):
         expected = "expected a letter, then letters and digits, 100 at most; Moses' tools need it so"
         raise InputError(f"label {label!r}: {expected}")
@@ -231,7 +234,7 @@ def check_label(label: str) -> str:
 
 
 def together(requests: Sequence[FeatureRequest]) -> list[list[FeatureRequest]]:
-    """Put requests that read the same models together, each group where its first request stands."""
+    """Group requests that read the same models. A group has the position of its first request."""
     groups: list[list[FeatureRequest]] = []
     for request in requests:
         near = [group for group in groups if any(request.readers & other.readers for other in group)]
@@ -243,7 +246,7 @@ def together(requests: Sequence[FeatureRequest]) -> list[list[FeatureRequest]]:
 
 
 def usage(kind: str, row: Kind) -> str:
-    """Return how a kind is written."""
+    """Return the syntax of a kind, for messages and the table of features."""
     if row.optional:
         return f"{kind}[:{row.argument}]"
     return f"{kind}:{row.argument}" if row.argument else kind
@@ -263,5 +266,5 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _row(kind: str, folder: str) -> Kind:
-    """Return a row of the table or of a package, or one for `module:Class`; an `InputError` if there is none."""
+    """Return the row of a kind or of `module:Class`, or raise `InputError` if it does not exist."""
     return _rows().get(kind) or class_of_module(kind, folder)

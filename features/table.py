@@ -1,6 +1,7 @@
-"""The kinds of features that can be named: rows of a table, of packages, and of modules.
+"""The kinds of features: built-in, from installed packages, and from Python modules of the user.
 
-A new kind is a class and a row here. What other code needs to know of a kind is a field of its row.
+To add a kind, write a class and add a row here. Everything that other code needs to know about a kind is a field of its
+row.
 """
 
 import functools
@@ -24,23 +25,23 @@ class Kind:
 
     Attributes:
         target: `module:callable`, a `Feature`, `ListFeature` or `ModelFeature` of `features.feature`.
-        label: start of the name in a list when the user gives none.
-        description: a line for `moses-rerank features`.
-        argument: what stands behind the colon; empty for nothing.
-        takes: what the argument names: `models` (folders of ours), a `folder`, `files`, `weights` (a file of weights,
-            which may name others), a line of the `shell`, what `code` of a user takes, or else `text`.
-        reads: what is read of models: `values`, whose names may follow in brackets, or `attention`, of a forward and
-            then of a backward model.
-        joint: several models are read as one.
-        optional: the argument may be left out.
-        many: the argument names several, separated by commas.
-        total: lines of the list must have Moses' total.
-        of_decoder: only the decoder's own candidates have what it needs: word alignment, a total, their order.
-        one_list: the argument belongs to one list, and not to a reranker.
-        learns: it learns from a corpus when it is made, which may take minutes.
-        fixed: its weight is 1 by default and is never tuned; see `is_fixed` for its labels.
-        requires: `module:function` that raises `InputError` unless the package that the kind needs is installed.
-        marks: parts of a file's name that decide how the file is used.
+        label: start of the default label, to which a number is added.
+        description: line in the output of `moses-rerank features`.
+        argument: placeholder of the argument after the colon, empty if there is none.
+        takes: type of the argument: `models` (our model folders), `folder`, `files`, `weights` (a file of weights,
+            which may name other files), `shell` (a command line), `code` (any argument of a user's class), or `text`.
+        reads: data that is read from models: `values`, whose names may follow in brackets, or `attention`. Two models
+            that are read for attention are a forward and a backward model, in this order.
+        joint: whether several models are read as one, with averaged distributions.
+        optional: whether the argument may be omitted.
+        many: whether the argument names several models or files, separated by commas.
+        total: whether the lines of the list must have Moses' total.
+        of_decoder: whether only candidates of the decoder have the data that it needs: word alignment, total, or order.
+        one_list: whether the argument belongs to one list. A saved reranker does not contain it.
+        learns: whether it is estimated from a corpus when it is created, which may take minutes.
+        fixed: whether the weight is 1 by default and never tuned. `is_fixed` recognizes its labels.
+        requires: `module:function` that raises `InputError` if a package that the kind needs is not installed.
+        marks: substrings of a file name that determine how the file is used.
     """
 
     target: str
@@ -61,7 +62,7 @@ class Kind:
     marks: tuple[str, ...] = ()
 
     def marks_of(self, path: str) -> tuple[str, ...]:
-        """Return the marks in the name of a file; the folder that it is in does not count."""
+        """Return the marks in the name of a file, ignoring the name of its folder."""
         return tuple(mark for mark in self.marks if mark in os.path.basename(path))
 
 
@@ -109,28 +110,28 @@ FEATURES: dict[str, Kind] = {
 
 
 def is_fixed(label: str) -> bool:
-    """Return whether a label, such as Rest or Rest0, is that of a kind whose weight is never tuned."""
+    """Return whether a label, such as Rest or Rest0, belongs to a kind whose weight is never tuned."""
     return any(row.fixed and re.fullmatch(f"{row.label}[0-9]*", label) for row in FEATURES.values())
 
 
 ENTRY_POINTS = "moses_rerank.features"
-"""Entry points of packages that bring features: name = `module:Class`."""
+"""Entry point group of packages that provide features: name = `module:Class`."""
 
 
 @functools.cache
 def packaged() -> dict[str, Kind]:
-    """Return the features that installed packages bring."""
+    """Return the kinds that installed packages provide."""
     points = importlib.metadata.entry_points(group=ENTRY_POINTS)
     return {point.name: _row(point.value, point.name.title(), point.value) for point in points}
 
 
 def class_of_module(kind: str, folder: str) -> Kind:
-    """Return a row for `module:Class`: of `module.py` in the folder if that is there, else of an installed module.
+    """Return a row for `module:Class`, from `module.py` in the folder if it exists, else from an installed module.
 
-    A file is loaded by itself and for this name alone; what it imports is what is installed, not what lies beside it.
+    A file is loaded under a unique module name. It can import installed modules, but not the files in its folder.
 
     Raises:
-        InputError: there is no such module, it cannot be imported, or it has no such class.
+        InputError: the module does not exist or cannot be imported, or has no such class.
     """
     name, colon, attribute = kind.partition(":")
     known = nearest(name, list(packaged() | FEATURES))
@@ -161,7 +162,7 @@ def _row(target: str, label: str, origin: str) -> Kind:
 
 @functools.cache
 def _load(path: Path) -> ModuleType:
-    """Load a file as a module whose name is that of no other, so that nothing else imports it."""
+    """Load a file as a module with a unique name, so that no other import can find it."""
     name = f"{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader

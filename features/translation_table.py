@@ -1,4 +1,7 @@
-"""Tables of p(word|word of the other side): read, or from a parallel corpus, estimated or counted along links."""
+"""Lexical translation tables p(word|word of the other side).
+
+Tables are read from a file, estimated from a parallel corpus, or counted from word alignments.
+"""
 
 import collections
 from collections.abc import Collection, Hashable, Sequence
@@ -13,22 +16,22 @@ from moses_io.files.text import decode, number, tokens, without_line_end
 
 ITERATIONS = 5
 LARGEST_PROBABILITY = 1.001
-"""More than 1, for tables whose probabilities were rounded."""
+"""Largest value accepted as a probability. Rounded values in tables may exceed 1."""
 NULL = "NULL"
-"""The word that others come from where they come from none, as Moses writes it."""
+"""Empty word, from which words without a counterpart are generated, as written in Moses' tables."""
 
 Word = TypeVar("Word", bound=Hashable)
 TextPair = tuple[Sequence[Word], Sequence[Word]]
 """Words of a sentence and of its translation."""
 Table = dict[Word, dict[Word, float]]
-"""By condition, then by predicted word: its probability."""
+"""Probabilities by condition, then by predicted word."""
 
 
 def read_table(path: str) -> Table[str]:
-    """Return the table of a file such as Moses' `lex.f2e`: lines `word condition p(word|condition)`.
+    """Read a table in the format of Moses' `lex.f2e`: lines `word condition p(word|condition)`.
 
     Raises:
-        InputError: a line that is not of this form, a number that is no probability, or no line at all.
+        InputError: a line has another format, a value is not a probability, or the file has no lines.
     """
     table: Table[str] = collections.defaultdict(dict)
     for line, raw in numbered_lines(path):
@@ -47,10 +50,13 @@ def read_table(path: str) -> Table[str]:
 
 
 def estimate(pairs: Sequence[TextPair[Word]], null: Word) -> Table[Word]:
-    """Estimate p(target word|source word) by IBM model 1 (Brown et al. 1993), from equal probabilities.
+    """Estimate p(target word|source word) with IBM model 1 (Brown et al. 1993), starting from uniform probabilities.
 
-    Five iterations of EM, all links of the corpus as one array. `null` is the word that each source sentence also has,
-    from which those words come that come from none.
+    Runs `ITERATIONS` iterations of EM over all links of the corpus as one array.
+
+    Args:
+        pairs: sentences and their translations.
+        null: empty word, which is added to each source sentence. It generates target words without a counterpart.
     """
     known: tuple[dict[Word, int], dict[Word, int]] = ({null: 0}, {})
     numbered = []
@@ -58,7 +64,8 @@ def estimate(pairs: Sequence[TextPair[Word]], null: Word) -> Table[Word]:
         sides = zip(known, ((null, *left), right), strict=True)
         numbered.append([np.array([side.setdefault(word, len(side)) for word in text]) for side, text in sides])
     size = len(known[1])
-    # One key for each (source word, target word) of each pair, target by target; `places` numbers the distinct keys.
+    # One integer key for each (source word, target word) of each pair, ordered by target position. All keys of a
+    # target word are adjacent, so that `reduceat` can normalize them. `places` is the index of each distinct key.
     keys = np.concatenate([np.add.outer(left * size, right).T.ravel() for left, right in numbered if len(right)])
     links, places = np.unique(keys, return_inverse=True)
     lengths = np.concatenate([np.full(len(right), len(left)) for left, right in numbered if len(right)])  # (targets,)
@@ -78,14 +85,15 @@ def estimate(pairs: Sequence[TextPair[Word]], null: Word) -> Table[Word]:
 
 
 def count(pairs: Sequence[TextPair[Word]], links: Sequence[Collection[tuple[int, int]]], null: Word) -> Table[Word]:
-    """Return p(target word|source word) = links of both / links of the source word: Moses' `lex.f2e`.
+    """Return p(target word|source word) by relative frequency of links, as in Moses' `lex.f2e`.
 
-    A word without a link has one to `null` of the other side, so that `null` is a condition and a predicted word, too.
+    p = links of both words / links of the source word. A word without a link is linked to `null` on the other side, so
+    that `null` is both a condition and a predicted word.
 
     Args:
         pairs: sentences and their translations.
-        links: of each pair (source word, target word) from 0.
-        null: what stands for no word.
+        links: links (source index, target index) of each pair, from 0.
+        null: empty word.
     """
     counts: collections.Counter[tuple[Word, Word]] = collections.Counter()
     for (left, right), of_pair in zip(pairs, links, strict=True):

@@ -1,1 +1,1 @@
-"""The kinds of features, one idea a module; the table is `features.table.FEATURES`."""
+"""The kinds of features, grouped by topic. Their table is `features.table.FEATURES`."""

@@ -1,4 +1,7 @@
-"""What the candidates of a sentence say together: each weighs exp(scale · Moses' total), normalized over the list."""
+"""Consensus features: the similarity of a candidate to the n-best list, as in minimum Bayes risk decoding.
+
+A candidate has the posterior probability exp(scale · Moses' total), normalized over the list.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,20 +17,22 @@ from moses_io.files.text import number
 from moses_io.hypothesis import no_total
 
 LETTERS = 6
+"""Maximum order of the character n-grams of chrF."""
 BETA = 2
-"""Of chrF, sacreBLEU's: recall weighs twice as much as precision."""
+"""Beta of chrF, as in sacreBLEU: recall weighs twice as much as precision."""
 SCALE = 1.0
-"""Of the totals, where none is named; docs/features.md has a grid on the sample's dev list."""
+"""Default factor of the totals. docs/features.md compares several scales."""
 
 
 class Consensus:
-    """One value: smoothed sentence BLEU, or chrF, against the statistics that the list expects of a reference.
+    """One value: smoothed sentence BLEU, or chrF, against the expected n-gram counts of the list.
 
-    A candidate's n-grams are clipped at their expected counts and the reference length is the expected one (as DeNero
-    et al. 2009), so that the cost is linear in the list and not in its pairs.
+    The expectation is over the posterior of the candidates. The n-grams of a candidate are clipped at their expected
+    counts, and the reference length is the expected length (as DeNero et al. 2009). The cost is therefore linear in the
+    number of candidates, not quadratic. An empty candidate has the value 0.
 
     Raises:
-        InputError: neither `bleu` nor `chrf`, or no number behind the comma.
+        InputError: a metric other than `bleu` and `chrf`, or an invalid scale after the comma.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -38,7 +43,7 @@ class Consensus:
         self.signature = f"consensus|{self._metric}|scale:{self._scale:g}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 1)."""
+        """Return the values, (N, 1)."""
         return np.array([[value] for sentence in sentences for value in self._values(sentence)])
 
     def _values(self, sentence: Sentence) -> list[float]:
@@ -57,9 +62,10 @@ class Consensus:
 
 
 class Posteriors:
-    """A value for each order 1 … 4: the sum over a candidate's n-grams of the probability that the list gives them.
+    """Four values: for each order 1 … 4, the sum of the posterior probabilities of a candidate's n-grams.
 
-    (Zens & Ney 2006; an n-gram counts once for each time that it stands there.)
+    The posterior of an n-gram is the sum of the posteriors of the candidates that contain it (Zens & Ney 2006). An
+    n-gram that occurs several times in a candidate counts each time.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -67,7 +73,7 @@ class Posteriors:
         self.signature = f"posteriors|scale:{self._scale:g}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(candidates of all sentences, 4)."""
+        """Return the values, (N, 4)."""
         return np.concatenate([self._rows(sentence) for sentence in sentences])  # (candidates of all sentences, 4)
 
     def _rows(self, sentence: Sentence) -> Array:
@@ -75,18 +81,18 @@ class Posteriors:
         for own in counts_of_ngrams(sentence.hypotheses, ORDER):
             known = np.bincount(own.ngrams, weights[own.candidates], own.size)  # (n-grams,)
             columns.append(np.bincount(own.candidates, own.counts * known[own.ngrams], len(weights)))
-        return np.column_stack(columns).astype(np.float64)  # (N, 4); of empty texts they are whole numbers
+        return np.column_stack(columns).astype(np.float64)  # (N, 4); bincount of empty texts returns integers
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How often candidates have the n-grams of one length, which are numbered from 0.
+    """Counts of the n-grams of one length in several candidates, in sparse form. N-grams are numbered from 0.
 
     Attributes:
-        candidates: (pairs,) place of a candidate in its list.
-        ngrams: (pairs,) an n-gram that it has.
-        counts: (pairs,) how often.
-        size: how many different n-grams there are.
+        candidates: (pairs,) index of a candidate in its list.
+        ngrams: (pairs,) number of an n-gram in this candidate.
+        counts: (pairs,) how often it occurs.
+        size: number of distinct n-grams.
     """
 
     candidates: Integers
@@ -96,9 +102,11 @@ class Counts:
 
 
 def counts_of_ngrams(texts: Sequence[Sequence[str]], order: int) -> Iterator[Counts]:
-    """Yield counts of the n-grams of 1 … `order` tokens, or letters where a text is a string.
+    """Yield the counts of the n-grams of length 1, 2, … `order`.
 
-    An n-gram is the pair of the n-gram without its last token and this token, so that numbers stay small.
+    Args:
+        texts: sequences of tokens, or strings for n-grams of characters.
+        order: maximum length.
     """
     numbers: dict[str, int] = {}
     tokens = np.array(
@@ -106,10 +114,11 @@ def counts_of_ngrams(texts: Sequence[Sequence[str]], order: int) -> Iterator[Cou
     )  # (tokens,)
     lengths = [len(text) for text in texts]
     owners, starts, ngrams = np.repeat(np.arange(len(texts)), lengths), np.arange(len(tokens)), tokens  # (tokens,) each
-    left = np.cumsum(lengths)[owners] - starts  # (tokens,) from here to the end of the text
+    left = np.cumsum(lengths)[owners] - starts  # (tokens,) tokens from this one to the end of its text
     for length in range(1, order + 1):
         whole = left[starts] >= length
         starts, ngrams = starts[whole], ngrams[whole]  # (n-grams of all texts,) each
+        # An n-gram is its prefix and its last token. Renumbering from 0 keeps the integer keys small.
         if length > 1:
             ngrams = np.unique(ngrams * len(numbers) + tokens[starts + length - 1], return_inverse=True)[1]
         size = int(ngrams.max(initial=-1)) + 1
@@ -118,7 +127,7 @@ def counts_of_ngrams(texts: Sequence[Sequence[str]], order: int) -> Iterator[Cou
 
 
 def scale_of(text: str, feature: str) -> float:
-    """Read a scale; the default where there is none."""
+    """Parse a scale, by default `SCALE`, or raise `InputError` if it is not a number from 0."""
     value = number(text) if text else SCALE
     if value is None or not 0 <= value < math.inf:
         raise InputError(f"feature '{feature}': expected a scale from 0, found {shown(text)}")
@@ -126,10 +135,10 @@ def scale_of(text: str, feature: str) -> float:
 
 
 def posterior(sentence: Sentence, scale: float) -> Array:
-    """(candidates,) probability of each by its total.
+    """Return the posterior probability of each candidate, (candidates,), from the totals.
 
     Raises:
-        InputError: a line without a total.
+        InputError: a line has no total.
     """
     totals = []
     for line in sentence.lines:
@@ -137,6 +146,7 @@ def posterior(sentence: Sentence, scale: float) -> Array:
         if total is None:
             raise InputError(f"{sentence.place(line)}: {no_total(line)}, which features of the list need")
         totals.append(total)
+    # The maximum is subtracted so that exp does not overflow.
     weighed = np.exp(scale * (np.array(totals) - max(totals)))
     shares: Array = weighed / weighed.sum()  # (candidates,)
     return shares

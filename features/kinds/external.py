@@ -1,4 +1,4 @@
-"""Scores that other tools made: read from a file, or from a program while it runs."""
+"""Scores of other tools, read from a file or from a running program."""
 
 import os
 import re
@@ -25,7 +25,7 @@ LINES = {
     "nematus": "0 ||| text ||| LM0= -2 ||| -3 12.5; minus the numbers at the end, which are losses",
     "numbers": "-12.3 4; as they are, of marian-scorer among others",
 }
-"""What a line of each form looks like."""
+"""Description of the lines of each format."""
 
 _COMET = re.compile(r".*\tSegment [0-9]+\tscore: *(\S+)(\tvariance: .*)?")
 _COMET_OF_ALL = re.compile(r"[^\t]+\tscore: *\S+")
@@ -54,7 +54,7 @@ def _mantis(line: str) -> list[float | None]:
 
 
 def _nematus(line: str) -> list[float | None]:
-    """Numbers behind the total, or behind the alignment."""
+    """Return minus the losses, which follow the total or the alignment."""
     fields = _fields(line)
     if len(fields) < 4 or "=" not in fields[2]:
         return []
@@ -81,10 +81,10 @@ FORMS: dict[str, Callable[[str], list[float | None]]] = {
 
 
 def read_scores(path: str) -> tuple[str, Array]:
-    """Return the name of a file's form, told by its first line, and its rows (candidates, values).
+    """Return the name of the format of a file, which its first line determines, and its rows (candidates, values).
 
     Raises:
-        InputError: no form that is known, or a line unlike the first.
+        InputError: the format is unknown, or a line does not have the format and number of values of the first line.
     """
     lines = dict(enumerate(read_lines(path), start=1))
     hypotheses = {place: match for place, line in lines.items() if (match := _FAIRSEQ.fullmatch(line))}
@@ -110,7 +110,7 @@ def _good(row: list[float | None]) -> bool:
 
 
 def _ordered(hypotheses: dict[int, re.Match[str]], path: str) -> Array:
-    """Put hypotheses of fairseq into the order of their numbers, of which none may be missing."""
+    """Order scores of fairseq by candidate number, which must run from 0 without gaps."""
     by_number: dict[int, float] = {}
     for place, match in hypotheses.items():
         value = number(match.group(2))
@@ -124,10 +124,10 @@ def _ordered(hypotheses: dict[int, re.Match[str]], path: str) -> Array:
 
 
 class Scores(ListFeature):
-    """The numbers of a file, a line a candidate in the order of the list; `LINES` shows its forms.
+    """The values of a file with one line for each candidate, in the order of the list. `LINES` describes the formats.
 
     Raises:
-        InputError: the file has another number of candidates than the list.
+        InputError: the numbers of candidates in the file and in the list differ.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -136,32 +136,33 @@ class Scores(ListFeature):
         self.signature = f"scores|{self._form}|sha256:{digest(Path(argument))}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, values)."""
+        """Return the values, (N, values)."""
         start, self._next = self._next, self._next + sum(len(each.hypotheses) for each in sentences)
         if self._next > len(self._rows):
             raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has more")
         return self._rows[start : self._next]
 
     def end(self) -> None:
-        """Refuse a list that has fewer candidates."""
+        """Raise `InputError` if the list has fewer candidates than the file."""
         if self._next < len(self._rows):
             raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has {self._next}")
 
 
 LONGEST = 1 << 16
-"""Bytes of a line that is printed, at most."""
+"""Maximum bytes of an output line."""
 
 PATIENCE = 10.0
-"""Seconds that a program has to end when its output is closed, or to close it when the program has ended."""
+"""Timeout in seconds: for a program to end after it closed its output, or for its output to close after it ended."""
 
 
 def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
-    """Start a program by the shell in a folder, and return what it prints for a text; it need not read all of it.
+    """Run a shell command in a folder, write a text to its stdin and return its output.
 
-    The program and its process group are killed when this function returns or raises.
+    The program need not read the whole text. It and its process group are killed when this function returns or raises.
 
     Raises:
-        Fault: it fails, prints more than so many lines or one without end, or does not end with its output.
+        Fault: the program fails, prints more than `lines` lines or a line longer than `LONGEST`, or does not end after
+            it closed its output.
     """
     program = subprocess.Popen(
         command,
@@ -177,7 +178,7 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
         with killed_with_parent(program):
             with program.stdin, program.stdout:
                 printed = _talk(program, program.stdin, program.stdout, text, lines)
-            status = program.wait(PATIENCE)  # with stdin closed: the program may still read it
+            status = program.wait(PATIENCE)  # stdin is closed: a program that reads it can end
     except subprocess.TimeoutExpired:
         raise Fault("closed its output, but does not end") from None
     if status:
@@ -186,8 +187,9 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
 
 
 def _talk(program: "subprocess.Popen[bytes]", stdin: IO[bytes], stdout: IO[bytes], text: bytes, lines: int) -> bytes:
-    """Write the text and read what is printed, each when the program is ready for it, until its output ends."""
+    """Write the text and read the output, each as soon as the program is ready, until the output ends."""
     printed, count, unread = bytearray(), 0, memoryview(text)
+    # Reading and writing alternate: with blocking writes, both sides could wait for each other on full pipes.
     os.set_blocking(stdin.fileno(), False)
     with selectors.DefaultSelector() as selector:
         selector.register(stdin, selectors.EVENT_WRITE)
@@ -214,7 +216,7 @@ def _talk(program: "subprocess.Popen[bytes]", stdin: IO[bytes], stdout: IO[bytes
 
 
 def _write(stdin: IO[bytes], text: memoryview) -> memoryview:
-    """Write as much as the program takes, and return the rest; nothing, if it takes no more."""
+    """Write as much as the program accepts and return the rest, which is empty if it closed its stdin."""
     try:
         return text[os.write(stdin.fileno(), text[:LONGEST]) :]
     except BlockingIOError:
@@ -224,12 +226,13 @@ def _write(stdin: IO[bytes], text: memoryview) -> memoryview:
 
 
 class Command:
-    """What a program prints: for each line `source TAB candidate` on its stdin a line of numbers on its stdout.
+    """Values that a program prints. It reads lines `source TAB candidate` and prints a line of values for each.
 
-    The program is started once for each batch of sentences, by the shell, in the folder of `Resources`.
+    The shell starts the program once for each batch of sentences, in the folder of `Resources`.
 
     Raises:
-        InputError: it fails, does not print a line of as many numbers for each candidate, or does not end then.
+        InputError: the program fails, does not print a line for each candidate with equally many values, or does not
+            end after its output.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -237,7 +240,7 @@ class Command:
         self.signature = f"command|{argument}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, values)."""
+        """Return the values, (N, values)."""
         pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
         text = "".join(f"{' '.join(source)}\t{' '.join(hypothesis)}\n" for source, hypothesis in pairs)
         with at(f"feature 'command:{self._command}': "):

@@ -1,4 +1,4 @@
-"""An n-gram language model, by KenLM."""
+"""N-gram language models, scored with KenLM."""
 
 import importlib
 import math
@@ -15,10 +15,10 @@ from moses_io.files.streams import digest, numbered_lines, open_input, read_star
 from moses_io.files.text import decode, without_line_end
 
 BINARY = b"mmap lm http://kheafield.com/code"
-"""First bytes of a model that KenLM's `build_binary` made."""
+"""First bytes of a binary model, as KenLM's `build_binary` writes it."""
 
 _WHERE = re.compile(r"^Cannot read model '.*' \((.* threw \w+( because `.*')?\. )?|\)$", re.DOTALL)
-"""What stands around the reason in KenLM's errors: the model, and the place in KenLM's own code."""
+"""Text around the reason in KenLM's error messages: the model, and the location in KenLM's source code."""
 
 _UNREADABLE = "not a language model that KenLM reads"
 _COUNT = re.compile(rb"ngram [ \t]*([0-9]{1,9})=[ \t]*([0-9]{1,30})")
@@ -26,7 +26,7 @@ _BLANKS = b" \t\r\n\v\f"
 
 
 def require_kenlm() -> ModuleType:
-    """Return the module kenlm, or say in an `InputError` how to get it."""
+    """Return the module kenlm, or raise `InputError` with the way to install it."""
     try:
         return importlib.import_module("kenlm")
     except ImportError:
@@ -35,18 +35,18 @@ def require_kenlm() -> ModuleType:
 
 
 def check_header(path: str) -> None:
-    """Check the n-gram counts in the header of an ARPA file; KenLM allocates memory by them unchecked.
+    """Check the n-gram counts in the header of an ARPA file.
 
-    KenLM crashes on a negative number, which it reads as a very large one. A binary model is not checked here: KenLM
-    compares its size with its header.
+    KenLM does not check them before it allocates memory, and crashes on a negative count, which it reads as a very
+    large one. Binary models are not checked here, since KenLM compares their size with their header.
 
     Raises:
-        InputError: the header is not as KenLM needs it, or the file is too small for the n-grams.
+        InputError: KenLM cannot read the header, or the file is too small for the n-grams.
     """
     if read_start_of(path, len(BINARY)) == BINARY:
         return
     rows = list(_counts(path))
-    # A line of an n-gram has n words, n - 1 spaces, a probability, a tab and a line end.
+    # The line of an n-gram has n words, n - 1 spaces, a probability, a tab and a line end: at least 2n + 2 bytes.
     least = list(accumulate(count * (2 * order + 2) for order, (_, count) in enumerate(rows, start=1)))
     size = _size(path, max(least, default=0))
     for order, ((number, count), bytes_needed) in enumerate(zip(rows, least, strict=True), start=1):
@@ -56,7 +56,7 @@ def check_header(path: str) -> None:
 
 
 def _counts(path: str) -> Iterator[tuple[int, int]]:
-    """Yield for each order the line of the header and its number of n-grams."""
+    """Yield the line number in the header and the number of n-grams, for each order."""
     started, order, number = False, 1, 1
     for number, line in numbered_lines(path):
         text, where = without_line_end(line), f"{path}:{number}: {_UNREADABLE}"
@@ -78,7 +78,7 @@ def _counts(path: str) -> Iterator[tuple[int, int]]:
 
 
 def _size(path: str, most: int) -> int:
-    """Return the bytes of a file, decompressed if it is compressed; counting may end where there are `most`."""
+    """Return the decompressed size of a file in bytes. Stop counting at `most` bytes."""
     size = Path(path).stat().st_size
     if size >= most:
         return size
@@ -90,9 +90,9 @@ def _size(path: str, most: int) -> int:
 
 
 class KenLM(CandidateFeature):
-    """Two values: log p(hypothesis) with `</s>` in nats, unknown words included, and the number of unknown words.
+    """Two values: log p(hypothesis) in nats, and the number of unknown words.
 
-    KenLM itself counts in log10.
+    The probability includes `</s>` and unknown words. KenLM's log10 values are converted to natural logs.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -106,14 +106,14 @@ class KenLM(CandidateFeature):
         try:
             self._model = kenlm.Model(argument, config)
         except (OSError, UnicodeDecodeError) as error:
-            undecoded = isinstance(error, UnicodeDecodeError)  # what KenLM quotes of the file
+            undecoded = isinstance(error, UnicodeDecodeError)  # KenLM's message quotes bytes of the file
             reason = "bytes that are no UTF-8" if undecoded else _WHERE.sub("", str(error))
             raise InputError(f"{argument}: {_UNREADABLE}: {shown(reason)}") from None
         self._state = kenlm.State
         self.signature = f"{type(self).__name__.lower()}|order:{self._model.order}|sha256:{digest(Path(argument))}"
 
     def row(self, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> tuple[float, int]:
-        """Score word after word."""
+        """Return the log-probability and the number of unknown words."""
         before, after = self._state(), self._state()
         self._model.BeginSentenceWrite(before)
         total, unknown = 0.0, 0
@@ -128,8 +128,8 @@ class KenLM(CandidateFeature):
 
 
 class Reversed(KenLM):
-    """The same for a model of reversed sentences: the last word is said first."""
+    """The values of `KenLM` for a model of reversed sentences, which predicts the last word first."""
 
     def row(self, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> tuple[float, int]:
-        """Score the words from the last to the first."""
+        """Return the values of the reversed hypothesis."""
         return super().row(source, hypothesis[::-1])

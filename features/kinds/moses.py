@@ -1,4 +1,4 @@
-"""What Moses says of its translation: phrases, the words that it left unaligned, and what its total has beyond them."""
+"""Features of Moses' output: phrases, unaligned words, and the part of the total that the list does not print."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +16,11 @@ from moses_io.weights import read_weight_file, weighted
 
 
 class Phrases:
-    """Five values: number of phrases, mean words of a phrase, unaligned source and target words, monotone steps.
+    """Five values: phrases, mean words per phrase, unaligned source words, unaligned target words, monotone steps.
 
-    Phrases are those of the segmentation field or, where there is none, the connected groups of links. Steps are the
-    share of phrases that begin right behind the source of the phrase before. Counts of what is unaligned are negative.
+    Phrases come from the segmentation field. Without this field they are the connected components of the word
+    alignment. Monotone steps are the fraction of phrases that begin right after the source of the previous phrase.
+    Numbers of unaligned words are negative.
 
     Raises:
         InputError: the list has neither field, or a segmentation does not fit the source and the translation.
@@ -30,20 +31,24 @@ class Phrases:
         self._reader = LinkReader()
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 5)."""
+        """Return the values, (N, 5)."""
         pairs = [(each, pair) for each in sentences for pair in zip(each.hypotheses, each.lines, strict=True)]
         rows = [_row(each, hypothesis, line, self._reader) for each, (hypothesis, line) in pairs]
         return np.array(rows, dtype=np.float64).reshape(-1, 5)  # (N, 5)
 
 
 class LinkReader:
-    """Reads the links of candidates, and warns once a list of those that point beyond a sentence."""
+    """Reader of word alignments that warns once for each list with links beyond the end of a sentence."""
 
     def __init__(self) -> None:
         self._warned = set[str]()
 
     def links(self, sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis) -> Alignment | None:
-        """Return the links of a candidate, or None where the list has none; links far beyond it are an `InputError`."""
+        """Return the links of a candidate, or None if its line has no alignment field.
+
+        Raises:
+            InputError: a link is so far beyond the end of a sentence that no decoder prints it.
+        """
         printed = printed_alignment(line)
         if printed is None:
             return None
@@ -79,14 +84,14 @@ def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis, reader
 
 
 def _connected(alignment: Alignment) -> list[Phrase]:
-    """Return the spans of groups of links that share words, in target order."""
+    """Return the spans of the connected components of an alignment, in target order."""
     if not alignment:
         return []
-    from scipy.sparse import coo_array  # loading it takes a while, and lists with segmentations do without
+    from scipy.sparse import coo_array  # slow import, not needed with segmentations
     from scipy.sparse.csgraph import connected_components
 
     links = np.array(sorted(alignment))  # (links, 2)
-    targets = links[:, 1] + links[:, 0].max() + 1  # (links,) target words behind all source words
+    targets = links[:, 1] + links[:, 0].max() + 1  # (links,) target nodes follow the source nodes
     graph = coo_array((np.ones(len(links)), (links[:, 0], targets)), shape=(targets.max() + 1,) * 2)
     groups = connected_components(graph, directed=False)[1][links[:, 0]]  # (links,)
     order = np.argsort(groups, kind="stable")  # (links,)
@@ -96,16 +101,16 @@ def _connected(alignment: Alignment) -> list[Phrase]:
 
 
 ROUNDING = 0.01
-"""A smaller rest is what printing with six digits leaves."""
+"""Values below this are rounding errors, as Moses prints six digits."""
 
 
 class Rest:
-    """One value: the total less the weighted features that the list prints, 0 where that is no more than rounding.
+    """One value: the total minus the weighted features that the list prints.
 
-    With weight 1 beside the decoder's weights it restores the total.
+    With weight 1, next to the decoder's weights, it restores the total. Rounding errors below `ROUNDING` become 0.
 
     Raises:
-        InputError: the file is no weights.
+        InputError: the file does not contain weights.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -116,7 +121,7 @@ class Rest:
         self.signature = f"rest|sha256:{','.join(digest(Path(path)) for path in content.files)}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 1)."""
+        """Return the values, (N, 1)."""
         return np.array([[self._rest(each, row)] for each in sentences for row in range(len(each.lines))])
 
     def _rest(self, sentence: Sentence, row: int) -> float:

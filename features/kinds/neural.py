@@ -1,4 +1,4 @@
-"""What trained models say of candidates, and what their attention agrees with: another model or Moses' alignment."""
+"""Features of trained models: log-probabilities, and the agreement of attention with another model or Moses."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,12 @@ from moses_io.merge import INDICATOR, first_indicator
 
 
 class Neural(ModelFeature):
-    """Values of a model, by default one: the sum of log p over the words of the model's target with `</s>`, in nats.
+    """Values of a model, by default the log-probability of the model's target, `</s>` included, in nats.
 
-    A forward model gives p(hypothesis|source), a backward model p(source|hypothesis).
+    A forward model scores p(hypothesis|source), a backward model p(source|hypothesis).
 
     Raises:
-        InputError: an unknown value, one that the model cannot give, or `added` of a list that was not joined.
+        InputError: an unknown value, a value that the model cannot give, or `added` for a list that is not merged.
     """
 
     def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
@@ -37,7 +37,7 @@ class Neural(ModelFeature):
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
-        """Return one need, of one model."""
+        """Return one need for one model."""
         folders, names = models_and_values(cls._kind(), argument)
         read = dict.fromkeys("logprob" if name == ADDED else name for name in names or ("logprob",))
         return [Need(folders, tuple(read))]
@@ -47,7 +47,7 @@ class Neural(ModelFeature):
         return cls.__name__.lower()
 
     def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
-        """(N, values)."""
+        """Return the values, (N, values)."""
         (reading,) = readings
         values = reading.values
         if ADDED in self._names:
@@ -56,18 +56,18 @@ class Neural(ModelFeature):
 
 
 class Ensemble(Neural):
-    """The same for several models: log of the mean of their distributions of the next word.
+    """Values of several models: log of the mean of their distributions of the next word.
 
-    The mean is that of the probabilities, word by word. Neither Luong et al. 2015 nor Cohn et al. 2016 say how they
-    combine; the other way is one feature `neural` a model. Attention is that of the first model.
+    Probabilities are averaged word by word. Luong et al. 2015 and Cohn et al. 2016 do not describe how they combine
+    models. The alternative is one feature `neural` for each model. Attention is that of the first model.
 
     Raises:
-        InputError: a single model, or models that do not say the same words in the same order.
+        InputError: a single model, or models that differ in direction, order of words or target vocabulary.
     """
 
 
 def _added(sentences: Sequence[Sentence]) -> Array:
-    """(N,) whether the first of the lists that were joined lacks a candidate; groups need not have whole sentences."""
+    """Return whether each candidate, (N,), is missing in the first of the merged lists."""
     return np.array([_is_added(each, line) for each in sentences for line in each.lines], dtype=bool)  # (N,)
 
 
@@ -80,12 +80,14 @@ def _is_added(sentence: Sentence, line: Hypothesis) -> bool:
 
 
 class Agreement(ModelFeature):
-    """Two values: tr(A_{s→t} A_{t→s}) of both directions' attention (Cohn et al. 2016, 3.4), and it over min(I, J).
+    """Two values: the trace of both models' attention, and the trace divided by min(I, J).
 
-    `</s>` counts as in training, in the trace and in I and J, so that the second value is 1 at most.
+    The trace is tr(A_{s→t} A_{t→s}) (Cohn et al. 2016, 3.4). `</s>` counts in the trace and in I and J, as in training,
+    so the second value is at most 1.
 
     Raises:
-        InputError: not a forward and a backward model, or models that do not speak of words from left to right.
+        InputError: the models are not a forward and a backward model, or their rows of attention do not belong to words
+            from left to right.
     """
 
     def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
@@ -95,24 +97,25 @@ class Agreement(ModelFeature):
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
-        """Return the attention of both models."""
+        """Return the needs for the attention of both models."""
         folders = argument.split(",")
         if len(folders) != 2:
             raise InputError(f"feature 'agreement:{argument}': expected a forward and a backward model")
         return [Need((folder,), attention=True) for folder in folders]
 
     def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
-        """(N, 2)."""
+        """Return the values, (N, 2)."""
         forward, backward = (reading.attention for reading in readings)
         rows = [_trace(*each) for each in zip(forward, backward, strict=True)]
         return np.array(rows, dtype=np.float64).reshape(-1, 2)  # (N, 2)
 
 
 class Links(ModelFeature):
-    """One value: the attention that target words give to the source words that Moses aligned them with, summed.
+    """One value: the sum of the attention of target words on the source words that Moses aligned them with.
 
     Raises:
-        InputError: a backward model, one that does not speak of words from left to right, or a list without alignment.
+        InputError: a backward model, a model whose rows of attention do not belong to words from left to right, or a
+            list without word alignment.
     """
 
     def __init__(self, argument: str, readers: Sequence[Reader]) -> None:
@@ -123,11 +126,11 @@ class Links(ModelFeature):
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
-        """Return the attention of the model."""
+        """Return the need for the attention of the model."""
         return [Need((argument,), attention=True)]
 
     def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
-        """(N, 1)."""
+        """Return the values, (N, 1)."""
         attention = iter(readings[0].attention)
         values = []
         for each in sentences:
@@ -137,17 +140,18 @@ class Links(ModelFeature):
                     hint = "decode with -print-alignment-info-in-n-best"
                     raise InputError(f"{each.place(line)}: feature 'links': no word alignment here; {hint}")
                 rows = next(attention)
+                # Column 0 of the rows is `<s>`.
                 values.append([sum(float(rows[target, source + 1]) for source, target in alignment)])
         return np.array(values, dtype=np.float64)
 
 
 def _trace(forward: AttentionRows, backward: AttentionRows) -> tuple[float, float]:
-    trace = float(np.vdot(forward[:, 1:], backward[:, 1:].T))  # (J, I) both, `</s>` counted
+    trace = float(np.vdot(forward[:, 1:], backward[:, 1:].T))  # (J, I) both, with `</s>`
     return trace, trace / min(len(forward), len(backward))
 
 
 def _check(reader: Reader, direction: str) -> None:
-    """Refuse a model of the other direction, or one whose attention is not that of words from left to right."""
+    """Raise `InputError` for a model of the wrong direction, or with rows of attention of other units than words."""
     config, folder = reader.config, reader.folders[0]
     if config.direction != direction:
         raise InputError(f"{folder}: expected a {direction} model, this is a {config.direction} one")

@@ -1,7 +1,7 @@
-"""What can be seen on the surface of a source and a candidate: length, copies, repetitions, numbers and punctuation.
+"""Features of the surface of source and candidate: length, copies, repetitions, numbers and punctuation.
 
-Counts of what is wrong are negative, so that higher is better. Characters that Moses' tokenizer escaped count as what
-they are.
+Counts of errors are negative, so that higher is better. Escapes of Moses' tokenizer, such as `&amp;`, count as the
+characters that they represent.
 """
 
 import collections
@@ -26,36 +26,39 @@ class _Surface(CandidateFeature):
 
 
 class Copied(_Surface):
-    """The number of words that also stand in the source: names, and what Moses did not know. Punctuation is none."""
+    """The number of words that also occur in the source, such as names and words unknown to Moses.
+
+    Punctuation does not count.
+    """
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
-        """Count tokens with a letter."""
+        """Return the number of shared tokens with an alphabetic character."""
         shared = collections.Counter(source) & collections.Counter(hypothesis)
         return [sum(count for token, count in shared.items() if any(map(str.isalpha, unescaped(token))))]
 
 
 class Repetition(_Surface):
-    """Minus the number of words, pairs and triples that are the same as those right before them."""
+    """Minus the number of words, bigrams and trigrams that repeat the n-gram right before them."""
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
-        """Compare each n-gram with the one that ends where it begins."""
+        """Compare each n-gram with the n-gram that ends where it begins."""
         starts = [(start, size) for size in (1, 2, 3) for start in range(size, len(hypothesis) - size + 1)]
         return [-sum(hypothesis[start - size : start] == hypothesis[start : start + size] for start, size in starts)]
 
 
 class Numbers(_Surface):
-    """Minus the number of numbers, in digits, that only one side has."""
+    """Minus the number of numbers, written in digits, that occur on one side only."""
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
-        """Compare the digits of tokens, so that 1.000 is 1,000."""
+        """Compare the digits of tokens, so that 1.000 equals 1,000."""
         return [-_difference(*([_digits(token) for token in side if _digits(token)] for side in (source, hypothesis)))]
 
 
 class Punctuation(_Surface):
-    """Minus the number of punctuation tokens that only one side has."""
+    """Minus the number of punctuation tokens that occur on one side only."""
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
-        """Compare tokens without a letter or digit."""
+        """Compare the tokens of punctuation characters and symbols."""
         return [-_difference(*(filter(_is_punctuation, side) for side in (source, hypothesis)))]
 
 
@@ -74,12 +77,13 @@ def _is_punctuation(token: str) -> bool:
 
 
 class Length(CandidateFeature):
-    """The number of words; with a corpus a second value, the log-density of log(words + 1) - log(source words + 1).
+    """The number of words and, with a corpus, the log-density of the length ratio.
 
-    It is that of a normal distribution with the corpus' mean and variance, so that the ratio is log-normal.
+    The ratio is log(words + 1) - log(source words + 1). Its density is a normal distribution with mean and variance of
+    the corpus, so that the ratio itself is log-normal.
 
     Raises:
-        InputError: no two files, or a corpus whose ratios are all the same.
+        InputError: the argument is not two files, or all pairs of the corpus have the same ratio.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -94,7 +98,7 @@ class Length(CandidateFeature):
             self.signature = f"length|sha256:{digest(Path(source))},{digest(Path(target))}"
 
     def row(self, source: Sequence[str], hypothesis: Sequence[str]) -> list[float]:
-        """Return one value, or two."""
+        """Return one value, or two with a corpus."""
         if self._normal is None:
             return [len(hypothesis)]
         mean, variance = self._normal
@@ -103,7 +107,7 @@ class Length(CandidateFeature):
 
 
 def two_files(argument: str, kind: str) -> tuple[str, str]:
-    """Split `SOURCE,TARGET`."""
+    """Split `SOURCE,TARGET`, or raise `InputError` if there are not exactly two paths."""
     source, comma, target = argument.partition(",")
     if not comma or "," in target:
         raise InputError(f"feature '{kind}:{argument}': expected {kind}:SOURCE,TARGET")

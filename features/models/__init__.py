@@ -1,1 +1,1 @@
-"""Attentional encoder-decoders. The only place that imports torch."""
+"""Attentional encoder-decoders. Only this package imports torch."""

@@ -1,4 +1,4 @@
-"""Attention of models as rows of words, and the word alignments of given sentence pairs by it."""
+"""Word alignment of given sentence pairs by attention, and attention of models as rows of words."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -19,30 +19,33 @@ from moses_io.files.errors import InputError
 from moses_io.symmetrize import SYMMETRIZATIONS
 
 DEFAULT = "grow-diag-final-and"
-"""How the links of both directions are joined where nothing is said."""
+"""Default symmetrization of the links of both directions."""
 
 
 class Aligned(NamedTuple):
     """The alignment of a sentence pair."""
 
     links: Alignment
-    attention: AttentionRows  # (J, I) of target words on source words, the mean of all models
+    attention: AttentionRows  # (J, I) of target words on source words, mean over all models
 
 
 class Aligner:
-    """One model, or several, of one direction or both.
+    """Word alignment by one or several models of one direction or both.
 
-    The attention of models of one direction is averaged, word by word, whatever their vocabularies and the order in
-    which they say words. A forward model then links each target word with the source word that has most of its
-    attention (Luong et al. 2015, 5.4), a backward one each source word with a target word. Ties go to the first word. A
-    word whose attention is highest on a sentinel, or 0 everywhere, stays without a link; in the paper all words have
-    one.
+    * The attention of models of one direction is averaged, word by word. The models may differ in vocabulary and order
+      of words.
+    * A forward model links each target word to the source word with most of its attention (Luong et al. 2015, 5.4). A
+      backward model links each source word to a target word in this way. Ties go to the first word.
+    * A word has no link if its attention is highest on `<s>` or `</s>`, or 0 on all words. In the paper all words have
+      a link.
+    * The links of both directions are symmetrized.
 
     Attributes:
-        signature: of the models and of how their links are joined.
+        signature: signature of the models and of the symmetrization.
 
     Raises:
-        InputError: a folder that is no model, or one without attention; `symmetrize` without both directions.
+        InputError: a folder is not a model, a model has no attention, or `symmetrize` without models of both
+            directions.
     """
 
     def __init__(self, folders: Sequence[str], device: str, symmetrize: str | None = None) -> None:
@@ -60,10 +63,10 @@ class Aligner:
         self.signature = "|".join([model.signature for model in self._models]) + joined
 
     def align(self, pairs: Sequence[SentencePair]) -> list[Aligned]:
-        """Align pairs of source and target; one with an empty side has no links.
+        """Align pairs of source and target. A pair with an empty side has no links.
 
         Raises:
-            InputError: the memory does not suffice, or attention is not finite.
+            InputError: there is not enough memory, or attention is not finite.
         """
         places = [number for number, pair in enumerate(pairs) if all(pair)]
         full = [pairs[number] for number in places]
@@ -78,7 +81,7 @@ class Aligner:
         return aligned
 
     def _joined(self, rows: dict[str, AttentionRows]) -> Aligned:
-        """Join what there is of forward rows (J, I+2) and backward rows (I, J+2) of a pair."""
+        """Combine the forward rows (J, I+2) and backward rows (I, J+2) of a pair, either of which may be missing."""
         links, attention = [], []
         if "forward" in rows:
             links.append(turned(most_attended(rows["forward"])))
@@ -90,7 +93,11 @@ class Aligner:
 
 
 def most_attended(rows: AttentionRows) -> Alignment:
-    """Return (word, word that it attends to most) of rows (J, I+2) with sentinels first and last, where I is not 0."""
+    """Return links (word, attended word), indices from 0, from each word to the word with most of its attention.
+
+    Args:
+        rows: (J, I+2) attention, with `<s>` first and `</s>` last, I > 0.
+    """
     words = rows[:, 1:-1]  # (J, I)
     weights, sentinels = words.max(axis=1), np.maximum(rows[:, 0], rows[:, -1])  # (J,) both
     linked = np.flatnonzero((weights > 0) & (weights >= sentinels))
@@ -98,7 +105,7 @@ def most_attended(rows: AttentionRows) -> Alignment:
 
 
 def _attention(model: Model, pairs: Sequence[SentencePair], folder: str) -> list[AttentionRows]:
-    """Return the (J, I+2) rows of words of each pair, without an empty side; of a backward model, (I, J+2)."""
+    """Return the rows of words (J, I+2) of each pair, for a backward model (I, J+2). No side may be empty."""
     found: dict[int, AttentionRows] = {}
     for numbers, scores in score_pairs([model], pairs):
         batch = scores.attention.float().cpu().numpy()  # (B, J'+1, I'+2), padded behind
@@ -118,37 +125,38 @@ def _mean(several: Sequence[AttentionRows]) -> AttentionRows:
 
 
 def word_rows(model: Model, source: Sequence[str], target: Sequence[str], rows: AttentionRows) -> AttentionRows:
-    """Return what `sentinel_rows` does without the columns of the sentinels, (J, I).
+    """Return the rows of `sentinel_rows` without the columns of `<s>` and `</s>`, (J, I).
 
-    The rows are not normalized again: a word that looks at sentinels has a row that sums to less than 1.
+    The rows are not renormalized, so a row sums to less than 1 if the word also attends to `<s>` or `</s>`.
     """
     return sentinel_rows(model, source, target, rows)[:, 1:-1]  # (J, I)
 
 
 def sentinel_rows(model: Model, source: Sequence[str], target: Sequence[str], rows: AttentionRows) -> AttentionRows:
-    """Return the attention of target words, in the order of the text, on source words and sentinels.
+    """Return the attention of target words, in text order, on source words and on `<s>` and `</s>`.
 
-    The direction is the model's own: the source of a backward model is the translation. The row of a word is the mean
-    of those of its pieces, attention on a word the sum over its pieces.
+    Source and target are the sides of the network: the source of a backward model is the translation. The row of a word
+    is the mean over its subwords. Attention on a word is the sum over its subwords.
 
-    A token is told of by the row of the step that says it, also with a content-based score after the step. There Luong
-    et al. 2015, footnote 14, take the row of the next step, which has read the token; but in our models, if nobody
-    guides it, attention looks for the word that is about to be said (docs/models.md). Of a model that was trained with
-    guidance it is the row that guidance trained (`rows_ahead`).
+    A token has the attention of the step that predicts it, even for a content-based score after the step. For this
+    score Luong et al. 2015, footnote 14, take the next step, which has read the token. In our models without guided
+    alignment, however, attention searches for the word that is about to be predicted (docs/models.md). A model with
+    guided alignment has the row that guided alignment trained (`rows_ahead`).
 
     Args:
-        model: whose rows they are.
+        model: model that the rows come from.
         source: I words, as the model read them.
-        target: J words, as the model said them, in the order of the text.
-        rows: (J'+1, I'+2) attention of the J' tokens that the model makes of the target and of `</s>`, in the order in
-            which it says them, on `<s>`, the I' tokens of the source, and `</s>`.
+        target: J words that the model predicted, in text order.
+        rows: (J'+1, I'+2) attention. Rows are the J' target tokens and `</s>`, in the order of prediction. Columns are
+            `<s>`, the I' source tokens, and `</s>`.
 
     Returns:
         (J, I+2), `<s>` first and `</s>` last.
 
     Raises:
-        ValueError: the rows are of other tokens than those of these words.
+        ValueError: the shape of the rows does not match the tokens of these words.
     """
+    # Tokens of a word are adjacent, so `reduceat` from the first token of each word sums over words.
     widths = [len(pieces) for pieces in model.source.cut(source)]
     heights = [len(pieces) for pieces in model.target.cut(target)]
     tokens = sum(heights)
@@ -156,6 +164,7 @@ def sentinel_rows(model: Model, source: Sequence[str], target: Sequence[str], ro
         raise ValueError(f"rows {rows.shape} of {sum(widths)} source and {tokens} target tokens")
     start = rows_ahead(model.config.architecture) if model.config.training.guidance else 0
     told = rows[start : start + tokens]  # (J', I'+2)
+    # Steps run from right to left, text order from left to right.
     told = told[::-1] if model.config.right_to_left else told
     columns: AttentionRows = np.add.reduceat(told, _starts([1, *widths, 1]), axis=1)  # (J', I+2)
     if not heights:
@@ -169,17 +178,16 @@ def _starts(sizes: Sequence[int]) -> list[int]:
 
 
 def dimension_rows(model: Model, pair: SentencePair) -> AttentionRows:
-    """Return the attention of the words that a model says on those that it reads, in each dimension, (J, I, K).
+    """Return the attention of target words on source words in each dimension of the annotations, (J, I, K).
 
-    The mean over K is what `word_rows` makes of the model's rows. The direction is the model's own: a backward model
-    reads the translation.
+    The mean over K equals `word_rows`. Source and target are the sides of the network, as in `sentinel_rows`.
 
     Args:
-        model: with granularity `fine`.
+        model: model with granularity `fine`.
         pair: source and translation, neither empty.
 
     Raises:
-        InputError: the memory does not suffice.
+        InputError: there is not enough memory.
     """
     steps: list[Tensor] = []  # (1, S, K) each
     attention = model.network.decoder.attention

@@ -10,15 +10,18 @@ from features.models.device import on_device
 from features.models.vocabulary import BEGIN, END, PADDING
 
 EncodedPair = tuple[list[int], list[int]]
-"""Numbers of the tokens of a source and a target sentence, without sentinels."""
+"""Token ids of a source and a target sentence, without `<s>` and `</s>`."""
 CELLS = 2**22
-"""Rows of attention that a batch may hold without learning, as numbers: pairs · source positions · target positions."""
+"""Maximum attention weights of a batch in scoring: pairs · source positions · target positions."""
 ENCODED = 128
-"""Target positions that a source position counts for at least: what the encoder holds of it."""
+"""Minimum number of target positions in the size of a batch.
+
+A source position needs memory in the encoder even if the target is short.
+"""
 
 
 def pad(sentences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """(B, S) numbers, each sentence between `<s>` and `</s>`, padded behind."""
+    """Return ids (B, S): each sentence between `<s>` and `</s>`, then padding."""
     longest = max(len(sentence) for sentence in sentences)
     rows = [[BEGIN, *sentence, END] + [PADDING] * (longest - len(sentence)) for sentence in sentences]
     return on_device(rows, device)  # (B, S)
@@ -31,10 +34,16 @@ def bucketed(
     rng: random.Random | None = None,
     cells: int = 0,
 ) -> list[list[int]]:
-    """Return lists of pair numbers of similar lengths: `batch` pairs at most, or `tokens` target tokens if not 0.
+    """Return batches of pairs of similar length, as lists of pair indices.
 
-    Tokens count `</s>` and the padding; so do `cells`, which limit pairs · source · target, if not 0. A pair that is
-    larger by itself is a batch. With `rng`, pairs of equal length and the batches are in random order.
+    Sizes count `</s>` and padding. A pair that exceeds a limit by itself forms its own batch.
+
+    Args:
+        pairs: source and target of each pair.
+        batch: maximum number of pairs in a batch, if `tokens` is 0.
+        tokens: maximum number of target tokens in a batch, or 0 for no limit.
+        rng: if given, shuffles the batches, and the pairs of equal length.
+        cells: maximum of pairs · source positions · target positions of a batch, or 0 for no limit.
     """
     order = list(range(len(pairs)))
     if rng:

@@ -1,7 +1,7 @@
-"""What the folder of a model says of it: `config.json`, and which sentences of dev it has learned from, `dev.folds`.
+"""Metadata in a model folder: `config.json`, and `dev.folds` for models fine-tuned on dev.
 
-A model whose training ended on dev (setting `adapt`) has its weights several times in its folder: `model.safetensors`
-learned from all of dev, `fold-N.safetensors` from all but fold N of it, and `dev.folds` says where a sentence belongs.
+A model with fine-tuning on dev (setting `adapt`) has several sets of weights: `model.safetensors` was tuned on all of
+dev, `fold-N.safetensors` on all of dev except fold N. `dev.folds` assigns each sentence of dev to a fold.
 """
 
 import dataclasses
@@ -30,20 +30,20 @@ SIDES = ("source", "target")
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What `config.json` holds."""
+    """Content of `config.json`."""
 
-    preset: str  # the name that the model was trained by
+    preset: str  # name of the preset
     direction: str  # `forward` for p(target|source), `backward` for p(source|target)
     architecture: Architecture
     training: Training
-    right_to_left: bool = False  # the network reads its target from the last word to the first
-    partner: str = ""  # folder, seen from this one, of the model that was trained together with it; empty if alone
-    corpus: str = ""  # digest of the text that it was trained on, and of dev
-    format: int = FORMAT  # version of the folder's format
+    right_to_left: bool = False  # the network predicts the target from the last word to the first
+    partner: str = ""  # relative path of the model that was trained together with this one, or empty
+    corpus: str = ""  # digest of the training text and of dev
+    format: int = FORMAT  # version of the folder format
 
     @property
     def parts(self) -> list[str]:
-        """Names of the files, beside those of the weights, that a model of this kind has."""
+        """Names of the files of such a model, except for weights."""
         kinds = ("vocabulary", "bpe") if self.training.bpe else ("vocabulary",)
         return [CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in kinds)]
 
@@ -54,14 +54,16 @@ _TEXTS = {
     "partner": (r"|\.\./forward|\.\./backward", "../forward, ../backward or nothing"),
     "corpus": (r"|[0-9a-f]{12}", "12 hexadecimal digits or nothing"),
 }
-"""Pattern and description of the texts in `config.json`."""
+"""Pattern and description of the strings in `config.json`."""
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """Read what a model folder is; settings that are younger than the folder have what its model was made with.
+    """Read `config.json` of a model folder.
+
+    Settings that are missing, because they are newer than the model, get the values with which it was trained.
 
     Raises:
-        InputError: the folder is no model, or a value is missing, unknown, or not one that we write.
+        InputError: the folder is not a model, or a key is unknown, missing, or has an invalid value.
     """
     path = folder / CONFIG
     if not os.path.lexists(path):
@@ -79,7 +81,7 @@ def read_config(folder: Path) -> ModelConfig:
 
 
 def _check(values: dict[str, Any]) -> None:
-    """Refuse keys that are unknown or missing, and values, but those of settings, that are not what they may be."""
+    """Raise `InputError` for unknown, missing or invalid keys, except those of the settings."""
     known = [field.name for field in dataclasses.fields(ModelConfig)]
     for name in values:
         if name not in known:
@@ -97,7 +99,7 @@ def _check(values: dict[str, Any]) -> None:
 
 
 def _settings(parts: dict[str, Any], training: dict[str, Any]) -> tuple[Architecture, Training]:
-    """Read settings, each of which stands in its own part of the file as it is written there."""
+    """Parse settings. Each must be in its own section of the file, written as we write it."""
     architecture, settled = override(Architecture(), Training(), parts | training)
     written = json.loads(json.dumps([asdict(architecture), asdict(settled)]))
     for section, settings in zip((parts, training), written, strict=True):
@@ -111,7 +113,7 @@ def _settings(parts: dict[str, Any], training: dict[str, Any]) -> tuple[Architec
 
 
 def _former_settings(architecture: Architecture) -> dict[str, Any]:
-    """Return settings of version 0.2 as they were, unwritten, in a model of an earlier one with these parts."""
+    """Return settings that are new in version 0.2, with the values that earlier models used without storing them."""
     fertility = architecture.attention if "fertility" in architecture.objectives else 0
     return {"softmax_bias": architecture.bias, "fertility": fertility}
 
@@ -123,26 +125,31 @@ _LINE = re.compile(r"([1-5]) ([0-9a-f]{16})")
 
 @dataclass(frozen=True)
 class DevFolds:
-    """The source sentences of dev, in folds that are numbered from 1; each sentence is in one, however often it stands.
+    """Assignment of the source sentences of dev to folds, which are numbered from 1.
+
+    A repeated sentence is in one fold only.
 
     Attributes:
-        folds: of each sentence by its digest.
+        folds: fold of each sentence, by digest of the sentence.
     """
 
     folds: dict[str, int]
 
     @classmethod
     def divide(cls, sources: Iterable[Sequence[str]]) -> "DevFolds":
-        """Divide sentences, given by their tokens, into folds of one size: by their digests, as if at random."""
+        """Divide sentences, given as tokens, into `DEV_FOLDS` folds of equal size.
+
+        Sentences are ordered by digest, which is as good as random.
+        """
         digests = sorted({_digest(source) for source in sources})
         return cls({digest: place % DEV_FOLDS + 1 for place, digest in enumerate(digests)})
 
     @classmethod
     def read(cls, folder: Path) -> "DevFolds":
-        """Read the folds of a model; one that did not learn from dev has none.
+        """Read the folds of a model. A model without fine-tuning on dev has none.
 
         Raises:
-            InputError: the file is not as `write` writes it.
+            InputError: the file does not have the format of `write`.
         """
         path, folds = folder / RECORD, dict[str, int]()
         if os.path.lexists(path):
@@ -158,27 +165,27 @@ class DevFolds:
         return cls(folds)
 
     def write(self, folder: Path) -> None:
-        """Write a line for each sentence: its fold and its digest."""
+        """Write one line for each sentence: its fold and its digest."""
         with open_output(str(folder / RECORD)) as stream:
             stream.writelines(encode(f"{fold} {digest}\n") for digest, fold in self.folds.items())
 
     def fold_of(self, source: Sequence[str]) -> int:
-        """Return the fold of a source sentence; 0 for one that is not in dev."""
+        """Return the fold of a source sentence, or 0 if it is not in dev."""
         return self.folds.get(_digest(source), 0) if self.folds else 0
 
     @property
     def numbers(self) -> list[int]:
-        """The folds that there are: of fewer sentences than `DEV_FOLDS`, as many."""
+        """The numbers of the folds. With fewer sentences than `DEV_FOLDS` there are fewer folds."""
         return sorted(set(self.folds.values()))
 
 
 def weights_file(fold: int) -> str:
-    """Return the name of the weights that have not seen a fold; of 0, of those for all sentences that are in none."""
+    """Return the file name of the weights tuned without this fold. Fold 0 is for sentences outside dev."""
     return f"fold-{fold}.safetensors" if fold else WEIGHTS
 
 
 FOLD_WEIGHTS = tuple(weights_file(fold) for fold in range(1, DEV_FOLDS + 1))
-"""What stands in the folder of a model that has learned from dev, for the sentences of dev alone."""
+"""Additional weight files of a model with fine-tuning on dev, used for sentences of dev only."""
 
 
 def _digest(source: Sequence[str]) -> str:

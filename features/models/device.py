@@ -1,4 +1,4 @@
-"""Where a model runs."""
+"""Devices on which models run, and their memory."""
 
 import contextlib
 import ctypes
@@ -17,29 +17,34 @@ from moses_io.files.errors import InputError
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 
 
-# One thread after a fork: OpenMP would wait forever for the threads of the parent.
+# Use one thread after a fork, because OpenMP would wait forever for the threads of the parent.
 os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 def check_process(device: torch.device, process: int) -> None:
-    """Raise `InputError` if models on a GPU were opened in another process, whose id is given, before a fork."""
+    """Raise `InputError` if models on a GPU were opened before a fork.
+
+    Args:
+        device: device of the models.
+        process: id of the process that opened them.
+    """
     if device.type == "cuda" and process != os.getpid():
         advice = "use the start method 'spawn', and open the models in the new process"
         raise InputError(f"models on a GPU cannot be used in a forked process; {advice}")
 
 
 def find_device(name: str) -> torch.device:
-    """Return the device of that name; `auto` is the GPU where there is one.
+    """Return the device with this name. `auto` is the GPU if there is one, else the CPU.
 
     Raises:
-        InputError: no such name, or no GPU.
+        InputError: an unknown name, or no GPU.
     """
     check_device(name)
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         raise InputError("--device cuda: torch sees no GPU here; use auto or cpu")
     if name != "cpu" and available:
-        torch.backends.cudnn.allow_tf32 = False  # recurrent cells would round float32 to 10 bits
+        torch.backends.cudnn.allow_tf32 = False  # TF32 would round float32 to 10 bits in recurrent cells
         return torch.device("cuda")
     _keep_freed_memory()
     return torch.device("cpu")
@@ -48,25 +53,25 @@ def find_device(name: str) -> torch.device:
 def on_device(
     values: Array | Integers | Sequence[object], device: torch.device, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """Return an array, or a list, as a tensor there, without waiting for what a GPU still has to do."""
+    """Return an array or a list as a tensor on a device, without waiting for pending GPU work."""
     return torch.as_tensor(values, dtype=dtype).to(device, non_blocking=True)
 
 
 def memory_of(device: torch.device) -> int:
-    """Return the bytes of memory that a device has in all."""
+    """Return the total memory of a device in bytes."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Tell whether torch, or Python, could not get memory."""
+    """Return whether an error is a failed allocation of torch or Python."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 
 
 @contextlib.contextmanager
 def within_memory(advice: str) -> Iterator[None]:
-    """Turn what says that the memory does not suffice into an `InputError` with this advice."""
+    """Turn a failed allocation within the block into an `InputError` with this advice."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -76,9 +81,9 @@ def within_memory(advice: str) -> Iterator[None]:
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Tell whether to multiply in bfloat16 where that is asked for: on a GPU, and on x86 processors with such products.
+    """Return whether bfloat16 products are faster on a device: on a GPU, and on x86 processors that support them.
 
-    A torch without `torch.cpu.get_capabilities` cannot tell; its processor is taken for one without.
+    Return False for a CPU if torch has no `torch.cpu.get_capabilities`, because support cannot be detected.
     """
     if device.type == "cuda":
         return True
@@ -87,9 +92,9 @@ def multiplies_bfloat16(device: torch.device) -> bool:
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc keep what is freed for the next tensor; otherwise each large one comes as new pages to be cleared.
+    """Let glibc keep freed memory for the next tensor instead of requesting new pages, which must be cleared.
 
-    torch frees and takes tensors of the same sizes at every step, so this takes no more memory at the peak.
+    torch allocates tensors of the same sizes at every step, so the peak memory does not grow.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

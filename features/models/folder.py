@@ -1,9 +1,8 @@
-"""A model as a folder: `config.json`, `source.vocabulary`, `target.vocabulary`, `model.safetensors`.
+"""Model folders: `config.json`, `source.vocabulary`, `target.vocabulary`, `model.safetensors`.
 
-Models on pieces of words also have `source.bpe` and `target.bpe`, of sentencepiece. Nothing is pickled, and scoring
-needs nothing else; `dev.folds` and `fold-N.safetensors` are for the sentences of dev (`DevFolds`). While a model
-trains, the weights in its folder are those of the best epoch so far, and `training.safetensors` holds what `--resume`
-needs.
+Models on subwords also have `source.bpe` and `target.bpe`, which are sentencepiece models. Nothing is pickled. Scoring
+needs no other files, except `dev.folds` and `fold-N.safetensors` for sentences of dev (`DevFolds`). During training the
+weights in the folder are the best so far, and `training.safetensors` has the state for `--resume`.
 """
 
 import contextlib
@@ -42,14 +41,14 @@ from moses_io.files.json_files import write_json
 from moses_io.files.streams import check_plain, open_output, remove_temporaries, sha256
 
 _BEGUN = {CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in ("vocabulary", "bpe"))}
-"""Files of a model that are there before it trains."""
+"""Files of a model that are written before training starts."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model ready to score: the network, its two vocabularies, and what it is.
+    """A model ready to score: configuration, network and vocabularies.
 
-    `source` and `target` are those of the network: for a backward model the network's source is the translation.
+    `source` and `target` are the sides of the network. The source of a backward model is the translation.
     """
 
     config: ModelConfig
@@ -61,18 +60,21 @@ class Model:
 
     @property
     def signature(self) -> str:
-        """What made the scores of this model."""
+        """Signature of the model's scores."""
         return signature_of(self.config, self.digest)
 
 
 def signature_of(config: ModelConfig, digest: str) -> str:
-    """Return what made the scores of a model of this digest."""
+    """Return the signature of scores of a model with this digest."""
     order = "|order:right-to-left" if config.right_to_left else ""
     return f"preset:{config.preset}|direction:{config.direction}{order}|sha256:{digest}"
 
 
 def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target: Vocabulary) -> None:
-    """Make the folder of a model that is about to train; see `check_free`."""
+    """Create the folder of a model before training, and write its configuration and vocabularies.
+
+    Call `check_free` first.
+    """
     make_folder(folder)
     source.save(folder, "source")
     target.save(folder, "target")
@@ -81,10 +83,12 @@ def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target:
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Have a folder, made if need be, for one training alone; if it was made and nothing put into it, it goes again.
+    """Lock a folder for one training while the block runs, and create it if necessary.
+
+    A folder that was created here and is still empty at the end is removed.
 
     Raises:
-        InputError: the folder cannot be made, or another training is at work there.
+        InputError: the folder cannot be created, or another training has locked it.
     """
     was_there = folder.exists()
     make_folder(folder)
@@ -98,7 +102,10 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def check_free(folder: Path, resume: bool) -> None:
-    """Refuse a folder that holds something, with an `InputError`; `resume` overlooks what a killed training began."""
+    """Raise `InputError` if a folder contains files.
+
+    With `resume`, hidden files and the initial files of a killed training are accepted.
+    """
     try:
         files = [path for path in folder.rglob("*") if path.is_file() and path.name != LOCK] if folder.exists() else []
     except OSError as error:
@@ -110,24 +117,24 @@ def check_free(folder: Path, resume: bool) -> None:
 
 
 def remove_leftovers(folders: Iterable[Path]) -> None:
-    """Remove what a killed training left half-written of our own files; nothing else is ours to remove."""
+    """Remove our temporary files that a killed training left, and no other files."""
     for folder in folders:
         for name in (WEIGHTS, BASE, CHECKPOINT, METRICS, RECORD, *FOLD_WEIGHTS, *_BEGUN):
             remove_temporaries(folder / name)
 
 
 def save_weights(folder: Path, network: EncoderDecoder, weights_name: str = WEIGHTS) -> None:
-    """Put the network's weights into a file of the folder, in place of those before."""
+    """Write the weights of a network to a file of the folder, replacing the previous file."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
     with open_output(str(folder / weights_name)) as stream:
         stream.write(safetensors.torch.save(tensors))
 
 
 def digest_of(folder: Path, names: Iterable[str]) -> str:
-    """Return what files hold, by name, as the first 12 digits that `sha256sum NAMES | sha256sum` prints in their order.
+    """Return a digest of the content of files: the first 12 digits of `sha256sum NAMES | sha256sum`, with names sorted.
 
     Raises:
-        InputError: a file is not there, or is no plain file.
+        InputError: a file is missing or not a plain file.
     """
     total = hashlib.sha256()
     for name in sorted(names):
@@ -137,17 +144,16 @@ def digest_of(folder: Path, names: Iterable[str]) -> str:
 
 
 def digest_of_model(folder: Path, config: ModelConfig, weights: str) -> str:
-    """Return the digest of a model with the weights of this name; `dev.folds` counts where it is."""
+    """Return the digest of a model with these weights, including `dev.folds` if it exists."""
     record = [RECORD] if os.path.lexists(folder / RECORD) else []
     return digest_of(folder, [*config.parts, *record, weights])
 
 
 def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) -> Model:
-    """Read a model folder, whose parts must fit each other.
+    """Load a model folder and check that its parts match.
 
     Raises:
-        InputError: the folder is not one, is damaged, is of a format that this version does not know, or does not fit
-            into the memory.
+        InputError: the folder is not a model, is damaged, has an unsupported format, or does not fit into memory.
     """
     config, weights = read_config(folder), folder / weights_name
     if weights_name == WEIGHTS and not os.path.lexists(weights):
@@ -158,7 +164,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     source, target = (load_vocabulary(folder, side, config.training.bpe > 0) for side in SIDES)
     with within_memory(f"the model {folder} does not fit"):
         network = load_network(weights, config.architecture, len(source), len(target)).to(device).eval()
-    if not os.path.samestat(before, weights.stat()):  # its training has found better ones meanwhile
+    if not os.path.samestat(before, weights.stat()):  # a running training has replaced the weights
         return load_model(folder, device, weights_name)
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
         log.warning(f"{folder}: the training of this model has not ended; these are its best weights so far")
@@ -166,13 +172,14 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
 
 
 _TYPES = {torch.float32: "F32", torch.int32: "I32"}
-"""Types of tensors as safetensors names them: weights, and tables of words."""
+"""Names of tensor types in safetensors: weights, and tables of words."""
 
 
 class _Unfilled(TorchFunctionMode):
-    """Gives tensors no first values: for those without memory torch does it in Python, and loads its compiler.
+    """Mode that skips the initialization of tensors.
 
-    It is asked for attributes of tensors, too, whose slots have no `__module__`.
+    For tensors without memory torch initializes in Python, which loads its compiler. The mode is also called for
+    attributes of tensors, whose slots have no `__module__`.
     """
 
     def __torch_function__(self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -182,7 +189,7 @@ class _Unfilled(TorchFunctionMode):
 
 
 def outline(architecture: Architecture, source_size: int, target_size: int) -> dict[str, Tensor]:
-    """Return the weights of a network by name, with shapes and nothing in them, which takes no memory."""
+    """Return the weights of a network by name, as tensors with shapes but without memory."""
     with torch.device("meta"), _Unfilled():
         return EncoderDecoder(architecture, source_size, target_size).state_dict()
 
@@ -191,7 +198,7 @@ def load_network(path: Path, architecture: Architecture, source_size: int, targe
     """Return a network with the weights of a file.
 
     Raises:
-        InputError: the file is damaged, or its tensors are not those of such a network.
+        InputError: the file is damaged, or its tensors do not belong to such a network.
     """
     tensors = load_weights(path, outline(architecture, source_size, target_size), target_size)
     network = EncoderDecoder(architecture, source_size, target_size)
@@ -200,10 +207,15 @@ def load_network(path: Path, architecture: Architecture, source_size: int, targe
 
 
 def load_weights(path: Path, expected: Mapping[str, Tensor], target_size: int) -> dict[str, Tensor]:
-    """Return the tensors of a file, by the names, types and shapes of those that are expected.
+    """Load the tensors of a file and compare names, types and shapes with the expected tensors.
+
+    Args:
+        path: file of weights.
+        expected: tensors by name, whose values do not matter.
+        target_size: size of the target vocabulary, which limits the ids in integer tensors.
 
     Raises:
-        InputError: the file is damaged, or its tensors are others.
+        InputError: the file is damaged, or has other tensors.
     """
     try:
         reason = _difference(path, expected)
@@ -217,7 +229,7 @@ def load_weights(path: Path, expected: Mapping[str, Tensor], target_size: int) -
 
 
 def _difference(path: Path, expected: Mapping[str, Tensor]) -> str:
-    """Say what of the names, types and shapes in the head of a file is not as expected; nothing if all is."""
+    """Return the first difference of names, types and shapes in a file's header, or an empty string."""
     with safetensors.safe_open(path, "pt") as stream:
         slices = {name: stream.get_slice(name) for name in stream.keys()}  # noqa: SIM118
         shapes = {name: f"{each.get_dtype()} {list(each.get_shape())}" for name, each in slices.items()}
@@ -233,7 +245,7 @@ def _difference(path: Path, expected: Mapping[str, Tensor]) -> str:
 
 
 def no_words(tensors: Mapping[str, Tensor], target_size: int) -> str:
-    """Say which table of target words has a number that is none; nothing if all are."""
+    """Return a message on an integer tensor with an id outside the target vocabulary, or an empty string."""
     for name, tensor in tensors.items():
         if tensor.dtype == torch.int32 and not ((tensor >= 0) & (tensor < target_size)).all():
             return f"tensor {name!r} has a number that is no word's"

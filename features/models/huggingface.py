@@ -1,7 +1,4 @@
-"""Log-probabilities of given translations by local sequence-to-sequence models of Hugging Face's transformers.
-
-Such as opus-mt or NLLB.
-"""
+"""Log-probabilities of local sequence-to-sequence models of Hugging Face's transformers, such as opus-mt or NLLB."""
 
 import difflib
 import hashlib
@@ -24,29 +21,29 @@ from moses_io.files.streams import digest
 
 BATCH = 64
 IGNORED = -100
-"""Label of padding, as transformers has it."""
+"""Label of padding in transformers."""
 
 _ALONE = {"local_files_only": True, "trust_remote_code": False}
-"""How a folder is opened: nothing is fetched, and no code in it runs."""
+"""Arguments for opening a folder: no downloads, and no code from the folder."""
 
 _TOKENIZING = threading.Lock()
-"""For one thread at a time: a tokenizer of several languages is switched between source and target."""
+"""Lock for tokenizers. A multilingual tokenizer has a state: it is switched between source and target."""
 
-os.register_at_fork(  # or a fork while another thread tokenizes would leave it locked in the child for ever
+os.register_at_fork(  # a fork while another thread tokenizes would leave the lock locked forever in the child
     before=_TOKENIZING.acquire, after_in_parent=_TOKENIZING.release, after_in_child=_TOKENIZING.release
 )
 
 
 @runtime_checkable
 class Multilingual(Protocol):
-    """A tokenizer of many languages; `tgt_lang` stands beside."""
+    """A tokenizer of many languages. It also has `tgt_lang`."""
 
     src_lang: str
 
 
 @runtime_checkable
 class WithLanguageTokens(Protocol):
-    """A tokenizer whose language codes have tokens of another form, such as M2M100's `__de__`."""
+    """A tokenizer whose tokens of languages differ from their codes, such as M2M100's `__de__`."""
 
     lang_code_to_token: Mapping[str, str]
 
@@ -59,13 +56,13 @@ class WithTargetTokens(Protocol):
 
 
 class HuggingFace:
-    """One value: log p(candidate|source), summed over the pieces of its tokenizer, end of sentence included.
+    """One value: log p(candidate|source), summed over the subwords of the model's tokenizer, with end of sentence.
 
-    The folder holds a model with its tokenizer; nothing is fetched. Texts are joined with spaces, as Moses has them. A
-    model of many languages, such as NLLB, needs those of source and target: `hf:DIR[deu_Latn,eng_Latn]`.
+    The folder contains a model and its tokenizer, and nothing is downloaded. Tokens of the list are joined with spaces.
+    Multilingual models such as NLLB need the languages of source and target: `hf:DIR[deu_Latn,eng_Latn]`.
 
     Raises:
-        InputError: transformers is not installed, or the folder holds no such model.
+        InputError: transformers is not installed, or the folder has no such model.
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
@@ -79,14 +76,14 @@ class HuggingFace:
             self._load(transformers, folder, languages)
         except InputError:
             raise
-        except Exception as error:  # transformers, torch and safetensors have many kinds for what is damaged
+        except Exception as error:  # for damaged files, the libraries raise many types
             raise InputError(f"{folder}: no model that transformers reads ({shown(str(error))})") from None
         content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]
         self.signature = f"hf|{','.join(languages)}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"
 
     def _load(self, transformers: Any, folder: str, languages: Sequence[str]) -> None:
         config, _ = transformers.PretrainedConfig.get_config_dict(folder, local_files_only=True)
-        if "model_type" not in config:  # older versions of transformers infer it from the name of the folder
+        if "model_type" not in config:  # old versions of transformers infer it from the folder name
             raise ValueError("config.json without model_type")
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **_ALONE)
         self._start = _set_languages(self._tokenizer, folder, languages)
@@ -95,11 +92,11 @@ class HuggingFace:
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **_ALONE)
         self._model = model.to(self._device).eval()
         self._check_vocabulary(folder, languages)
-        self._longest: int | None = model.config.to_dict().get("max_position_embeddings")  # none of relative positions
+        self._longest: int | None = model.config.to_dict().get("max_position_embeddings")  # None if relative
 
     def _check_vocabulary(self, folder: str, languages: Sequence[str]) -> None:
-        """Raise `InputError` if a language has a token that the model has no embedding of."""
-        if self._start:  # sources begin with a token of the target language, targets with none
+        """Raise `InputError` if the token of a language has no embedding in the model."""
+        if self._start:  # sources begin with a token of the target language
             empty = [(languages[-1], self._tokenizer(self._start))]
         else:
             texts = (self._tokenizer(""), self._tokenizer(text_target=""))
@@ -109,15 +106,16 @@ class HuggingFace:
                 raise InputError(f"{folder}: the tokenizer knows language {shown(language)}, the model does not")
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
-        """(N, 1).
+        """Return the values, (N, 1).
 
         Raises:
-            InputError: a text has more pieces than the model reads, or the memory does not suffice; or the model is on
-                a GPU, and this process was forked after it was opened.
+            InputError: a text is longer than the model's maximum, there is not enough memory, or the model is on a GPU
+                and this process was forked after it was opened.
         """
         check_process(self._device, self._process)
         pairs = [(_clean(each.source), _clean(text)) for each in sentences for text in each.hypotheses]
         distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
+        # Batches of similar length need little padding.
         order = sorted(distinct, key=lambda pair: (len(pair[1]), len(pair[0])))
         values = np.empty(len(distinct))
         with within_memory("a sentence pair is too long for this model"):
@@ -128,7 +126,7 @@ class HuggingFace:
 
     @torch.inference_mode()
     def _log_probs(self, pairs: Sequence[tuple[str, str]]) -> Array:
-        """(B,) log p of the second text of each pair, given the first."""
+        """Return log p of the second text of each pair, given the first, (B,)."""
         sources, targets = [self._start + source for source, _ in pairs], [target for _, target in pairs]
         with _TOKENIZING:
             source = self._tokenizer(sources, padding=True, return_tensors="pt").to(self._device)
@@ -149,15 +147,15 @@ class HuggingFace:
 
 
 def _set_languages(tokenizer: Any, folder: str, languages: Sequence[str]) -> str:
-    """Set source and target language of a tokenizer, and return what each source text must begin with.
+    """Set source and target language of a tokenizer, and return the prefix that each source text needs.
 
     Raises:
-        InputError: a language that the tokenizer does not know, one too many or too few, or none where it needs them.
+        InputError: an unknown language, a wrong number of languages, or no languages for a tokenizer that needs them.
     """
     if len(languages) not in (0, 2):
         raise InputError(f"{folder}: expected hf:DIR[SOURCE,TARGET], found {counted(len(languages), 'language')}")
     pair = tokenizer.init_kwargs.get("langs")
-    if pair:  # of FSMT, whose tokenizer is made for one pair and has no tokens of languages
+    if pair:  # FSMT: the tokenizer is for one pair and has no tokens of languages
         if languages and list(languages) != list(pair):
             expected = f"expected hf:DIR or hf:DIR[{','.join(pair)}]"
             raise InputError(f"{folder}: a tokenizer of {pair[0]} and {pair[1]}, {expected}")
@@ -175,14 +173,14 @@ def _set_languages(tokenizer: Any, folder: str, languages: Sequence[str]) -> str
     for language in languages[1:] if by_target else languages:
         if language not in known:
             raise InputError(f"{folder}: unknown language {shown(language)}{_nearest_language(language, names)}")
-    if by_target:  # the source language is that of the model, with no token for it
+    if by_target:  # the model has one source language, without a token
         return f">>{languages[1]}<< "
     tokenizer.src_lang, tokenizer.tgt_lang = languages
     return ""
 
 
 def _known_languages(tokenizer: Any) -> set[str]:
-    """Return the language codes of a tokenizer; empty if it takes none."""
+    """Return the language codes of a tokenizer, or an empty set if it has none."""
     if isinstance(tokenizer, WithLanguageTokens):
         return set(tokenizer.lang_code_to_token)
     if isinstance(tokenizer, WithTargetTokens):
@@ -191,14 +189,14 @@ def _known_languages(tokenizer: Any) -> set[str]:
 
 
 def _special_tokens(tokenizer: Any) -> set[str]:
-    """Return the special tokens without a role, which are those of languages; all tokens if there are none."""
+    """Return the special tokens without a role, which are languages, or all tokens if there are none."""
     roles = {str(token) for token in tokenizer.special_tokens_map.values()}
     known = {token.strip("_") for token in map(str, tokenizer.all_special_tokens) if token not in roles}
     return known or set(tokenizer.get_vocab())
 
 
 def _nearest_language(code: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the code that is most like an unknown one: `deu_Latn` for `de`."""
+    """Return "; did you mean 'x'?" with the code most similar to an unknown one, for example `deu_Latn` for `de`."""
     start = code.strip("_<> ")[:2].lower()
     alike = [each for each in known if each[:2].lower() == start]
     close = difflib.get_close_matches(code, alike, n=1, cutoff=0)
@@ -206,5 +204,5 @@ def _nearest_language(code: str, known: Iterable[str]) -> str:
 
 
 def _clean(tokens: Sequence[str]) -> str:
-    """Join tokens; bytes that are no UTF-8 become question marks."""
+    """Join tokens, with U+FFFD for bytes that are not UTF-8."""
     return " ".join(tokens).encode(errors="surrogateescape").decode(errors="replace")

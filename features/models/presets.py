@@ -1,4 +1,4 @@
-"""The named systems of the papers."""
+"""Presets of models, named after the systems of papers."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from moses_io.files.errors import InputError, nearest, shown
 
 @dataclass(frozen=True)
 class Preset:
-    """A named system: small settings for 5-50 thousand pairs, and what the paper had."""
+    """A named model with small settings for 5-50 thousand sentence pairs, and the settings of the paper."""
 
-    description: str  # a line for `moses-rerank presets`
+    description: str  # line in the output of `moses-rerank presets`
     architecture: Architecture = field(default_factory=Architecture)
     training: Training = field(default_factory=Training)
-    paper: Mapping[str, Any] = field(default_factory=dict)  # settings that differ in the paper, for `--paper-sizes`
-    symmetric: bool = False  # both directions are trained together
-    pretrained: bool = False  # training starts from a trained model
+    paper: Mapping[str, Any] = field(default_factory=dict)  # different settings of the paper, for `--paper-sizes`
+    symmetric: bool = False  # whether both directions are trained together
+    pretrained: bool = False  # whether training starts from a trained model
 
 
 _COHN = {
@@ -26,7 +26,7 @@ _COHN = {
     "optimizer": "sgd", "rate": 0.1, "schedule": "constant", "epochs": 20, "patience": 20, "clip": 5,
     "dropout": 0,
 }  # fmt: skip
-"""Cohn et al. 2016, section 4. The paper names no rate and no clipping; mantis starts at 0.1."""
+"""Cohn et al. 2016, section 4. The paper has no learning rate and no clipping. mantis starts at 0.1."""
 _LUONG = {
     "embedding": 1000, "hidden": 1000, "attention": 1000, "layers": 4, "encoder_layers": 4, "positions": 50,
     "words": 50000, "frequency": 1, "length": 50, "batch": 128, "init": 0.1, "clip": 5,
@@ -39,7 +39,10 @@ _CHOI = {
     "embedding": 620, "hidden": 1000, "attention": 2000, "bpe": 30000, "length": 50, "schedule": "constant",
     "rate": 0.001, "epochs": 20,
 }  # fmt: skip
-"""Choi et al. 2018, section 4; no rate, dropout, clipping or batch there. It stops on BLEU, here perplexity stops."""
+"""Choi et al. 2018, section 4.
+
+The paper has no learning rate, dropout, clipping or batch size. It uses BLEU for early stopping, we use perplexity.
+"""
 _YANG = {
     "embedding": 1000, "hidden": 1000, "attention": 1000, "memory": 500, "words": 50000, "frequency": 1,
     "length": 50, "batch": 128, "init": 0.1, "clip": 3,
@@ -56,12 +59,18 @@ _VASWANI = {
     "embedding": 512, "hidden": 512, "heads": 8, "feedforward": 2048, "layers": 6, "encoder_layers": 6,
     "bpe": 37000, "tokens": 25000, "rate": 0.0007, "warmup": 4000, "dropout": 0.1,
 }  # fmt: skip
-"""Vaswani et al. 2017, the base model; the rate is the highest of theirs, which falls by the root of the updates."""
+"""Vaswani et al. 2017, base model.
+
+The rate is the maximum of their schedule, which decays with the inverse square root of the updates.
+"""
 _GNMT = {
     "embedding": 1024, "hidden": 1024, "attention": 1024, "layers": 8, "encoder_layers": 8, "score": "additive",
     "bpe": 32000, "init": 0.04, "clip": 5, "batch": 128, "rate": 0.0002, "schedule": "constant", "dropout": 0.2,
 }  # fmt: skip
-"""Wu et al. 2016, sections 3 and 8. They go on by SGD after Adam; only their bottom encoder layer reads both ways."""
+"""Wu et al. 2016, sections 3 and 8.
+
+They continue with SGD after Adam, and only their bottom encoder layer is bidirectional.
+"""
 
 
 def _luong(score: str, window: str = "global") -> Preset:
@@ -135,13 +144,13 @@ PRESETS: dict[str, Preset] = {
 
 
 def find_preset(name: str) -> Preset:
-    """Return the preset of that name; an unknown one is an `InputError`."""
+    """Return the preset with this name, or raise `InputError` if it is unknown."""
     if not isinstance(name, str) or name not in PRESETS:
         raise InputError(f"unknown preset {shown(name)}{nearest(str(name), list(PRESETS))}")
     return PRESETS[name]
 
 
 def settle(preset: Preset, paper_sizes: bool, values: Mapping[str, Any]) -> tuple[Architecture, Training]:
-    """Return the settings of a preset, with the paper's where asked for, and `values` on top."""
+    """Return the settings of a preset, overridden by the paper's with `paper_sizes`, and then by `values`."""
     paper = preset.paper if paper_sizes else {}
     return override(preset.architecture, preset.training, {**paper, **values})

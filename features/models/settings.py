@@ -1,4 +1,4 @@
-"""What a model is made of and how it is trained: plain values, readable without torch."""
+"""Settings of the architecture and of training, as plain values that do not need torch."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -11,78 +11,78 @@ from moses_io.files.errors import InputError, nearest
 
 @dataclass(frozen=True)
 class Architecture:
-    """The parts of an encoder-decoder, each a row of a table in `features.models.tables`, and its sizes."""
+    """The parts of an encoder-decoder, which are rows of tables in `features.models.tables`, and its sizes."""
 
     cell: str = "lstm"  # recurrent cell of encoder and decoder
-    encoder: str = "bidirectional"  # `unidirectional`: stacked, its top layer gives the annotations; or `transformer`
-    reverse: bool = False  # the source is read last word first; positions keep their own numbers
-    initial: str = "zero"  # first states of the encoder, `zero` or `learned`
-    sentinels: bool = True  # `<s>` and `</s>` of the source may be attended to; they are always read
-    contextual: bool = False  # word vectors are masked by the whole source sentence (Choi et al. 2018, 4.3)
-    wiring: str = "attend-first"  # where attention sits in the decoder's step; or `transformer`, or `none`
-    output: str = "tanh"  # the softmax of `attend-first` reads `tanh` of state, context and word, or the `state` alone
-    feed: str = "none"  # what `attend-after` reads from the step before: `none`, its `output`, or its `context`
-    score: str = "additive"  # how a query is scored against a key
-    window: str = "global"  # source positions that a step may look at
-    granularity: str = "word"  # one weight an annotation (`word`), or one for each of its dimensions (`fine`)
-    terms: tuple[str, ...] = ()  # what is added inside the additive score
-    objectives: tuple[str, ...] = ()  # what is added to the log-likelihood in training
-    bias: bool = True  # the layers below the softmax have biases (Luong's have none)
-    softmax_bias: bool = True  # the softmax has one (Luong's and Yang's have none)
+    encoder: str = "bidirectional"  # or `unidirectional` (annotations come from its top layer), `transformer`
+    reverse: bool = False  # read the source from its last word; positions keep their numbers
+    initial: str = "zero"  # initial states of the encoder, `zero` or `learned`
+    sentinels: bool = True  # attention may go to `<s>` and `</s>` of the source, which are always encoded
+    contextual: bool = False  # mask word vectors by the whole source sentence (Choi et al. 2018, 4.3)
+    wiring: str = "attend-first"  # position of attention in the decoder's step; or `transformer`, or `none`
+    output: str = "tanh"  # input of the softmax of `attend-first`: `tanh` of state, context and word, or `state`
+    feed: str = "none"  # input of `attend-after` from the previous step: `none`, its `output`, or its `context`
+    score: str = "additive"  # score of a query and a key
+    window: str = "global"  # source positions that a step may attend to
+    granularity: str = "word"  # one weight for each annotation (`word`), or for each of its dimensions (`fine`)
+    terms: tuple[str, ...] = ()  # bias terms of the additive score
+    objectives: tuple[str, ...] = ()  # terms added to the log-likelihood in training
+    bias: bool = True  # biases in the layers below the softmax (none in Luong et al. 2015)
+    softmax_bias: bool = True  # bias in the softmax (none in Luong et al. 2015 and Yang et al. 2017)
     embedding: int = 128  # size E of the word vectors, on both sides
     hidden: int = 256  # size H of the decoder's state and of each direction of the encoder
-    attention: int = 128  # size A of the hidden layer in which query and keys meet
-    layers: int = 1  # layers of the decoder; the top one asks the query (Cohn et al. 2016 have 2)
+    attention: int = 128  # size A of the hidden layer that combines query and keys
+    layers: int = 1  # layers of the decoder; the top layer is the query (2 layers in Cohn et al. 2016)
     encoder_layers: int = 1  # layers of the encoder
     reach: int = 10  # D, source positions on each side of a local window
-    neighbours: int = 1  # k, source positions on each side that the terms on earlier attention see
-    positions: int = 80  # L, source words that the location score can look at
-    memory: int = 32  # size of the memory that the term `memory` keeps for every source position
-    fertility: int = 0  # size of the hidden layer of global fertility; 0 takes H
-    tie: bool = False  # the softmax's weights are the target's word vectors; what it reads is projected from H to E
+    neighbours: int = 1  # k, source positions on each side in the terms on earlier attention
+    positions: int = 80  # L, maximum source words for the location score
+    memory: int = 32  # size of the memory of each source position in the term `memory`
+    fertility: int = 0  # size of the hidden layer of global fertility; 0: H
+    tie: bool = False  # share weights of softmax and target word vectors; the softmax input is projected from H to E
     lexicon: str = "none"  # word translation probabilities in the softmax: `none`, as a `bias`, or in a `mixture`
-    heads: int = 4  # heads of a transformer's attention, into which its size H is divided
-    feedforward: int = 512  # size of the hidden layer of a transformer's feed-forward sublayers
+    heads: int = 4  # attention heads of a transformer; H must be a multiple
+    feedforward: int = 512  # hidden size of a transformer's feed-forward sublayers
 
     @property
     def annotation(self) -> int:
-        """Size of an annotation."""
+        """Size of an annotation, the encoder's output for a source position."""
         return 2 * self.hidden if self.encoder == "bidirectional" else self.hidden
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained."""
+    """Settings of training."""
 
-    epochs: int = 8  # passes over the corpus, at most
-    updates: int = 0  # steps of the optimizer, at most; 0 sets no limit
-    batch: int = 32  # sentence pairs a batch
-    tokens: int = 0  # target tokens a batch with its padding, instead of `batch`; 0 counts sentence pairs
-    accumulate: int = 1  # batches a step of the optimizer
+    epochs: int = 8  # maximum passes over the corpus
+    updates: int = 0  # maximum steps of the optimizer; 0: no limit
+    batch: int = 32  # sentence pairs in a batch
+    tokens: int = 0  # target tokens in a batch with padding, instead of `batch`; 0: use `batch`
+    accumulate: int = 1  # batches for each step of the optimizer
     optimizer: str = "adam"  # `adam` or `sgd`
-    rate: float = 0.003  # first step size
-    schedule: str = "linear"  # of the step size: `linear` (to a tenth over all updates), `constant`, or `halving`
+    rate: float = 0.003  # initial learning rate
+    schedule: str = "linear"  # of the learning rate: `linear` (to a tenth over all updates), `constant`, or `halving`
     hold: int = 5  # epochs before the first halving
     every: int = 1  # epochs between halvings
-    init: float = 0.0  # all weights start uniform in ±init; 0 leaves each part its own way
-    clip: float = 1.0  # largest norm of the gradient
-    dropout: float = 0.3  # on what recurrent layers read, before the softmax, on what a transformer's sublayers give
-    smoothing: float = 0.0  # share of the probability that label smoothing spreads over all words
-    gamma: float = 1.0  # weight of the trace bonus where both directions train together
-    average: int = 0  # checkpoints, one an epoch and the last ones, whose average is the model if it is better on dev
-    patience: int = 3  # epochs without a better dev perplexity before training stops
-    words: int = 0  # size of the vocabularies, the most frequent words; 0 sets no limit
-    frequency: int = 2  # a word seen less often in the corpus is `<unk>`
-    bpe: int = 0  # pieces that sentencepiece learns for each side; 0 leaves words whole
-    length: int = 80  # pairs with a side of more words are left out of training
-    bfloat16: bool = False  # multiply in bfloat16, on a GPU and on processors that do so faster; weights are float32
-    seed: int = 1  # of the weights, the order and the dropout
-    word_dropout: float = 0.0  # share of the words, on both sides, whose whole vector is left out
-    warmup: int = 0  # updates over which the step size rises from 0 to what `schedule` says
-    bpe_dropout: float = 0.0  # share of the merges of pieces that each epoch of training leaves out
-    rdrop: float = 0.0  # weight of how far two passes with different dropout are apart; each batch passes twice
-    adapt: int = 0  # epochs on dev at the end, kept if they help with what of dev they leave out
-    guidance: float = 0.0  # weight of attention's cross-entropy with links; falls to 0 over half of all updates
+    init: float = 0.0  # uniform initial weights in ±init; 0: initialization of each layer
+    clip: float = 1.0  # maximum norm of the gradient
+    dropout: float = 0.3  # on inputs of recurrent layers, of the softmax, and on outputs of a transformer's sublayers
+    smoothing: float = 0.0  # probability that label smoothing distributes over all words
+    gamma: float = 1.0  # weight of the trace bonus if both directions are trained together
+    average: int = 0  # last checkpoints (one for each epoch) to average; used if better on dev; 0: off
+    patience: int = 3  # epochs without a better dev perplexity before early stopping
+    words: int = 0  # vocabulary size, the most frequent words; 0: no limit
+    frequency: int = 2  # minimum frequency of words in the corpus; rarer words are `<unk>`
+    bpe: int = 0  # subwords that sentencepiece learns for each side; 0: whole words
+    length: int = 80  # maximum words of a side; longer pairs are not trained on
+    bfloat16: bool = False  # multiply in bfloat16 on a GPU, or on a CPU that supports it; weights stay float32
+    seed: int = 1  # random seed of initial weights, batch order and dropout
+    word_dropout: float = 0.0  # fraction of words, on both sides, whose vectors are dropped
+    warmup: int = 0  # updates over which the learning rate rises from 0 to the schedule's rate
+    bpe_dropout: float = 0.0  # fraction of subword merges that are dropped, redrawn in each epoch
+    rdrop: float = 0.0  # weight of R-drop: divergence of two passes of each batch with different dropout
+    adapt: int = 0  # epochs of fine-tuning on dev at the end; kept if better in cross-validation
+    guidance: float = 0.0  # weight of guided alignment; falls to 0 over the first half of all updates
 
 
 _FROM_ZERO = {
@@ -104,16 +104,21 @@ CHOICES = {name: tuple(rows) for name, rows in TABLES.items()} | {
 _WITHOUT_TRANSFORMER = (
     "cell", "reverse", "initial", "contextual", "output", "feed", "score", "window", "granularity", "terms", "bias",
 )  # fmt: skip
-"""Settings of recurrent networks and of their attention."""
+"""Settings of recurrent networks and their attention, which a transformer does not have."""
 
 Settings = TypeVar("Settings", Architecture, Training)
 
 
 def override(architecture: Architecture, training: Training, values: dict[str, Any]) -> tuple[Architecture, Training]:
-    """Put `values` (text from a command line, or values of a TOML file) into the two settings.
+    """Return the settings with some values replaced.
+
+    Args:
+        architecture: settings of the architecture.
+        training: settings of training.
+        values: new values by name, as text of a command line or as values of a TOML file.
 
     Raises:
-        InputError: a key that neither has, a value that is not of the field's type, or parts that do not go together.
+        InputError: an unknown setting, a value of the wrong type or out of range, or incompatible settings.
     """
     known = dataclasses.asdict(architecture) | dataclasses.asdict(training)
     for name in values:
@@ -128,7 +133,7 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
 
 
 def check(architecture: Architecture) -> None:
-    """Refuse parts that do not go together, with the reason."""
+    """Raise `InputError` if settings of the architecture are incompatible."""
     a = architecture
     attends, first = a.wiring != "none", a.wiring == "attend-first"
     additive, bidirectional = a.score == "additive", a.encoder == "bidirectional"
@@ -165,7 +170,7 @@ def check(architecture: Architecture) -> None:
 
 
 def check_training(architecture: Architecture, training: Training) -> None:
-    """Refuse settings of training that do not go together, with the reason."""
+    """Raise `InputError` if settings of training are incompatible."""
     if training.bpe_dropout and not training.bpe:
         raise InputError("bpe_dropout leaves out merges of pieces: it needs bpe")
     if training.rdrop and not (training.dropout or training.word_dropout):
@@ -187,7 +192,7 @@ def _transformer_rules(a: Architecture) -> tuple[tuple[bool, str], ...]:
 
 
 def check_values(names: Sequence[str], architecture: Architecture) -> None:
-    """Refuse values of candidates that no model of the architecture can give, with the reason."""
+    """Raise `InputError` if a model of this architecture cannot give some of the named values."""
     if "fertility" in names and "fertility" not in architecture.objectives:
         raise InputError("a model without global fertility, which the value fertility needs")
     refused = [name for name in names if name in VALUES and VALUES[name].of_attention]
@@ -196,10 +201,10 @@ def check_values(names: Sequence[str], architecture: Architecture) -> None:
 
 
 def check_rows(architecture: Architecture, training: Training, right_to_left: bool) -> None:
-    """Refuse a model whose rows of attention are not those of its target's words, one after the other.
+    """Raise `InputError` unless the rows of attention belong to the target words from left to right.
 
-    With every wiring but `attend-first` a query has read y_{j-1} before it asks for t_j, so that its row may tell of
-    either word (Luong et al. 2015, footnote 14).
+    With every wiring except `attend-first`, the query for t_j has already read y_{j-1}. Its row of attention may belong
+    to either word (Luong et al. 2015, footnote 14).
     """
     if right_to_left or training.bpe or architecture.wiring != "attend-first":
         raise InputError(
@@ -209,10 +214,10 @@ def check_rows(architecture: Architecture, training: Training, right_to_left: bo
 
 
 def rows_ahead(architecture: Architecture) -> int:
-    """Return how many steps after its own a target word has the row of attention that guidance trains: 0 or 1.
+    """Return the offset from a target word's step to the step whose attention guided alignment trains: 0 or 1.
 
-    With a content-based score after the step that is the next one, which has read the word (Luong et al. 2015, footnote
-    14), unless a lexicon predicts with the step's own row.
+    With `attend-after` and a content-based score it is 1: the next step has read the word (Luong et al. 2015, footnote
+    14). It is 0 if a lexicon predicts with the row of the word's own step.
     """
     content_based, lexical = architecture.score != "location", architecture.lexicon != "none"
     return int(architecture.wiring == "attend-after" and content_based and not lexical)
@@ -224,7 +229,7 @@ def _replace(settings: Settings, values: dict[str, Any]) -> Settings:
 
 
 def _convert(name: str, kind: Any, value: Any) -> Any:
-    """Read one value, text or of a TOML file."""
+    """Convert a value, given as text or as a TOML value, to the type of the setting."""
     if kind is bool:
         return _chosen(name, str(value).lower(), ("false", "true")) == "true"
     if kind is str:

@@ -1,6 +1,7 @@
-"""The tables that models are made of: name → "module:attribute". A new idea is one class and a line here.
+"""Tables of the parts of models: name → "module:attribute".
 
-A term that carries much memory also belongs in `_bytes_of_prefix` of `scoring/walk.py`.
+To add a part, write a class and add a row here. A term with a large memory also needs an entry in `_bytes_of_prefix` of
+`scoring/walk.py`.
 """
 
 import importlib
@@ -62,11 +63,11 @@ TABLES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Value:
-    """What a model can say of a candidate: a function of `features.models.scoring.values`.
+    """A value that a model can give for a candidate, computed by a function in `features.models.scoring.values`.
 
     Attributes:
-        description: a line for `moses-rerank features`.
-        of_attention: a model without attention cannot give it.
+        description: line in the output of `moses-rerank features`.
+        of_attention: whether it needs a model with attention.
     """
 
     description: str
@@ -86,22 +87,22 @@ VALUES = {
         "log-density of the attention of source words, by a model with global fertility (Cohn et al. 2016)", True
     ),
 }
-"""Named in brackets behind a model's folder."""
+"""Values that can be named in brackets after a model's folder."""
 
 ADDED = "added"
-"""One more: the log-probability again of candidates that the first of joined lists lacks, and 0 for others.
+"""One more value: `logprob` for candidates that are missing in the first of the merged lists, 0 for other candidates.
 
-A model chose its translations by that very number, which tells less of them than of a decoder's: it gets a weight of
-its own.
+A model has chosen its own translations by their log-probability. Their log-probability is therefore less informative
+than that of the decoder's candidates, and gets a separate weight.
 """
 
 
 def find(table: str, name: str) -> Any:
-    """Return what stands behind a row of `TABLES`."""
+    """Return the object of a row of `TABLES`."""
     return load(TABLES[table][name])
 
 
 def load(target: str) -> Any:
-    """Return what `module:attribute` names."""
+    """Import and return the object that `module:attribute` names."""
     module, attribute = target.split(":")
     return getattr(importlib.import_module(module), attribute)

@@ -1,22 +1,25 @@
-"""What torchrun, which starts one training in several processes, has told this one; without torch, but for faults."""
+"""Environment of processes that torchrun starts for one training.
+
+Imports torch only when an error is reported.
+"""
 
 import os
 from datetime import timedelta
 
 ANSWER = timedelta(seconds=10)
-"""How long a process that has failed waits for torchrun's store."""
+"""Timeout of a failed process for torchrun's store."""
 
 
 def is_one_of_several() -> bool:
-    """Tell whether torchrun started this process with others."""
+    """Return whether torchrun started this process together with others."""
     return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ["WORLD_SIZE"]) > 1
 
 
 def is_to_tell() -> bool:
-    """Tell whether this process is the one that says what went wrong: alone, or the first of all that comes to it.
+    """Return whether this process prints the error message: a single process, or the first process that fails.
 
-    The others fail for the same reason, or since this one has ended. Where torchrun no longer answers, it is the
-    process of rank 0.
+    The others fail for the same reason, or because this process has ended. If torchrun's store does not respond, the
+    process of rank 0 prints the message.
     """
     if not is_one_of_several():
         return True

@@ -1,7 +1,7 @@
-"""Tokens to numbers, as whole words or as pieces of words.
+"""Vocabularies, which map words or subwords to ids.
 
-Pieces are learned and cut by sentencepiece (byte pair encoding) on the tokens of Moses. A token is cut by itself, so
-that pieces map back to tokens. Text is taken as it is, without normalization.
+Subwords are learned and split by sentencepiece (byte pair encoding) on the tokens of Moses. Each token is split on its
+own, so that subwords map back to tokens. Text is not normalized.
 """
 
 import collections
@@ -23,19 +23,19 @@ from moses_io.files.streams import check_plain, numbered_lines, open_output
 from moses_io.files.text import decode, encode
 
 MOST_KNOWN = 100_000
-"""Tokens whose pieces are remembered."""
+"""Maximum number of tokens whose subwords are cached."""
 
 _START = "▁"
-"""Sentencepiece's mark of where a token begins."""
+"""Sentencepiece's mark for the start of a token."""
 
 
 @dataclass(frozen=True)
 class Dropout:
-    """Merges that are left out by chance.
+    """Settings of BPE-dropout.
 
     Attributes:
-        share: how likely each of them is left out, 0 … 1.
-        rng: what decides.
+        share: probability that a merge is dropped, 0 … 1.
+        rng: random number generator.
     """
 
     share: float
@@ -43,7 +43,7 @@ class Dropout:
 
 
 class Subwords:
-    """A trained sentencepiece model; `model` is its file's content."""
+    """A trained sentencepiece model. `model` is the content of its file."""
 
     def __init__(self, model: bytes) -> None:
         self.model = model
@@ -55,7 +55,7 @@ class Subwords:
         self._known: dict[str, list[str]] = {}
 
     def cut(self, token: str, dropout: Dropout | None = None) -> list[str]:
-        """Return the pieces of a token, at least one; cut by chance with `dropout`."""
+        """Return the subwords of a token, at least one, with random segmentation if `dropout` is given."""
         if dropout:
             return self.cut_at_random(token, dropout)
         if token not in self._known:
@@ -65,10 +65,11 @@ class Subwords:
         return self._known[token]
 
     def cut_at_random(self, token: str, dropout: Dropout) -> list[str]:
-        """Return pieces of a token, at least one: at each step each merge is left out by chance, the first one is done.
+        """Return the subwords of a token, at least one, by BPE-dropout (Provilkov et al. 2020, algorithm 1).
 
-        BPE-dropout (Provilkov et al. 2020, algorithm 1); with a share of 0 the pieces of `cut`. Sentencepiece's own
-        cuts by chance differ from process to process (0.2.3), whatever the seed.
+        At each step each possible merge is dropped with probability `share`, and the remaining merge that was learned
+        first is done. With a share of 0 the result is that of `cut`. Sentencepiece's own random segmentation is not
+        used, because it differs between processes whatever the seed is (0.2.3).
         """
         text = _text(token).rstrip(_START)
         if not text:
@@ -87,20 +88,20 @@ class Subwords:
 
     @property
     def pieces(self) -> list[str]:
-        """All pieces that were learned, and sentencepiece's three marks."""
+        """All learned subwords, and sentencepiece's three special symbols."""
         return [self._processor.id_to_piece(number) for number in range(len(self._processor))]
 
     def gives(self, piece: str) -> bool:
-        """Tell whether cutting may give this piece: one that was learned, or a run of letters that were not."""
+        """Return whether segmentation can produce this subword: a learned subword, or a run of unlearned characters."""
         return self._learned(piece) or not any(map(self._learned, piece.replace(_START, "")))
 
     @cached_property
     def _ranks(self) -> dict[str, int]:
-        """When each piece was learned, the first one first."""
+        """Rank of each subword in the order of learning, which is the priority of merges."""
         return {piece: number for number, piece in enumerate(self.pieces)}
 
     def _runs(self, parts: Sequence[str]) -> Iterator[str]:
-        """Join letters beside each other that were not learned, as sentencepiece does."""
+        """Join adjacent characters that were not learned, as sentencepiece does."""
         for learned, run in groupby(parts, self._ranks.__contains__):
             letters = list(run)
             yield from letters if learned else ["".join(letters)]
@@ -110,12 +111,21 @@ class Subwords:
 
 
 def joined(pieces: Sequence[str]) -> list[str]:
-    """Return the tokens that pieces are of: each begins with sentencepiece's mark."""
+    """Return the tokens that subwords form. Each token begins with sentencepiece's mark."""
     return [token for token in "".join(pieces).split(_START) if token]
 
 
 def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
-    """Learn `pieces` pieces, the single letters and sentencepiece's three marks among them, or all that there are."""
+    """Learn a subword model.
+
+    Args:
+        sentences: tokens of each sentence.
+        pieces: number of subwords, including single characters and sentencepiece's three special symbols. If the text
+            has fewer, all of them are learned.
+
+    Raises:
+        InputError: sentencepiece cannot learn so few subwords, or fails for another reason.
+    """
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -137,7 +147,7 @@ def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
 
 
 def _text(token: str) -> str:
-    """Put a mark for bytes that are no UTF-8, which sentencepiece does not take."""
+    """Replace bytes that are not UTF-8, which sentencepiece does not accept."""
     return token.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -147,7 +157,10 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Vocabulary:
-    """The words, or pieces of words, that a model knows, in the order of their numbers; the first four are neither."""
+    """The words or subwords that a model knows, in the order of their ids.
+
+    The first four ids belong to the symbols `SPECIAL`.
+    """
 
     def __init__(self, words: Sequence[str], subwords: Subwords | None = None) -> None:
         self.words = (*SPECIAL, *words)
@@ -162,28 +175,28 @@ class Vocabulary:
 
     @property
     def model(self) -> bytes:
-        """Content of the sentencepiece model, if its words are pieces."""
+        """Content of the sentencepiece model, or empty for a vocabulary of words."""
         return self.subwords.model if self.subwords else b""
 
     def encode(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[int]:
-        """Return the numbers of the tokens or of their pieces, `UNKNOWN` for those that are not known.
+        """Return the ids of tokens or of their subwords, `UNKNOWN` for unknown ones.
 
-        With `dropout` pieces are cut by chance, see `Subwords.cut_at_random`.
+        With `dropout` the segmentation is random, see `Subwords.cut_at_random`.
         """
         return flat(self.cut(tokens, dropout))
 
     def cut(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
-        """Return what `encode` does, a list for each token."""
+        """Return the ids of `encode`, as one list for each token."""
         units = (self.subwords.cut(token, dropout) if self.subwords else [token] for token in tokens)
         return [[self._numbers.get(unit, UNKNOWN) for unit in each] for each in units]
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
-        """Return the tokens of numbers, `<unk>` for `UNKNOWN`; of pieces, what they are joined to."""
+        """Return the tokens of ids, `<unk>` for `UNKNOWN`. Subwords are joined to tokens."""
         units = [self.words[number] for number in numbers]
         return joined(units) if self.subwords else units
 
     def save(self, folder: Path, side: str) -> None:
-        """Write `SIDE.vocabulary`, a line a word, without the special ones, and `SIDE.bpe` if there are pieces."""
+        """Write `SIDE.vocabulary`, one word a line without `SPECIAL`, and with subwords `SIDE.bpe`."""
         with open_output(str(folder / f"{side}.vocabulary")) as stream:
             stream.writelines(encode(f"{word}\n") for word in self.words[len(SPECIAL) :])
         if self.subwords:
@@ -192,7 +205,11 @@ class Vocabulary:
 
 
 def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> Vocabulary:
-    """Keep the most frequent words, equals in the order of their bytes; of pieces, all that occur, or may by chance."""
+    """Build the vocabulary of a corpus.
+
+    It has the most frequent words, with ties in byte order. With subwords it has all subwords that occur in the corpus,
+    and with BPE-dropout also all learned subwords.
+    """
     if training.bpe:
         subwords = learn(sentences, training.bpe)
         cut = (flat(map(subwords.cut, tokens)) for tokens in sentences)
@@ -202,10 +219,15 @@ def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> 
 
 
 def load_vocabulary(folder: Path, side: str, pieces: bool) -> Vocabulary:
-    """Read what `Vocabulary.save` wrote, of whole words or of pieces.
+    """Read the files that `Vocabulary.save` writes.
+
+    Args:
+        folder: folder of the model.
+        side: `source` or `target`.
+        pieces: whether the vocabulary consists of subwords.
 
     Raises:
-        InputError: a file is missing or damaged, or the two of pieces do not belong together.
+        InputError: a file is missing or damaged, or vocabulary and sentencepiece model do not match.
     """
     path, model = folder / f"{side}.vocabulary", folder / f"{side}.bpe"
     words = _read_words(path)
@@ -238,12 +260,15 @@ def _read_words(path: Path) -> list[str]:
 
 
 def _may_be_kept(word: str) -> bool:
-    """Tell whether a word may stand in a vocabulary, where line ends of Windows are not to be taken for words."""
+    """Return whether a word can be stored, one a line.
+
+    Carriage returns are excluded, so that Windows line ends in a file are detected as errors.
+    """
     return word not in SPECIAL and word != "" and " " not in word and "\r" not in word
 
 
 def flat(parts: Iterable[Sequence[Unit]]) -> list[Unit]:
-    """Join lists into one."""
+    """Concatenate lists."""
     return list(chain.from_iterable(parts))
 
 
