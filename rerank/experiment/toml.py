@@ -79,7 +79,7 @@ def check_keys(table: dict[str, Any], known: Sequence[str], prefix: str = "") ->
 
 def _check_values(table: dict[str, Any], path: str) -> None:
     """Raise `InputError` for values that no setting has."""
-    level: list[Any] = [table]  # level by level instead of recursive: the nesting may be deeper than Python's stack
+    level: list[Any] = [table]  # level by level, so that deep nesting cannot exhaust the stack
     for _ in range(MOST_LEVELS):
         for value in level:
             if isinstance(value, str) and "\0" in value:
