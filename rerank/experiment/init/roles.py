@@ -36,7 +36,7 @@ TEST = ("test", "eval", "heldout")
 """Parts of a file name that mark a list as not dev."""
 
 OTHER_WORDS = ("contest", "fastest", "greatest", "latest", "shortest")
-"""Parts of a file name that end like a mark but are none."""
+"""Parts of a file name that end with a mark but have another meaning."""
 
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
