@@ -113,7 +113,7 @@ def _line(message: str) -> str:
 def _keep_closed_streams() -> None:
     """Open the null device for each standard stream that is closed, so that no other file gets its descriptor.
 
-    Reading from stdin or writing to stdout is still an error then; messages to stderr are lost.
+    Reading from stdin or writing to stdout is still an error then. Messages to stderr are lost.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)

@@ -1,4 +1,4 @@
-"""Public Python functions for the steps of reranking; the package `rerank` exports them.
+"""Public Python functions for the steps of reranking. The package `rerank` exports them.
 
 Files are the interchange between steps, as between commands: the caller names the file or folder that a step writes.
 """
@@ -37,7 +37,7 @@ class TrainedModel:
     """The result of a training.
 
     Attributes:
-        folders: model folder; two folders for a preset whose two directions train together.
+        folders: model folder, or two folders for a preset whose directions train together.
         perplexities: best perplexity on dev of each model, per word including `</s>`, over all epochs.
     """
 
@@ -62,7 +62,7 @@ def read_nbest(nbest: Text) -> Iterator[SentenceList]:
     """Yield the candidates of each sentence of an n-best list.
 
     Args:
-        nbest: an n-best list as Moses wrote it; a path, or its lines.
+        nbest: an n-best list as Moses wrote it. It is a path, or its lines.
 
     Returns:
         Iterator over sentences in the order of the list. `sentence` is the id, from 0, and `hypotheses` are the
@@ -70,7 +70,7 @@ def read_nbest(nbest: Text) -> Iterator[SentenceList]:
         with `text`, `dense` and `sparse` features, and `total`.
 
     Raises:
-        InputError: a line that cannot be read or does not fit the lines before; raised where the list is read.
+        InputError: a line that cannot be read or does not fit the lines before. It is raised where the list is read.
     """
     return moses_io.nbest.read_nbest(input_of(nbest, "<nbest>"))
 
@@ -95,7 +95,7 @@ def train(
     """Train a model on a parallel corpus.
 
     Args:
-        preset: name of a preset; `moses-rerank presets` lists them.
+        preset: name of a preset. `moses-rerank presets` lists them.
         source: path of the source side, one tokenized sentence per line.
         target: path of the target side, the language of the n-best lists.
         dev_source: path of the source side of dev, which decides when to stop.
@@ -104,10 +104,10 @@ def train(
         backward: train p(source|target) instead of p(target|source).
         right_to_left: read each target sentence from its last word to its first.
         paper_sizes: use the sizes and training settings of the preset's paper.
-        start_from: folder of a trained model to start from; empty for none.
-        resume: continue the training in `folder` if it was killed; otherwise begin a training.
+        start_from: folder of a trained model to start from, or empty for none.
+        resume: continue the training in `folder` if it was killed, otherwise begin a training.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
-        alignments: path of the word alignments, one line per sentence pair, such as `0-0 1-2`; empty for none.
+        alignments: path of the word alignments, one line per sentence pair, such as `0-0 1-2`, or empty for none.
         settings: settings that differ from the preset, such as `hidden=512, terms=["markov"]`.
 
     Raises:
@@ -142,16 +142,16 @@ def score(
     precision: str = "fp32",
     cache: str | Path = "",
 ) -> None:
-    """Append features to the third field of each line of a list, for `tune`; all other bytes stay unchanged.
+    """Append features to the third field of each line of a list, for `tune`. All other bytes stay unchanged.
 
     Args:
         nbest: path of an n-best list as Moses wrote it.
-        source: path of its source; line k belongs to id k, from 0.
+        source: path of its source. Line k belongs to id k, from 0.
         features: `KIND[:ARG]` by label, such as `{"NMT": "neural:models/forward"}`.
-        output: the list to write; it is compressed if its name ends in `.gz`, `.bz2` or `.xz`.
+        output: the list to write. It is compressed if its name ends in `.gz`, `.bz2` or `.xz`.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
         precision: precision of matrix products in models, `fp32` or `bf16`.
-        cache: folder of cached model scores; empty for none.
+        cache: folder of cached model scores, or empty for none.
 
     Raises:
         InputError: an unknown kind, a label that the list already has, an id beyond the source, or a value that is not
@@ -185,17 +185,17 @@ def tune(
 
     Args:
         nbest: path of the scored list of the tuning set, or paths of several lists, which are pooled.
-        references: path of the references, or paths of several; line k belongs to id k, from 0.
-        start: path of the initial weights, such as `moses.ini`; features without an initial weight start at 0.
+        references: path of the references, or paths of several. Line k belongs to id k, from 0.
+        start: path of the initial weights, such as `moses.ini`. Features without an initial weight start at 0.
         output: ini file to write, with all weights.
         filters: text filters that apply before the metric, such as `debpe,detokenize`.
-        folds: number of folds for cross-validation of the features without initial weights; 0 for none.
-        fallback: keep the initial weights if these features do not help in cross-validation; `tuner="auto"` has its own
+        folds: number of folds for cross-validation of the features without initial weights, or 0 for none.
+        fallback: keep the initial weights if these features do not help in cross-validation. `tuner="auto"` has its own
             rule.
-        choose: path of a scored list on which `tuner="auto"` chooses; default: cross-validation.
+        choose: path of a scored list on which `tuner="auto"` chooses (default: cross-validation).
         choose_references: path of the references of `choose`, or paths of several.
         settings: settings of the tuning, such as `metric="bleu+chrf:0.7,0.3", tuner="mert", runs=20, seed=1,
-            sign=["LM0:+"], freeze=["Distortion0"]`, and of the tuner; see `docs/tuning.md`.
+            sign=["LM0:+"], freeze=["Distortion0"]`, and of the tuner. See `docs/tuning.md`.
 
     Returns:
         The weights in `output`, and their gain.
@@ -242,11 +242,11 @@ def evaluate(
     """Evaluate translations with BLEU, chrF and TER of sacreBLEU, and with paired randomization tests.
 
     Args:
-        systems: translations by the name of the system, as a path or lines; other systems are tested against the first.
+        systems: translations by the name of the system, as a path or lines. Other systems are tested against the first.
         references: one or several references, each as a path or lines.
-        nbest: path of an n-best list whose best candidates (oracle) are also evaluated; default: none.
+        nbest: path of an n-best list whose best candidates (oracle) are also evaluated (default: none).
         filters: text filters that apply to all texts first, such as `debpe,detokenize`.
-        tokenize: sacreBLEU's tokenizer for BLEU; `none` counts the tokens of Moses.
+        tokenize: sacreBLEU's tokenizer for BLEU. `none` counts the tokens of Moses.
 
     Returns:
         The evaluation. `scores[system][metric]` has a `value`, as sacreBLEU prints it, and a `p_value`, which is None

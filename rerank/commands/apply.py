@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the best candidate of each sentence; the output has one line for each source sentence."""
+    """Write the best candidate of each sentence. The output has one line for each source sentence."""
     from moses_io.files.streams import is_live
     from moses_io.nbest import read_moses_output
     from rerank.confidence.confidence import CONFIDENCE, read_estimator

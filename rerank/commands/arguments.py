@@ -80,7 +80,7 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
 
 
 def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
-    """Declare `--set`; `form` is a form of `read_settings`."""
+    """Declare `--set`. `form` is a form of `read_settings`."""
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar=form, help=what)
 
 
@@ -114,7 +114,7 @@ def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def read_jobs(arguments: argparse.Namespace, models: int) -> int:
-    """Return `--jobs`; default: as many as models can be trained at a time."""
+    """Return `--jobs` (default: as many as models can be trained at a time)."""
     from rerank.experiment.workers import jobs_for
 
     jobs: int | None = arguments.jobs
@@ -151,7 +151,7 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
 
 
 def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
-    """Return device, precision and cache of features; `ray` is the address of a Ray cluster, empty for none.
+    """Return device, precision and cache of features. `ray` is the address of a Ray cluster, empty for none.
 
     Raises:
         InputError: a cache together with a cluster, because a cache file works only on one machine.
@@ -196,7 +196,7 @@ def declarers(parser: argparse._ActionsContainer) -> tuple[Declare, Declare, Dec
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """Check the input and output paths of a command; see `check_paths`."""
+    """Check the input and output paths of a command. See `check_paths`."""
     values = [(name, value if isinstance(value, list) else [value]) for name, value in vars(arguments).items()]
     inputs = [(name, text) for name, listed in values for text in listed if isinstance(text, InputPath)]
     outputs = {f"--{name}": path for name, path in vars(arguments).items() if isinstance(path, OutputPath)}

@@ -41,7 +41,7 @@ rerank
 	template: $reranking IN1 IN0.best* --source IN2 --output OUT
 	error: ^moses-rerank [a-z-]+:,^Traceback
 """
-"""Step that applies the reranker to the n-best list of a test set; it is inserted in `EVALUATION` before `NEXT`."""
+"""Step that applies the reranker to the n-best list of a test set. It is inserted in `EVALUATION` before `NEXT`."""
 
 NEXT, READS, READS_NOW = "remove-markup", "system-output", "reranked-output"
 """The first step after the decoder in Moses' file, the input that it reads there, and its new input."""

@@ -57,7 +57,7 @@ def _missing(text: str) -> str | float:
 
 
 def _by_name(lists: Sequence[str]) -> dict[str, str]:
-    """Return the path of each list by its name; the N-th list is `ListN` if it has no name."""
+    """Return the path of each list by its name. The N-th list is `ListN` if it has no name."""
     by_name: dict[str, str] = {}
     for place, text in enumerate(lists, start=1):
         name, named, path = text.partition("=")

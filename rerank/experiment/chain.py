@@ -47,7 +47,7 @@ def run_experiment(
     - the models, the scored lists and `weights.ini`
     - `confidence.json`: fitted sentence-level confidence estimation (quality estimation)
     - `ablation.txt` and `ablation.json`: contribution of each feature
-    - for each test set `NAME.moses`, `NAME.reranked` and `NAME.report.txt`, `.html` and `.json`; the reports of an
+    - for each test set `NAME.moses`, `NAME.reranked` and `NAME.report.txt`, `.html` and `.json`. The reports of an
       unnamed test set are `report.txt` and so on
     - for each test set `NAME.attention.npz`, if a feature uses a model with attention: the attention on both
       translations
@@ -58,10 +58,10 @@ def run_experiment(
         resources: device, precision and cache of features.
         jobs: maximum number of models and features at a time.
         link: whether the reranker gets links to models and tables instead of copies.
-        address: address of a Ray cluster; empty for processes of this machine.
+        address: address of a Ray cluster, or empty for processes of this machine.
 
     Returns:
-        Lines of the reports; without test sets, lines of tuning and ablation.
+        Lines of the reports. Without test sets, they are lines of tuning and ablation.
 
     Raises:
         InputError: an input or a setting is at fault, a stage failed, or another process uses the folder of results.
@@ -91,7 +91,7 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
 
 
 def stages_of(experiment: Experiment, resources: Resources, link: bool = False) -> list[Stage]:
-    """Return all stages in order; `link` makes the reranker link to its models and tables instead of copying them."""
+    """Return all stages in order. `link` makes the reranker link to its models and tables instead of copying them."""
     sets, tests = experiment.sets.items(), experiment.tests.items()
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained:
@@ -115,7 +115,7 @@ def _spell_out(experiment: Experiment) -> Stage:
 
 
 def trainings(experiment: Experiment, device: str) -> list[Stage]:
-    """Return one stage per model; a pair of models that train together has one stage."""
+    """Return one stage per model. A pair of models that train together has one stage."""
     stages = []
     for name, entry in experiment.models.items():
         request, start = entry.request, experiment.model(entry.start) if entry.start else ""
@@ -161,7 +161,7 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
 
 
 def _tune(experiment: Experiment) -> Stage:
-    """Return the stage that tunes the weights; its outputs are the weights and the gain."""
+    """Return the stage that tunes the weights. Its outputs are the weights and the gain."""
     start, entry, weights, gain = experiment.start, experiment.tuning, experiment.weights, experiment.result(GAIN)
     dev, other = experiment.lists("dev"), experiment.lists(CHOOSE) if experiment.choose else None
 
@@ -289,13 +289,13 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
 
 
 def _columns(experiment: Experiment, names: Iterable[str]) -> dict[str, str]:
-    """Return the paths of the ablation results by set, for sets with references; dev always has them."""
+    """Return the paths of the ablation results by set, for sets with references. Dev always has them."""
     judged = [name for name in names if experiment.features and experiment.sets[name].reference]
     return {name: experiment.result(f"{name}.ablation.json") for name in judged}
 
 
 def _of(stage: str, test: str) -> str:
-    """Return the name of a stage of a test set; the unnamed test set adds no name."""
+    """Return the name of a stage of a test set. The unnamed test set adds no name."""
     return stage if test == UNNAMED else f"{stage}, {test}"
 
 

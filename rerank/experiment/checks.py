@@ -33,7 +33,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
 
     Args:
         experiment: the experiment.
-        to_make: path of the list of dev if it does not exist yet; empty if it exists.
+        to_make: path of the list of dev if it does not exist yet, or empty if it exists.
 
     Raises:
         InputError: a file is missing or no plain file, weights or a line of a list cannot be read, weights do not fit

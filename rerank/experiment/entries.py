@@ -24,7 +24,7 @@ LONGEST = 100
 """Maximum bytes of a name. Folders and files are named after it, and file systems allow 255 bytes."""
 
 UNNAMED = "test"
-"""Name of the only test set if it has no name; its report has no name either."""
+"""Name of the only test set if it has no name. Its report has no name either."""
 
 CHOOSE = "choose"
 """Key of the set on which the tuner `auto` chooses between ways of tuning."""
@@ -56,9 +56,9 @@ class NbestFiles:
 
     Attributes:
         source: source text.
-        reference: references; empty for a test set without references.
+        reference: references, or empty for a test set without references.
         nbest: n-best list.
-        moses_output: Moses' own output; empty if that is the candidates with the highest totals.
+        moses_output: Moses' own output, or empty if that is the candidates with the highest totals.
     """
 
     source: str
@@ -103,7 +103,7 @@ def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
 
 
 def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
-    """Read the table of one test set, or a list of tables with names; `reference` is optional.
+    """Read the table of one test set, or a list of tables with names. `reference` is optional.
 
     Raises:
         InputError: a key is wrong as in `read_set`, or a name is missing, invalid, reserved or a duplicate.
@@ -128,7 +128,7 @@ def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
 
 
 def _set(table: dict[str, Any], prefix: str, folder: Path) -> NbestFiles:
-    """Read the paths of a set; `reference` is optional, and is one path or a list of paths."""
+    """Read the paths of a set. `reference` is optional, and is one path or a list of paths."""
     references = table.get("reference", [])
     if not isinstance(references, list) or ("reference" in table and not references):
         references = [path_of(table, "reference", prefix)]
@@ -141,7 +141,7 @@ def _set(table: dict[str, Any], prefix: str, folder: Path) -> NbestFiles:
 
 
 def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
-    """Return preset and seed of each model of `--preset A,B --seeds N`, by model name; seeds count from 1."""
+    """Return preset and seed of each model of `--preset A,B --seeds N`, by model name. Seeds count from 1."""
     names = presets.split(",")
     if len(set(names)) < len(names):
         raise InputError(f"preset: one of {presets} stands there twice; seeds = N makes several models of one preset")
@@ -177,7 +177,7 @@ def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
 
 
 def _models(name: str, entry: Any) -> dict[str, Any] | None:
-    """Return the models of an entry with several presets or seeds; None for an entry of one model."""
+    """Return the models of an entry with several presets or seeds, or None for an entry of one model."""
     presets = entry.get("preset") if isinstance(entry, dict) else None
     if isinstance(presets, list):
         presets = ",".join(str(preset) for preset in presets)
@@ -227,9 +227,9 @@ class ModelEntry:
 
     Attributes:
         request: preset, direction and settings.
-        start: name of the entry, or folder, of the model that training starts from; empty for none.
-        candidates: translations that the model adds to each list, 0 for none; for a pair, its forward model adds them.
-        group: name of the group of models, or of the model, with which it translates; empty if it translates alone.
+        start: name of the entry, or folder, of the model that training starts from, or empty for none.
+        candidates: translations that the model adds to each list, 0 for none. For a pair, its forward model adds them.
+        group: name of the group of models, or of the model, with which it translates, or empty if it translates alone.
     """
 
     request: TrainingRequest

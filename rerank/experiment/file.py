@@ -77,17 +77,17 @@ class Experiment:
 
     Attributes:
         train: corpus that models are trained on.
-        dev: set for tuning the weights; it also stops the training of models.
-        choose: set on which the tuner `auto` chooses between ways of tuning; None if there is none.
+        dev: set on which the weights are tuned. It also decides when the training of a model stops.
+        choose: set on which the tuner `auto` chooses between ways of tuning, or None if there is none.
         tests: test sets by name. They are reranked and, if they have references, evaluated.
         start: file of the initial weights, with which Moses decoded.
         output: folder of results.
         models: models by name.
-        features: features by label; `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
+        features: features by label. `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
         tuning: settings of the tuning.
-        text: content of `experiment.toml` in the folder of results, which names all models and features; empty if the
-            experiment file itself names models or features.
-        trained: folder of models that are already trained; empty if this experiment trains them.
+        text: content of `experiment.toml` in the folder of results, which names all models and features. It is empty if
+            the experiment file itself names models or features.
+        trained: folder of models that are already trained, or empty if this experiment trains them.
     """
 
     train: ParallelFiles
@@ -144,7 +144,7 @@ class Experiment:
         return self.result("weights.ini")
 
     def requests(self, name: str = SET) -> list[FeatureRequest]:
-        """Return the features with the folders of their models; `{set}` in an argument becomes the name of a set."""
+        """Return the features with the folders of their models. `{set}` in an argument becomes the name of a set."""
         requests = [replace(each, argument=each.argument.replace(SET, name)) for each in self.features.values()]
         return [each.with_parts([self.model(part) for part in each.parts]) for each in requests]
 
@@ -161,7 +161,7 @@ class Experiment:
         return self.result(f"{name}.nbest.gz") if self.features else self.nbest(name)
 
     def report(self, test: str, suffix: str) -> str:
-        """Return the path of the report of a test set; `suffix` is `txt`, `html` or `json`."""
+        """Return the path of the report of a test set. `suffix` is `txt`, `html` or `json`."""
         return self.result(f"report.{suffix}" if test == UNNAMED else f"{test}.report.{suffix}")
 
 
@@ -170,7 +170,7 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Ex
 
     Args:
         path: the file.
-        output: folder of results that replaces the one in the file; default: the one in the file.
+        output: folder of results that replaces the one in the file (default: the one in the file).
         allow_code: whether features may run code of users even if the file does not belong to the user.
 
     Raises:
@@ -184,7 +184,7 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Ex
 
 
 def parse_experiment(content: bytes, path: str) -> Experiment:
-    """Parse and check the content of an experiment file that belongs to the user; raise as `read_experiment` does."""
+    """Parse and check the content of an experiment file that belongs to the user. Raise as `read_experiment` does."""
     return _checked(parse_toml(content, path), path)
 
 
@@ -194,7 +194,7 @@ def _checked(values: dict[str, Any], path: str) -> Experiment:
 
 
 def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
-    """Check the tables of an experiment file; whether features may run code is not checked.
+    """Check the tables of an experiment file. Any feature may run code.
 
     Args:
         values: the tables.
@@ -274,7 +274,7 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
 def _features(
     texts: dict[str, str], groups: Groups, models: dict[str, ModelEntry], folder: Path, code: str
 ) -> dict[str, FeatureRequest]:
-    """Read the features; a feature of a group of models becomes one feature per model.
+    """Read the features. A feature of a group of models becomes one feature for each model.
 
     `code` is the folder in which commands run and in which modules of users are searched.
     """

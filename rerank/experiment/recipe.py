@@ -52,7 +52,7 @@ TRANSFORMER: dict[str, Any] = {
     "lexicon": "bias", "tie": True, "dropout": 0.2,
     "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "average": 3,
 }  # fmt: skip
-"""Settings of an additional model if the corpus is not `SMALL`; it complements the `rnnsearch` models."""
+"""Settings of an additional model if the corpus is not `SMALL`. It complements the `rnnsearch` models."""
 
 TRANSFORMER_BUDGET, TRANSFORMER_MINUTES = 2 * BUDGET, 23
 """Maximum target words, over all epochs, for the transformer, and the minutes on a core without bfloat16 products."""
@@ -138,7 +138,7 @@ class Recipe:
         models: the table `[models]`.
         features: the table `[features]`.
         remarks: comment lines that describe the corpus and the training time.
-        longer: an additional model with its feature, for users with more time; None if it is not known to help.
+        longer: an additional model with its feature, for users with more time, or None if it is not known to help.
     """
 
     models: dict[str, dict[str, Any]]
@@ -148,7 +148,7 @@ class Recipe:
 
 
 def find_recipe(corpus: Corpus) -> Recipe:
-    """Return models that train within the budget, and their features; `docs/lab/choices.md` has the experiments."""
+    """Return models that train within the budget, and their features. `docs/lab/choices.md` has the experiments."""
     words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)

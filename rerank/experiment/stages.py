@@ -26,7 +26,7 @@ WORK = {
     "train": 50.0, "translate": 15.0, "score": 4.0, "tune": 16.0, "estimate": 18.0, "ablate dev": 66.0, "evaluate": 9.0,
     "attend": 3.0, "run": 120.0,
 }  # fmt: skip
-"""Seconds per stage on the sample, by stage name or its first word; other stages count as 1 second."""
+"""Seconds per stage on the sample, by stage name or its first word. Other stages count as 1 second."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Stage:
     """A step that reads files and folders and writes files or one folder.
 
     Attributes:
-        name: unique name; it is also shown as progress.
-        inputs: paths that it reads; empty paths are dropped.
+        name: unique name. It is also shown as progress.
+        inputs: paths that it reads. Empty paths are dropped.
         settings: all other values that determine the result, as JSON values.
         outputs: paths that it writes.
         action: function that writes the outputs.
-        apart: whether it can run in a separate process; the action is then picklable.
+        apart: whether it can run in a separate process. The action is then picklable.
     """
 
     name: str
@@ -86,7 +86,7 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
         stages: in an order in which they can run.
         path: the record.
         jobs: maximum number of processes.
-        address: address of a Ray cluster; empty for processes of this machine.
+        address: address of a Ray cluster, or empty for processes of this machine.
 
     Raises:
         InputError: before any stage runs: an input that no stage makes is missing or no plain file, an output exists
@@ -127,7 +127,10 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
 
 
 def _time_left(done: float, left: float, seconds: float) -> str:
-    """Return a suffix for the progress line with the extrapolated remaining time; empty before the first stage ends."""
+    """Return a suffix for the progress line with the extrapolated remaining time.
+
+    It is empty before a stage has ended.
+    """
     if not done:
         return ""
     minutes = round(seconds * left / done / 60)
@@ -140,7 +143,7 @@ def _time_left(done: float, left: float, seconds: float) -> str:
 
 
 class _Record:
-    """The fingerprint of each stage at its last run, and the digests of its outputs; a JSON file."""
+    """The fingerprint of each stage at its last run, and the digests of its outputs, as a JSON file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -148,7 +151,7 @@ class _Record:
         self.stages: dict[str, dict[str, Any]] = _read_record(path) if os.path.lexists(path) else {}
 
     def begin(self, stage: Stage) -> bool:
-        """Record that a stage begins; return False if it is up to date."""
+        """Record that a stage begins, or return False if it is up to date."""
         before = _fingerprint(stage.inputs, stage.settings)
         made = {"outputs": _digests(stage.outputs)}
         if self.stages.get(stage.name) == {**before, **made} and None not in made["outputs"]:
@@ -201,7 +204,7 @@ def _digests(paths: Sequence[str]) -> list[Any]:
 
 
 def _digest(path: Path) -> Any:
-    """Return the digest of a file, or of each file in a folder by its relative path; None if the path is missing.
+    """Return the digest of a file, or of each file in a folder by its relative path, or None if the path is missing.
 
     Symbolic links in a folder are followed.
     """
@@ -225,12 +228,12 @@ def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:
 
 
 def _real(path: str) -> Path:
-    """Return a path with symbolic links resolved; a link to itself stays as it is."""
+    """Return a path with symbolic links resolved. A link to itself stays as it is."""
     return Path(os.path.realpath(path))
 
 
 def _ready(waiting: Sequence[Stage], running: Mapping[str, Stage], needs: Mapping[str, frozenset[str]]) -> Stage | None:
-    """Return the first stage that needs no unfinished stage before it; None if there is none.
+    """Return the first stage that needs no unfinished stage before it, or None if there is none.
 
     A stage that is not `apart` waits until no other stage is running, so that its progress is visible.
     """

@@ -30,7 +30,7 @@ def read_toml(path: str) -> dict[str, Any]:
 
 
 def parse_toml(content: bytes, path: str) -> dict[str, Any]:
-    """Return the table in the content of a file; `path` names the file in messages.
+    """Return the table in the content of a file. `path` names the file in messages.
 
     Raises:
         InputError: the content is too large, is not TOML, or has values that no setting has: text with a NUL, integers
@@ -93,14 +93,14 @@ def _check_values(table: dict[str, Any], path: str) -> None:
 
 
 SECTIONS = ("models", "features", "tuning")
-"""Tables that get a header and one line per entry; other tables are written on one line."""
+"""Tables that get a header and one line per entry. Other tables are written on one line."""
 
 Remarks = Mapping[str, Sequence[str]]
-"""Comment lines by the key that they precede, `TABLE.KEY` inside `SECTIONS`; the empty key is the top of the file."""
+"""Comment lines by the key that they precede, `TABLE.KEY` inside `SECTIONS`. The empty key is the top of the file."""
 
 
 def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
-    """Return the text of an experiment file; `read_toml` reads `values` from it."""
+    """Return the text of an experiment file. `read_toml` reads `values` from it."""
     blocks = [_remarks(remarks, "")]
     tables = {key: value for key, value in values.items() if key in SECTIONS or isinstance(value, list)}
     for key, value in values.items():
@@ -125,7 +125,7 @@ def moved(values: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
 
 
 def with_paths(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a path, or a list or table of paths, with `change` applied to each path; `name` in a table is no path."""
+    """Return a path, or a list or table of paths, with `change` applied to each path. `name` in a table is no path."""
     if isinstance(value, dict):
         return {key: each if key == "name" else with_paths(each, change) for key, each in value.items()}
     if isinstance(value, list):
@@ -190,7 +190,7 @@ def check_code(experiment: Mapping[str, Any], path: str, allow: bool) -> None:
         allow: whether features may run code from any file.
 
     Raises:
-        InputError: a feature runs code without permission; the message names it.
+        InputError: a feature runs code without permission. The message names it.
     """
     features = feature_texts(experiment)
     foreign = [label for label, text in features.items() if runs_code(text)]

@@ -59,7 +59,7 @@ class Pool(Protocol):
         """Whether another process may start."""
 
     def start(self, name: str, action: Action) -> None:
-        """Run an action in a separate process; its lines on stderr begin with `name`."""
+        """Run an action in a separate process. Its lines on stderr begin with `name`."""
 
     def wait(self) -> str:
         """Wait until an action has ended, and return its name.
@@ -99,7 +99,7 @@ class Workers:
         return bool(self._slots)
 
     def start(self, name: str, action: Action) -> None:
-        """Run an action in a separate process; its lines on stderr begin with `name`."""
+        """Run an action in a separate process. Its lines on stderr begin with `name`."""
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
         ours, theirs = context.Pipe(duplex=False)

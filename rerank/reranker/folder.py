@@ -43,11 +43,11 @@ class Manifest:
     """The content of `reranker.json`.
 
     Attributes:
-        features: `KIND[:ARG]` by label, in the order of scoring; paths are relative to the folder.
+        features: `KIND[:ARG]` by label, in the order of scoring. Paths are relative to the folder.
         files: digest of each file, by its relative path.
         tuned: signature of the tuning.
         candidates: `SIZE:FOLDER,…` of the models that add candidates, by the name of their list.
-        code: folder in which commands run and in which modules of users are searched; empty for the working folder.
+        code: folder in which commands run and in which modules of users are searched, or empty for the working folder.
     """
 
     features: Mapping[str, str]
@@ -85,7 +85,7 @@ def write_folder(
         requests: the features, in the order of scoring.
         weights: weight file with the features of the reranker and of the list.
         tuned: signature of the tuning.
-        confidence: file of the sentence-level confidence estimation; empty for none.
+        confidence: file of the sentence-level confidence estimation, or empty for none.
         candidates: models that add candidates.
         link: whether to link to models and tables instead of copying them.
 
@@ -157,7 +157,7 @@ def read_features(
     Args:
         folder: the folder of the reranker.
         manifest: its manifest.
-        others: `KIND[:ARG]` by label; these features replace features of the reranker, such as scores of a new list.
+        others: `KIND[:ARG]` by label. These features replace features of the reranker, such as scores of a new list.
         allow_code: whether features may run code of users.
 
     Raises:
@@ -262,7 +262,7 @@ def _name(origin: Path) -> str:
 
 
 def _shortened(name: str, marks: tuple[str, ...] = ()) -> str:
-    """Return a name that is short enough for prefixes and suffixes; it keeps its marks, which have a meaning."""
+    """Return a name that is short enough for prefixes and suffixes. It keeps its marks, which have a meaning."""
     data = os.fsencode(name)
     if len(data) <= LONGEST_NAME:
         return name

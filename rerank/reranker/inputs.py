@@ -60,7 +60,7 @@ def input_of(text: object, name: str, argument: str = "") -> str | Lines:
     Args:
         text: a path or lines.
         name: name of the lines in messages, such as `<nbest>`.
-        argument: name of the argument in messages; default: `name` without brackets.
+        argument: name of the argument in messages (default: `name` without brackets).
 
     Raises:
         InputError: the value is neither a path nor an iterable of lines.
@@ -87,7 +87,7 @@ def features_of(features: object, argument: str = "features") -> dict[str, str]:
 
 
 def mapping_of(values: object, argument: str, what: str) -> dict[str, Any]:
-    """Return a mapping as a dict; `what` describes its content in messages.
+    """Return a mapping as a dict. `what` describes its content in messages.
 
     Raises:
         InputError: the value is no mapping, or a key is no text. The message names `argument`.
@@ -109,7 +109,7 @@ def check_types(expected: type, **arguments: object) -> None:
 
 
 def _is_iterable(values: object) -> TypeGuard[Iterable[Any]]:
-    """Return whether a value is an iterable of values; strings, bytes and mappings do not count."""
+    """Return whether a value is an iterable of values. Strings, bytes and mappings do not count."""
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
         return False
     try:

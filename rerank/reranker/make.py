@@ -56,8 +56,8 @@ class Ingredients:
         corpus: training corpus of the models.
         dev: source text of the set that the weights were tuned on.
         reports: name and report file (text) of each test set.
-        ablation: file with the ablation table; empty for none.
-        confidence: file of the sentence-level confidence estimation; empty for none.
+        ablation: file with the ablation table, or empty for none.
+        confidence: file of the sentence-level confidence estimation, or empty for none.
         candidates: models that add candidates to lists.
         link: whether to link to models and tables instead of copying them.
     """
@@ -74,7 +74,7 @@ class Ingredients:
 
 
 def make_reranker(ingredients: Ingredients, folder: str) -> None:
-    """Make the folder of a reranker with its card; see `write_folder`."""
+    """Make the folder of a reranker with its card. See `write_folder`."""
     tuned, *_ = _remarks(ingredients.weights)
     manifest = write_folder(
         Path(folder),
@@ -101,7 +101,7 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
 
 
 def feature_rows(features: Mapping[str, str], weights: Weights) -> list[str]:
-    """Return the rows of the card's table of features and weights; `features` has `KIND[:ARG]` by label."""
+    """Return the rows of the card's table of features and weights. `features` has `KIND[:ARG]` by label."""
     numbers = {label: " ".join(f"{weight:.4g}" for weight in weights.get(label, ())) for label in features}
     return [_row(label, f"`{text}`", numbers[label]) for label, text in features.items()]
 

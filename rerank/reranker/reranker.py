@@ -33,8 +33,8 @@ class ScoredCandidate:
 
     Attributes:
         text: the translation.
-        features: feature values by name, from the list and from the reranker; natural logarithms and counts.
-        total: score under the weights; higher is better.
+        features: feature values by name, from the list and from the reranker: natural logarithms and counts.
+        total: score under the weights, where higher is better.
     """
 
     text: str
@@ -48,8 +48,8 @@ class ScoredSentence:
 
     Attributes:
         sentence: id of the sentence, from 0.
-        candidates: candidates, best first; ties are in the order of the list.
-        estimate: sentence-level confidence of the best candidate; None if the reranker has no confidence estimation.
+        candidates: candidates, best first. Ties are in the order of the list.
+        estimate: sentence-level confidence of the best candidate, or None if the reranker has no confidence estimation.
     """
 
     sentence: int
@@ -83,7 +83,7 @@ class Reranker:
             weights: a weight file, such as the output of `tune`, or weights by name.
             device: `auto` (a GPU if there is one), `cpu` or `cuda`.
             precision: precision of matrix products in models, `fp32` or `bf16`.
-            cache: folder of cached model scores; empty for none.
+            cache: folder of cached model scores, or empty for none.
 
         Raises:
             InputError: an unknown kind, or a model or a file that cannot be read.
@@ -119,12 +119,12 @@ class Reranker:
 
         Args:
             folder: the folder of the reranker.
-            features: `KIND[:ARG]` by label; these features replace features of the reranker, such as `scores:FILE` with
+            features: `KIND[:ARG]` by label. These features replace features of the reranker, such as `scores:FILE` with
                 scores that another tool computed for the new list.
             allow_code: whether features may run code of users.
             device: `auto` (a GPU if there is one), `cpu` or `cuda`.
             precision: precision of matrix products in models, `fp32` or `bf16`.
-            cache: folder of cached model scores; empty for none.
+            cache: folder of cached model scores, or empty for none.
 
         Raises:
             InputError: the folder is no reranker, a file in it has changed, or a feature runs code without permission.
@@ -149,8 +149,8 @@ class Reranker:
         """Return the best candidate of each source sentence.
 
         Args:
-            nbest: an n-best list as Moses wrote it, with ascending ids; a path, or its lines.
-            source: a path, or source sentences; sentence k belongs to id k, from 0.
+            nbest: an n-best list as Moses wrote it, with ascending ids. It is a path, or its lines.
+            source: a path, or source sentences. Sentence k belongs to id k, from 0.
             on_missing: line for a sentence without candidates: `blank` for an empty line, a file with one line for each
                 source sentence, or `error` to raise `InputError`.
 
@@ -169,14 +169,14 @@ class Reranker:
         """Yield the sentences of a list with all features and totals of their candidates.
 
         Sentences without candidates are left out. An error is raised where the list is read, after the sentences before
-        it. A reranker from `load` also estimates the confidence of its choices. If the confidence estimation was fitted
-        by another version, a warning is logged and there are no estimates.
+        it. A reranker from `load` also estimates the confidence of its choices. If its confidence estimation cannot be
+        used, for example because another version fitted it, a warning is logged and there are no estimates.
 
         Args:
-            nbest: an n-best list as Moses wrote it, with ascending ids; a path, or its lines.
-            source: a path, or source sentences; sentence k belongs to id k, from 0.
+            nbest: an n-best list as Moses wrote it, with ascending ids. It is a path, or its lines.
+            source: a path, or source sentences. Sentence k belongs to id k, from 0.
             moses_output: Moses' own output, one line for each source sentence, with which the confidence estimation
-                compares; a path, or its lines; default: the candidates with the highest totals.
+                compares. It is a path, or its lines (default: the candidates with the highest totals).
 
         Raises:
             InputError: as `rerank`, or Moses' output and the source differ in length.
@@ -212,7 +212,7 @@ class Reranker:
             nbest: the list.
             source: its source.
             holes: lines for sentences without candidates.
-            batch: maximum sentences that are scored together; 0 for as many as have about 10,000 candidates.
+            batch: maximum sentences that are scored together, or 0 for as many as have about 10,000 candidates.
             moses_output: Moses' own output, with which the confidence estimation compares.
 
         Raises:

@@ -9,5 +9,5 @@ FOLDER = Path(__file__).parent
 
 
 def sample_experiment(output: str) -> Experiment:
-    """Return the experiment of the sample; `output` is the folder of results."""
+    """Return the experiment of the sample. `output` is the folder of results."""
     return read_experiment(str(FOLDER / "experiment.toml"), output)

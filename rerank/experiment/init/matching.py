@@ -60,7 +60,7 @@ class ListContent:
 
 
 def read_list(path: str) -> ListContent:
-    """Read a list to its end; raise as `read_nbest` and `without_marks` do."""
+    """Read a list to its end. Raise as `read_nbest` and `without_marks` do."""
     sentences, lengths, words, candidates = [], [], Words(), array("q")
     dense: tuple[tuple[str, int], ...] = ()
     for sentence_list in without_marks(read_nbest(path)):
@@ -82,12 +82,12 @@ def read_list(path: str) -> ListContent:
 
 
 def read_text(path: str) -> Text:
-    """Count the lines of a text; raise as `numbered_lines` does."""
+    """Count the lines of a text. Raise as `numbered_lines` does."""
     return Text(path, sum(1 for _ in numbered_lines(path)))
 
 
 def likeness(content: ListContent, text: Text) -> float:
-    """Return Pearson's correlation of line lengths and mean candidate lengths; 0 if one of them does not vary."""
+    """Return Pearson's correlation of line lengths and mean candidate lengths, or 0 if one of them does not vary."""
     rows = [len(row) for row in _rows(text.path, content.lines)]
     pair = np.array([content.lengths, np.array(rows)[content.sentences]])  # (2, n)
     return float(np.corrcoef(pair)[0, 1]) if pair.std(axis=1).all() else 0.0
@@ -132,7 +132,7 @@ def share(words: Words, known: Set[str]) -> float:
 
 
 def _hash(sentence: int, text: Sequence[str]) -> int:
-    """Return a hash of a candidate; keeping the texts of a large list would take too much memory."""
+    """Return a hash of a candidate, because the texts of a large list would take too much memory."""
     return hash((sentence, *text))
 
 
@@ -141,7 +141,7 @@ def _rows(path: str, most: int) -> list[list[str]]:
 
 
 CORRELATED = 0.5
-"""Minimum `likeness` of a text and its list; for unrelated texts it is near 0."""
+"""Minimum `likeness` of a text and its list. For unrelated texts it is near 0."""
 
 FOREIGN = 0.85
 """Maximum word overlap of a source with the candidates, relative to the overlap of the references."""
@@ -247,10 +247,10 @@ def parallel_groups(texts: Sequence[Text]) -> list[list[Text]]:
 
 
 def closest_pair(languages: Languages, group: Sequence[Text]) -> tuple[Text, Text, float] | None:
-    """Return the source and target text of a group that cover dev best; on a tie the first.
+    """Return the source and target text of a group that cover dev best. On a tie, return the first pair.
 
     Returns:
-        Source text, target text, and the mean of their coverages of dev, 0 … 1; None if a language has no text or a
+        Source text, target text, and the mean of their coverages of dev, 0 … 1, or None if a language has no text or a
         coverage is not above `KNOWN`.
     """
     split = languages.split(group)
@@ -272,7 +272,7 @@ def fault_of_alignment(path: str, corpus: ParallelFiles) -> str:
 
 
 def _closest(words: Words, texts: Sequence[Text]) -> tuple[Text | None, float]:
-    """Return the text that covers the words best, and its coverage; None and 0 if there is no text."""
+    """Return the text that covers the words best, and its coverage, or None and 0 if there is no text."""
     shares = [share(words, count_words(text.path).keys()) for text in texts]
     known = max(shares, default=0.0)
     return (texts[shares.index(known)] if shares else None), known

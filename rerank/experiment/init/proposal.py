@@ -103,7 +103,7 @@ def _lines(table: Mapping[str, Any]) -> list[str]:
 
 
 def _ngrams(paths: Sequence[str], taken: Collection[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return a feature per n-gram model by unused labels; if kenlm is missing, return a comment per model instead."""
+    """Return a feature per n-gram model by unused labels. If kenlm is missing, return a comment per model instead."""
     try:
         if paths:
             require_kenlm()

@@ -90,7 +90,7 @@ class Roles:
 
 
 def find_roles(files: SortedFiles) -> Roles:
-    """Infer the role of each file from its content; file names only distinguish dev from test sets."""
+    """Infer the role of each file from its content. File names only distinguish dev from test sets."""
     sizes = {each.path: f", {_many(len(each.sentences), 'sentence')}" for each in files.lists}
     sizes |= {each.path: f", {_many(each.lines, 'line')}" for each in files.texts}
     roles = Roles({path: kind + sizes.get(path, "") for path, kind in files.kinds.items()})
@@ -287,7 +287,7 @@ def _name(path: str, taken: Collection[str]) -> str:
 
 
 def _listed(paths: Sequence[str]) -> str:
-    """Return paths as text for a message; further paths are only counted."""
+    """Return paths as text for a message. Further paths are only counted."""
     more = [f"{len(paths) - MOST} more"] if len(paths) > MOST else []
     *first, last = [*paths[:MOST], *more] or ["neither"]
     return f"{', '.join(first)} and {last}" if first else last

@@ -53,7 +53,7 @@ def kind_of(path: str) -> str:
 
 
 def _kind(lines: Sequence[bytes]) -> str:
-    """Return the kind of a file with these first lines; none of them is blank."""
+    """Return the kind of a file with these first lines. None of them is blank."""
     if lines[0].strip(b" \t") == b"\\data\\":
         return ARPA
     if b"|||" in lines[0]:

@@ -35,10 +35,10 @@ class Study:
     Attributes:
         experiment: the experiment in the file, with all models and features.
         tuning: the table `[tuning]`.
-        sizes: corpus sizes in sentence pairs; a size takes the first pairs of the corpus.
+        sizes: corpus sizes in sentence pairs. A size takes the first pairs of the corpus.
         pairs: number of sentence pairs of the whole corpus.
         seeds: one seed for each replicate of a size.
-        systems: features by label, by the name of the system; empty if only models are compared.
+        systems: features by label, by the name of the system, or empty if only models are compared.
     """
 
     experiment: Experiment
@@ -58,7 +58,7 @@ class Study:
         return self.output / str(size) / f"seed-{seed}"
 
     def folders(self, size: int, seed: int, model: str) -> dict[str, str]:
-        """Return the folder of a model of a replicate by name; for a pair of models, both folders."""
+        """Return the folder of a model of a replicate by name, or both folders of a pair of models."""
         parts = self.experiment.models[model].request.folders
         names = [f"{model}/{part}".removesuffix("/") for part in parts]
         return {name: str(self.replicate(size, seed) / "models" / name) for name in names}
@@ -168,7 +168,7 @@ def _seeds(value: Any) -> tuple[int, ...]:
 
 
 def _systems(value: Any, texts: dict[str, str]) -> dict[str, list[str]]:
-    """Return the feature labels of each system; without `systems` in the file, one system has all features."""
+    """Return the feature labels of each system. Without `systems` in the file, one system has all features."""
     if value is None:
         return {ALL: list(texts)} if texts else {}
     systems = as_table(value, "study.systems")

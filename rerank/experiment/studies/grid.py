@@ -34,7 +34,7 @@ class Replicate:
         size: sentence pairs.
         seed: random seed.
         name: name of its folder in the folder of results.
-        experiment: experiment that trains the models; it has all features, and its folder of results is that of the
+        experiment: experiment that trains the models. It has all features, and its folder of results is that of the
             replicate.
     """
 
@@ -69,12 +69,12 @@ class Cell:
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment of the file; model folders that it names must exist."""
+        """The experiment of the file. Model folders that it names must exist."""
         return experiment_of(self.values, self.path.parent)
 
 
 def corpus_of(study: Study, size: int) -> ParallelFiles:
-    """Return the files of the first `size` pairs; for the whole corpus, the files of the study."""
+    """Return the files of the first `size` pairs, or the files of the study for the whole corpus."""
     train, folder = study.experiment.train, study.output / str(size)
     if size == study.pairs:
         return train
@@ -164,7 +164,7 @@ def _read(study: Study, requests: Iterable[FeatureRequest]) -> set[str]:
 
 
 def _entry(name: str, models: Mapping[str, ModelEntry], leaders: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Return the table of a model; its `candidates` is a number, or the name of the model that it translates with."""
+    """Return the table of a model. Its `candidates` is a number, or the name of the model that it translates with."""
     entry, request, start = models[name], models[name].request, models[name].start
     flags = {"backward": request.backward, "right-to-left": request.right_to_left, "paper-sizes": request.paper_sizes}
     values = {"preset": request.preset, **{flag: on for flag, on in flags.items() if on}, **request.settings}

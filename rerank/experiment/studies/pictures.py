@@ -10,13 +10,13 @@ from rerank.experiment.studies.results import Replicated, Results
 from rerank.plots.measurements import Curve, plot_curves, plot_sizes, read_curves
 
 FORMS = ("png", "svg")
-"""File formats; each plot is drawn in all of them."""
+"""File formats. Each plot is drawn in all of them."""
 
 
 def draw(study: Study, results: Results) -> list[str]:
     """Draw the plots of a study, and return their paths.
 
-    BLEU and perplexity over sizes are drawn if there are several sizes; learning curves are always drawn.
+    BLEU and perplexity over sizes are drawn if there are several sizes. Learning curves are always drawn.
     """
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     several = len(study.sizes) > 1
@@ -46,7 +46,7 @@ def _sizes(
     name: str,
     level: tuple[str, float] | None,
 ) -> list[str]:
-    """Draw a measure over corpus sizes, one curve for each name; `level` names a horizontal line and its value."""
+    """Draw a measure over corpus sizes, one curve for each name. `level` names a horizontal line and its value."""
     curves: dict[str, list[tuple[int, float, float]]] = {}
     for series, size, replicated in sorted(points, key=lambda point: point[1]):
         curve = curves.setdefault(series, [])

@@ -20,7 +20,7 @@ from rerank.report.changes import MOSES
 from rerank.tuning.gain import GAIN, read_gain
 
 COLUMNS = ("size", "seed", "name", "set", "measure", "value")
-"""Columns of the CSV file, which has one value per line; `name` is a model or a system."""
+"""Columns of the CSV file, which has one value per line. `name` is a model or a system."""
 
 NOTHING = "-"
 """Placeholder for a value that is missing."""
@@ -28,18 +28,18 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class Replicated:
-    """A value for each seed; seeds that failed are missing."""
+    """A value for each seed. Seeds that failed are missing."""
 
     values: Mapping[int, float]
 
     @property
     def mean(self) -> float | None:
-        """Mean over seeds; None without values."""
+        """Mean over seeds, or None without values."""
         return statistics.mean(self.values.values()) if self.values else None
 
     @property
     def deviation(self) -> float | None:
-        """Sample standard deviation (n - 1 in the denominator); None for fewer than two values."""
+        """Sample standard deviation (n - 1 in the denominator), or None for fewer than two values."""
         return statistics.stdev(self.values.values()) if len(self.values) > 1 else None
 
     def as_json(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class ModelResult:
     Attributes:
         size: sentence pairs of the corpus.
         model: name of the model.
-        parameters: number of parameters; None if all seeds failed.
+        parameters: number of parameters, or None if all seeds failed.
         perplexity: perplexity by text.
     """
 
@@ -85,7 +85,7 @@ class TestResult:
     Attributes:
         scores: scores of the system, by metric.
         moses: scores of Moses' own translations, by metric.
-        p: p-values of the difference in BLEU to other systems, over all seeds, by system; see `replicates_p_value`.
+        p: p-values of the difference in BLEU to other systems, over all seeds, by system. See `replicates_p_value`.
     """
 
     __test__ = False
@@ -169,7 +169,7 @@ def gather(study: Study) -> Results:
 
 
 def _models(study: Study, size: int, model: str) -> list[ModelResult]:
-    """Return the result of a model; for a pair of models, both results."""
+    """Return the result of a model, or both results of a pair of models."""
     paths = {seed: Path(study.perplexities(size, seed, model)) for seed in study.seeds}
     measured = {seed: read_record(path, list[Measured]) for seed, path in paths.items() if path.exists()}
     results = []
@@ -197,7 +197,7 @@ def _system(study: Study, size: int, system: str) -> SystemResult:
 
 
 def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -> TestResult:
-    """Return the result of a system on a test set; `places` are the folders of its seeds."""
+    """Return the result of a system on a test set. `places` are the folders of its seeds."""
     reports = {seed: report for seed, place in places.items() if (report := _report(study, place, test))}
     with as_written(compared.parent):
         metrics = list(next(iter(reports.values()))["signatures"]) if reports else ["BLEU"]
@@ -217,7 +217,7 @@ def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -
 
 
 def _report(study: Study, place: Path, test: str) -> dict[str, Any]:
-    """Return the report on a test set in the folder of a cell; empty if the cell failed."""
+    """Return the report on a test set in the folder of a cell, or empty if the cell failed."""
     path = Path(replace(study.experiment, output=place).report(test, "json"))
     return read_record(path, dict[str, Any]) if path.exists() else {}
 
@@ -229,7 +229,7 @@ class Table:
     Attributes:
         title: description of the values.
         header: names of the columns.
-        rows: cells; the second column is text, the other columns are values.
+        rows: cells. The second column is text, the other columns are values.
     """
 
     title: str
@@ -248,7 +248,10 @@ class Table:
 
 
 def tables(study: Study, results: Results) -> list[Table]:
-    """Return a table of perplexities and a table for each test set with references; without test sets, one for dev."""
+    """Return the tables of a study: perplexities, and one table for each test set with references.
+
+    Without such test sets, there is a table for dev instead.
+    """
     shown = [_perplexities(study, results.models)] if results.models else []
     if study.systems:
         shown += [_systems(study, results, test) for test in study.tests] or [_dev(study, results)]
@@ -267,7 +270,7 @@ def notes(study: Study) -> list[str]:
 
 
 def as_json(study: Study, results: Results, failed: Sequence[str]) -> str:
-    """Return all results as JSON, with signatures and version; `failed` are the names of stages that failed."""
+    """Return all results as JSON, with signatures and version. `failed` are the names of stages that failed."""
     content = {
         "version": __version__,
         "sizes": study.sizes,
@@ -285,7 +288,7 @@ def as_json(study: Study, results: Results, failed: Sequence[str]) -> str:
 
 
 def as_csv(results: Results) -> str:
-    """Return all results as CSV, one line for each value of each seed; Moses is a system of its own."""
+    """Return all results as CSV, one line for each value of each seed. Moses is a system of its own."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -352,7 +355,7 @@ def _dev(study: Study, results: Results) -> Table:
 
 
 def in_short(replicated: Replicated, sign: str = "") -> str:
-    """Return mean and standard deviation as text for a table; `sign` is the sign option of a format, such as `+`."""
+    """Return mean and standard deviation as text for a table. `sign` is the sign option of a format, such as `+`."""
     if replicated.mean is None:
         return NOTHING
     spread = "" if replicated.deviation is None else f" ± {replicated.deviation:.2f}"

@@ -47,7 +47,7 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
         study: the study.
         resources: device, precision and cache of features.
         jobs: maximum number of trainings and cells at a time.
-        address: address of a Ray cluster; empty for processes of this machine.
+        address: address of a Ray cluster, or empty for processes of this machine.
 
     Returns:
         Lines of the tables, names of the stages that failed, and the number of all stages.
@@ -84,7 +84,7 @@ def _check(study: Study) -> None:
 
 
 def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
-    """Raise `InputError` if files of the user have the paths of tables or cells; files of a killed study may stay."""
+    """Raise `InputError` if files of the user have the paths of tables or cells. Files of a killed study may stay."""
     others = {output / name: b"" for name in TABLES} | {cell.path: encode(cell.text) for cell in experiments}
     for path, own in others.items():
         if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == own):
@@ -122,7 +122,7 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 
 def cut(whole: ParallelFiles, size: int, first: ParallelFiles) -> None:
-    """Write the first `size` pairs of a corpus with their word alignments, if any; lines are copied byte for byte."""
+    """Write the first `size` pairs of a corpus with their word alignments, if any. Lines are copied byte for byte."""
     for path, output in zip(whole.files, first.files, strict=True):
         with open_output(output) as stream:
             stream.writelines(line for _, line in itertools.islice(numbered_lines(path), size))
@@ -132,7 +132,7 @@ def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: 
     """Write the number of parameters and the perplexities of each model, as JSON.
 
     Args:
-        folders: model folders; two for a pair of models that train together.
+        folders: model folders, or two for a pair of models that train together.
         texts: parallel texts by name.
         device: `auto`, `cpu` or `cuda`.
         output: the file to write.
@@ -156,7 +156,7 @@ def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: 
 
 
 Outputs = Mapping[str, Sequence[str]]
-"""Files of translations, one for each seed, by system; files of cells that failed do not exist."""
+"""Files of translations, one for each seed, by system. Files of cells that failed do not exist."""
 
 
 def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filters: Filters, output: str) -> None:
@@ -196,7 +196,7 @@ def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filt
 def study_stages(
     study: Study, grid: list[Replicate], experiments: list[Cell], resources: Resources, sharing: bool
 ) -> list[Stage]:
-    """Return the stages of all replicates and cells in order; their folders must exist.
+    """Return the stages of all replicates and cells in order. Their folders must exist.
 
     If `sharing`, the systems of a replicate share a cache of model scores, which works only on one machine.
     """
@@ -215,7 +215,7 @@ def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> No
     """Run a stage. If its input is at fault, log the reason and remove its results, so that other cells can run.
 
     Raises:
-        InUse: another process uses the folder; the results stay.
+        InUse: another process uses the folder. The results stay.
     """
     try:
         action()
@@ -228,7 +228,7 @@ def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> No
 
 
 def _going_on(stage: Stage, results: Sequence[str]) -> Stage:
-    """Return a stage that leaves no results if it fails, so that other stages can run; see `go_on`."""
+    """Return a stage that leaves no results if it fails, so that other stages can run. See `go_on`."""
     return replace(stage, action=partial(go_on, stage.name, results, stage.action))
 
 
