@@ -215,6 +215,7 @@ def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureReque
     if any(len(parts) not in (1, size) for parts in lists):
         sizes = " and ".join(str(len(parts)) for parts in lists)
         raise InputError(f"features.{request.label}: groups of {sizes} models")
+    # A single model is combined with each model of a group.
     expanded = [request.with_parts([parts[place % len(parts)] for parts in lists]) for place in range(size)]
     if size == 1:
         return expanded
@@ -239,7 +240,7 @@ class ModelEntry:
 
     @property
     def pieces(self) -> tuple[Any, ...]:
-        """Settings that determine target vocabulary and word order, which models that translate together must share."""
+        """Settings of vocabulary and target order that models which translate together must share."""
         _, training = self.request.settle()
         return (training.words, training.frequency, training.bpe, training.length, self.request.right_to_left)
 
@@ -300,7 +301,7 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
     """Return the names of models that add candidates, by group, or by model if it translates alone.
 
     Raises:
-        InputError: models of a group differ in target vocabulary or word order.
+        InputError: models of a group differ in target vocabulary, or in target order (left to right, right to left).
     """
     together: dict[str, list[str]] = {}
     for name, entry in models.items():

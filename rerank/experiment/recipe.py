@@ -149,6 +149,7 @@ class Recipe:
 
 def find_recipe(corpus: Corpus) -> Recipe:
     """Return models that train within the budget, and their features. `docs/lab/choices.md` has the experiments."""
+    # Each sentence pair adds one `</s>` to the target words.
     words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)
@@ -213,7 +214,7 @@ def _values(settings: dict[str, Any]) -> str:
 def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
     """Return a recipe of one transformer.
 
-    If models add candidates, it translates together with the `rnnsearch` of its word order.
+    If models add candidates, it translates together with the `rnnsearch` of this order.
 
     Args:
         words: target words of the corpus, including `</s>`.

@@ -154,11 +154,12 @@ class _Record:
         """Record that a stage begins, or return False if it is up to date."""
         before = _fingerprint(stage.inputs, stage.settings)
         made = {"outputs": _digests(stage.outputs)}
+        # None is the digest of a missing output.
         if self.stages.get(stage.name) == {**before, **made} and None not in made["outputs"]:
             stage.clear()
             return False
         self._begun[stage.name] = before
-        self.stages.setdefault(stage.name, {})
+        self.stages.setdefault(stage.name, {})  # from now on the outputs belong to this run, even if it is killed
         self._write()
         return True
 
@@ -195,6 +196,7 @@ def _as_json(value: Any) -> bytes:
 
 def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
     """Return everything that determines the result of a stage, as JSON values."""
+    # Tuples become lists, so that settings equal the settings in the record.
     return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
 
 

@@ -219,7 +219,7 @@ def _gpus() -> list[str]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
         return [str(number) for number, _ in enumerate(GPUS.glob("*"))]
-    return list(takewhile(lambda name: name != "-1", named.split(","))) if named else []
+    return list(takewhile(lambda name: name != "-1", named.split(","))) if named else []  # CUDA stops at -1
 
 
 @contextmanager

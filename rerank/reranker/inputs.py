@@ -30,6 +30,7 @@ def path_of(path: object, argument: str) -> str:
         raise InputError(f"{argument}: no file has a name with a lone surrogate, found {shown(str(path))}") from None
     except ValueError:
         raise InputError(f"{argument}: no file has a name with a NUL in it, found {shown(str(path))}") from None
+    # All other code takes `-` for stdin or stdout.
     return f"./{STANDARD}" if str(path) == STANDARD else str(path)
 
 

@@ -70,7 +70,7 @@ def read_list(path: str) -> ListContent:
         lengths.append(sum(map(len, texts)) / len(texts))
         words.update(texts[0])
         candidates.extend(_hash(sentence_list.sentence, text) for text in texts)
-        dense = tuple((name, len(values)) for name, values in first.dense)  # the same in each line
+        dense = tuple((name, len(values)) for name, values in first.dense)  # all lines have the same features
     return ListContent(
         path=path,
         sentences=np.array(sentences),

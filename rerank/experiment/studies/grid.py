@@ -152,7 +152,7 @@ def _used(study: Study, features: Mapping[str, FeatureRequest]) -> list[str]:
     read = _read(study, features.values())
     anywhere = _read(study, (request for system in study.systems.values() for request in system.values()))
     used = read | {name for name, entry in models.items() if entry.candidates and name not in anywhere}
-    for name in reversed(models):
+    for name in reversed(models):  # an entry precedes the entries that start from it
         if name in used and models[name].start in models:
             used.add(models[name].start)
     return [name for name in models if name in used]

@@ -211,7 +211,7 @@ def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -
                 )
                 for metric in metrics
             }
-            for row in (0, 1)
+            for row in (0, 1)  # Moses, then the reranker
         )
     return TestResult(own, moses, p=read_record(compared, dict[str, float]) if compared.exists() else {})
 
@@ -332,6 +332,7 @@ def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
 
 def _systems(study: Study, results: Results, test: str) -> Table:
     tests, first = [each.tests[test] for each in results.systems], next(iter(study.systems))
+    # Moses' scores depend on no system: take them from the first system with results.
     done = next((each for each in tests if each.scores["BLEU"].values), TestResult({}, {}, {}))
     others = [metric for metric in done.scores if metric != "BLEU"]
     against = [first] if len(study.systems) > 1 else []

@@ -62,6 +62,7 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
         grid = replicates(study)
         experiments = [cell for replicate in grid for cell in cells(study, replicate)]
         for replicate in grid:
+            # A cell checks that the folders in its experiment file exist, before models are trained.
             make_folder(Path(replicate.experiment.result("models")))
         if not (study.output / RECORD).exists():
             _check_free(study.output, experiments)
