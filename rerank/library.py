@@ -66,8 +66,7 @@ def read_nbest(nbest: Text) -> Iterator[SentenceList]:
 
     Returns:
         Iterator over sentences in the order of the list. `sentence` is the id, from 0, and `hypotheses` are the
-            candidates,
-        with `text`, `dense` and `sparse` features, and `total`.
+        candidates, with `text`, `dense` and `sparse` features, and `total`.
 
     Raises:
         InputError: a line that cannot be read or does not fit the lines before. It is raised where the list is read.
@@ -250,8 +249,7 @@ def evaluate(
 
     Returns:
         The evaluation. `scores[system][metric]` has a `value`, as sacreBLEU prints it, and a `p_value`, which is None
-            for
-        the first system.
+        for the first system.
 
     Raises:
         InputError: systems and references differ in length, or a text has segmentation marks.

@@ -210,7 +210,7 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]
 def _ablate(experiment: Experiment) -> list[Stage]:
     """Return the stages that measure the contribution of each feature, on dev and on test sets with references.
 
-    The weights without each feature are tuned on dev only.
+    The weights of each ablation are tuned on dev, also for test sets.
     """
     columns, entry = _columns(experiment, experiment.sets), experiment.tuning
     if not columns:

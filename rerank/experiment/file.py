@@ -171,7 +171,7 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Ex
     Args:
         path: the file.
         output: folder of results that replaces the one in the file (default: the one in the file).
-        allow_code: whether features may run code of users even if the file does not belong to the user.
+        allow_code: whether features may run code of users even if the file is not the user's own (`is_own`).
 
     Raises:
         InputError: the file cannot be read, a key is unknown, missing or of the wrong type, or a feature runs code
@@ -184,7 +184,7 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Ex
 
 
 def parse_experiment(content: bytes, path: str) -> Experiment:
-    """Parse and check the content of an experiment file that belongs to the user. Raise as `read_experiment` does."""
+    """Parse and check the content of the user's own experiment file. Raise as `read_experiment` does."""
     return _checked(parse_toml(content, path), path)
 
 
@@ -194,7 +194,7 @@ def _checked(values: dict[str, Any], path: str) -> Experiment:
 
 
 def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
-    """Check the tables of an experiment file. Any feature may run code.
+    """Check the tables of an experiment file. The caller decides whether features may run code.
 
     Args:
         values: the tables.

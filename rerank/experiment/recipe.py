@@ -61,9 +61,9 @@ MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
 
 PIECES = 4_000
-"""Maximum number of subwords of other models.
+"""Number of subwords of other models.
 
-It is at most half the number of sentence pairs, and at least twice the number of distinct characters.
+It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
 """
 
 BACKWARD = {"NMTback": "neural:backward[logprob]"}

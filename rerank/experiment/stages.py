@@ -151,7 +151,7 @@ class _Record:
         self.stages: dict[str, dict[str, Any]] = _read_record(path) if os.path.lexists(path) else {}
 
     def begin(self, stage: Stage) -> bool:
-        """Record that a stage begins, or return False if it is up to date."""
+        """Record that a stage begins and return True, or return False if it is up to date."""
         before = _fingerprint(stage.inputs, stage.settings)
         made = {"outputs": _digests(stage.outputs)}
         # None is the digest of a missing output.

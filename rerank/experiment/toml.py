@@ -182,7 +182,7 @@ def is_own(path: str) -> bool:
 
 
 def check_code(experiment: Mapping[str, Any], path: str, allow: bool) -> None:
-    """Raise `InputError` if a feature runs code and the file does not belong to the user. No code is loaded before.
+    """Raise `InputError`, before code is loaded, if a feature runs code and the file is not the user's own (`is_own`).
 
     Args:
         experiment: the tables of an experiment file.

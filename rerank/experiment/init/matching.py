@@ -132,7 +132,7 @@ def share(words: Words, known: Set[str]) -> float:
 
 
 def _hash(sentence: int, text: Sequence[str]) -> int:
-    """Return a hash of a candidate, because the texts of a large list would take too much memory."""
+    """Return a hash of a candidate. The texts of a large list would take too much memory."""
     return hash((sentence, *text))
 
 
@@ -227,7 +227,6 @@ def without_unlike(content: ListContent, split: TextsByLanguage) -> TextsByLangu
 
     They are not tokenized, or have tags instead of words.
 
-
     Agreement is the product of two coverages: candidate words that are in the text, and text words that are in the
     candidates.
     """
@@ -250,7 +249,7 @@ def closest_pair(languages: Languages, group: Sequence[Text]) -> tuple[Text, Tex
     """Return the source and target text of a group that cover dev best. On a tie, return the first pair.
 
     Returns:
-        Source text, target text, and the mean of their coverages of dev, 0 … 1, or None if a language has no text or a
+        Source text, target text, and the mean of their coverages of dev, 0 … 1. None if a language has no text or a
         coverage is not above `KNOWN`.
     """
     split = languages.split(group)

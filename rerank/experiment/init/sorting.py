@@ -17,11 +17,10 @@ from moses_io.weights import read_weights
 from rerank.experiment.init.matching import ListContent, Text, read_list, read_text
 
 NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
-"""Kinds of files that experiments use."""
 WEIGHT_LINES = "weights without sections"
 ARPA, COMPILED = "n-gram model", "compiled n-gram model"
 LINKS = "word alignment"
-"""Kinds of files that experiments read."""
+"""Kinds of files that experiments use."""
 
 HEAD, LINES = 2**16, 20
 """Maximum bytes, and maximum lines in them, that determine the kind of a file."""

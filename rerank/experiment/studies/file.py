@@ -87,7 +87,7 @@ def read_study(path: str, allow_code: bool = False) -> Study:
 
     Args:
         path: the file.
-        allow_code: whether features may run code of users even if the file does not belong to the user.
+        allow_code: whether features may run code of users even if the file is not the user's own (`is_own`).
 
     Raises:
         InputError: as `read_experiment`, or sizes, seeds or systems are invalid.
