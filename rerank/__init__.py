@@ -1,6 +1,6 @@
-"""The linear model over features: candidates as arrays, tuning, selection, evaluation, the command line.
+"""The reranker: a linear model over features, with tuning, selection, evaluation and the command line.
 
-What other programs use stands in `__all__`; docs/python.md shows it at work. Each name is loaded when it is asked for.
+`__all__` lists the public names. `docs/python.md` has examples. Each name is imported at its first use.
 """
 
 import importlib
@@ -27,7 +27,7 @@ _PLACES = {
     "train": "rerank.library",
     "tune": "rerank.library",
 }
-"""The module of each name."""
+"""Module of each public name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -41,27 +41,31 @@ COMMANDS = (
 )
 """Commands in the order of the help text.
 
-Each is a module of `rerank.commands`, with `_` for `-`, that has HELP, EXAMPLES, `add_arguments(parser)` and
+Each is a module of `rerank.commands`, with `_` for `-`. It has HELP, EXAMPLES, `add_arguments(parser)` and
 `run(arguments)`, which returns an exit status or None.
 """
 
 LONGEST = 500
-"""Letters of a line that tells of a fault."""
+"""Maximum characters of an error message."""
 
 _LONG_WORD = re.compile(r"(\S{80})\S{40,}(\S{80})")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that tells in one line what is wrong with the arguments."""
+    """A parser that reports wrong arguments in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """End with the fault."""
+        """Exit with status 2 and a message."""
         self.exit(2, _line(f"{self.prog}: {message}; see --help") + "\n" if is_to_tell() else None)
 
 
 @progress_shown()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0, or 2 for a fault of the input or of a disk, told in one line."""
+    """Run one command and return its exit status.
+
+    Errors are reported in one line on stderr. The status is 0, 2 for a fault of the input or of the system, 130 after
+    an interrupt, 141 if stdout was closed, or the status that the command returns.
+    """
     _keep_closed_streams()
     if sys.stdout:
         cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
@@ -107,9 +111,9 @@ def _line(message: str) -> str:
 
 
 def _keep_closed_streams() -> None:
-    """Put the null device where a standard stream was closed at the start, before a file takes its number.
+    """Open the null device for each standard stream that is closed, so that no other file gets its descriptor.
 
-    What is read from stdin or written to stdout then is still an error; what is told on stderr goes nowhere.
+    Reading from stdin or writing to stdout is still an error then. Messages to stderr are lost.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
@@ -118,13 +122,13 @@ def _keep_closed_streams() -> None:
 
 
 def _close_stdout() -> None:
-    """Let the interpreter flush into nothing when it ends."""
+    """Redirect stdout to the null device, so that the flush at interpreter exit cannot fail."""
     if sys.stdout:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line; each command's has `run`, which main calls."""
+    """Return the parser of the command line. A parsed command has the attribute `run`, which `main` calls."""
     parser = Parser(
         prog="moses-rerank",
         description="Rerank Moses n-best lists with attentional neural models and other features.",

@@ -1,6 +1,6 @@
-"""The steps of a reranking as functions for other programs; `rerank` itself exports them.
+"""Public Python functions for the steps of reranking. The package `rerank` exports them.
 
-Files are the interchange, as between commands: what a step makes is a file or a folder that the caller names.
+Files are the interchange between steps, as between commands: the caller names the file or folder that a step writes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What a training made.
+    """The result of a training.
 
     Attributes:
-        folders: of the model; of two with a preset whose directions train together.
-        perplexities: of each on dev, a word with </s>, the best that an epoch reached.
+        folders: model folder, or two folders for a preset whose directions train together.
+        perplexities: best perplexity on dev of each model, per word including `</s>`, over all epochs.
     """
 
     folders: tuple[Path, ...]
@@ -47,11 +47,11 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class TunedWeights:
-    """What a tuning found.
+    """The result of a tuning.
 
     Attributes:
-        weights: of all features by name, one for each value; as they stand in the file.
-        gain: the metric before and after, and out of fold.
+        weights: weights of all features by name, one weight per feature value, as in the file.
+        gain: metric before and after the tuning, and in cross-validation.
     """
 
     weights: Weights
@@ -59,17 +59,17 @@ class TunedWeights:
 
 
 def read_nbest(nbest: Text) -> Iterator[SentenceList]:
-    """Yield the candidates of one sentence after the other.
+    """Yield the candidates of each sentence of an n-best list.
 
     Args:
-        nbest: a list as Moses wrote it; a path, or its lines.
+        nbest: an n-best list as Moses wrote it. It is a path, or its lines.
 
     Returns:
-        Lists of `hypotheses`, each with its `text`, its `dense` and `sparse` features and its `total`, in the order of
-        the list; `sentence` is the id, from 0.
+        Iterator over sentences in the order of the list. `sentence` is the id, from 0, and `hypotheses` are the
+        candidates, with `text`, `dense` and `sparse` features, and `total`.
 
     Raises:
-        InputError: a line that cannot be read, or does not fit those before; where the list is read.
+        InputError: a line that cannot be read or does not fit the lines before. It is raised where the list is read.
     """
     return moses_io.nbest.read_nbest(input_of(nbest, "<nbest>"))
 
@@ -91,26 +91,27 @@ def train(
     alignments: str | Path = "",
     **settings: Any,
 ) -> TrainedModel:
-    """Train a model on a corpus into a folder.
+    """Train a model on a parallel corpus.
 
     Args:
-        preset: a name that `moses-rerank presets` lists.
-        source: path of the source side, one tokenized sentence a line.
-        target: path of the target side, the language of the lists.
-        dev_source: path of the source side that decides when to stop.
-        dev_target: path of its target side.
-        folder: to make.
+        preset: name of a preset. `moses-rerank presets` lists them.
+        source: path of the source side, one tokenized sentence per line.
+        target: path of the target side, the language of the n-best lists.
+        dev_source: path of the source side of dev, which decides when to stop.
+        dev_target: path of the target side of dev.
+        folder: the folder to make.
         backward: train p(source|target) instead of p(target|source).
         right_to_left: read each target sentence from its last word to its first.
-        paper_sizes: take sizes and training of the preset's paper.
-        start_from: folder of a trained model to start from.
-        resume: go on with the training in `folder`, if it was killed; else begin it.
+        paper_sizes: use the sizes and training settings of the preset's paper.
+        start_from: folder of a trained model to start from, or empty for none.
+        resume: continue the training in `folder` if it was killed, otherwise begin a training.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
-        alignments: path of the links between source and target, a line a pair, as `0-0 1-2`.
-        settings: what differs from the preset, such as `hidden=512, terms=["markov"]`.
+        alignments: path of the word alignments, one line per sentence pair, such as `0-0 1-2`, or empty for none.
+        settings: settings that differ from the preset, such as `hidden=512, terms=["markov"]`.
 
     Raises:
-        InputError: an unknown name, a value out of range, files that do not fit, or a folder that is not empty.
+        InputError: an unknown name, a value out of range, files that do not fit each other, or a folder that is not
+            empty.
     """
     check_types(bool, backward=backward, right_to_left=right_to_left, paper_sizes=paper_sizes, resume=resume)
     request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
@@ -140,19 +141,19 @@ def score(
     precision: str = "fp32",
     cache: str | Path = "",
 ) -> None:
-    """Write a list with features at the end of its third field, for `tune`; all else stays byte for byte.
+    """Append features to the third field of each line of a list, for `tune`. All other bytes stay unchanged.
 
     Args:
-        nbest: path of a list as Moses wrote it.
-        source: path of its source; line k belongs to id k, from 0.
+        nbest: path of an n-best list as Moses wrote it.
+        source: path of its source. Line k belongs to id k, from 0.
         features: `KIND[:ARG]` by label, such as `{"NMT": "neural:models/forward"}`.
-        output: list to write; a name in `.gz`, `.bz2` or `.xz` is packed.
+        output: the list to write. It is compressed if its name ends in `.gz`, `.bz2` or `.xz`.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
-        precision: of the products of models, `fp32` or `bf16`.
-        cache: folder of the values that models gave before; empty for none.
+        precision: precision of matrix products in models, `fp32` or `bf16`.
+        cache: folder of cached model scores, or empty for none.
 
     Raises:
-        InputError: an unknown kind, a label that the list has already, an id beyond the source, or a value that is not
+        InputError: an unknown kind, a label that the list already has, an id beyond the source, or a value that is not
             finite.
     """
     from features.feature import Resources
@@ -179,23 +180,27 @@ def tune(
     choose_references: str | Path | Sequence[str | Path] = (),
     **settings: Any,
 ) -> TunedWeights:
-    """Find the weights that make the best candidates win.
+    """Tune the weights so that the candidates with the highest scores maximize a metric.
 
     Args:
-        nbest: path of the scored list of the tuning set; of several, which are pooled.
-        references: path of its references, or of several; line k belongs to id k, from 0.
-        start: path of the weights to start from, such as `moses.ini`; features without one begin at 0.
-        output: ini to write, with all weights.
-        filters: what is done to text before the metric, such as `debpe,detokenize`.
-        folds: tell, on so many folds, what the features without start weights gain; 0 for none.
-        fallback: keep the start weights if they gain nothing there; `tuner="auto"` has a rule of its own.
-        choose: path of a scored list for `tuner="auto"` to choose on, instead of folds.
-        choose_references: path of its references, or of several.
-        settings: of the tuning, such as `metric="bleu+chrf:0.7,0.3", tuner="mert", runs=20, seed=1, sign=["LM0:+"],
-            freeze=["Distortion0"]`, and those of the tuner; see docs/tuning.md.
+        nbest: path of the scored list of the tuning set, or paths of several lists, which are pooled.
+        references: path of the references, or paths of several. Line k belongs to id k, from 0.
+        start: path of the initial weights, such as `moses.ini`. Features without an initial weight start at 0.
+        output: ini file to write, with all weights.
+        filters: text filters that apply before the metric, such as `debpe,detokenize`.
+        folds: number of folds for cross-validation of the features without initial weights, or 0 for none.
+        fallback: keep the initial weights if these features do not help in cross-validation. `tuner="auto"` has its own
+            rule.
+        choose: path of a scored list on which `tuner="auto"` chooses (default: cross-validation).
+        choose_references: path of the references of `choose`, or paths of several.
+        settings: settings of the tuning, such as `metric="bleu+chrf:0.7,0.3", tuner="mert", runs=20, seed=1,
+            sign=["LM0:+"], freeze=["Distortion0"]`, and of the tuner. See `docs/tuning.md`.
+
+    Returns:
+        The weights in `output`, and their gain.
 
     Raises:
-        InputError: a file that cannot be read, an unknown setting, or a metric that is 0 whatever the weights were.
+        InputError: a file that cannot be read, an unknown setting, or a metric that is 0 for all weights.
     """
     from rerank.metrics.filters import Filters
     from rerank.tuning import tune as tuning
@@ -213,7 +218,10 @@ def tune(
 
 
 def _choose_lists(nbest: object, references: object, filters: "Filters") -> "list[Lists]":
-    """Return the list that `tuner="auto"` chooses on, if there is one; an `InputError` for one part of it alone."""
+    """Return the list on which `tuner="auto"` chooses, if any.
+
+    Raise `InputError` if only one of the arguments is given.
+    """
     from rerank.tuning.tuning_set import Lists
 
     if (nbest is None) != (isinstance(references, tuple) and not references):
@@ -230,20 +238,21 @@ def evaluate(
     filters: str = "",
     tokenize: str = "none",
 ) -> "Evaluation":
-    """Measure translations: BLEU, chrF, TER by sacreBLEU, and whether they differ by more than chance.
+    """Evaluate translations with BLEU, chrF and TER of sacreBLEU, and with paired randomization tests.
 
     Args:
-        systems: translations by the name of the system, a path or lines; the others are tested against the first.
-        references: one or several, each a path or lines.
-        nbest: path of a list, whose best candidates are measured, too.
-        filters: what is done to all texts before, such as `debpe,detokenize`.
-        tokenize: sacreBLEU's tokenizer for BLEU; `none` counts the tokens that Moses sees.
+        systems: translations by the name of the system, as a path or lines. Other systems are tested against the first.
+        references: one or several references, each as a path or lines.
+        nbest: path of an n-best list whose best candidates (oracle) are also evaluated (default: none).
+        filters: text filters that apply to all texts first, such as `debpe,detokenize`.
+        tokenize: sacreBLEU's tokenizer for BLEU. `none` counts the tokens of Moses.
 
     Returns:
-        Its `scores[system][metric]` have a `value`, as sacreBLEU prints it, and a `p_value`, None for the first system.
+        The evaluation. `scores[system][metric]` has a `value`, as sacreBLEU prints it, and a `p_value`, which is None
+        for the first system.
 
     Raises:
-        InputError: another number of lines than the references have, or marks of segmentation in a text.
+        InputError: systems and references differ in length, or a text has segmentation marks.
     """
     from rerank.metrics.filters import Filters
     from rerank.report.listed import evaluate_files

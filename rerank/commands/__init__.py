@@ -1,4 +1,4 @@
-"""The commands of `moses-rerank`, one module each: a help line, examples, its arguments, and what it does.
+"""The commands of `moses-rerank`, one module each: help line, examples, arguments and action.
 
-Nothing here is imported for long: each command imports what it needs when it runs.
+A module imports only light modules at its top, so that `--help` is fast. `run` imports the rest.
 """

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Align."""
+    """Align the words of sentence pairs, and write the links."""
     from features.models.alignment import Aligner
     from moses_io.gold import read_gold
     from rerank.systems.align import align

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the best candidate of each sentence of a list, whose ids go up; one line a source sentence, always."""
+    """Write the best candidate of each sentence. The output has one line for each source sentence."""
     from moses_io.files.streams import is_live
     from moses_io.nbest import read_moses_output
     from rerank.confidence.confidence import CONFIDENCE, read_estimator
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     holes = read_holes(None, None, arguments.on_missing)
     moses_output = None
     if arguments.moses_output:
-        whole = os.path.isfile(source) and not is_live(nbest)  # else the end of the source is not there yet
+        whole = os.path.isfile(source) and not is_live(nbest)  # otherwise the source may not be complete yet
         moses_output = read_moses_output(arguments.moses_output, source if whole else "")
     reranker = Reranker.load(
         arguments.reranker,

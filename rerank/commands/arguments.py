@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and the check of what they read and write."""
+"""Arguments that several commands share, and checks of input and output paths."""
 
 import argparse
 import itertools
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _PARTS = re.compile(
     r"config\.json|.*\.(safetensors|vocabulary|bpe)|(features|scores)\.dat|init\.(dense|opt)|sparse-weights"
 )
-"""Names of files that make a folder a model, or one that `export` wrote."""
+"""File names that belong to a model folder or to a folder of `export`."""
 
 
 def whole_number(text: str) -> int:
-    """Convert an argument that must be a whole number from 0."""
+    """Convert an argument that must be an integer from 0."""
     value = whole(text)
     if value is None:
         raise argparse.ArgumentTypeError(f"expected a whole number from 0, found {shown(text)}")
@@ -32,7 +32,7 @@ def whole_number(text: str) -> int:
 
 
 def positive_number(text: str) -> int:
-    """Convert an argument that must be a whole number from 1."""
+    """Convert an argument that must be an integer from 1."""
     value = whole_number(text)
     if not value:
         raise argparse.ArgumentTypeError("expected a whole number from 1, found '0'")
@@ -40,7 +40,7 @@ def positive_number(text: str) -> int:
 
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
-    """Declare what stands in gaps, and what else is written beside the choices."""
+    """Declare options for sentences without candidates and for outputs in addition to the translations."""
     add, read, write = declarers(parser)
     read(
         "--on-missing",
@@ -64,10 +64,10 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 
 
 def read_outputs(arguments: argparse.Namespace) -> Any:
-    """Return the `Outputs` of a command that has `--output`, `--nbest` and `add_choices`.
+    """Return the `Outputs` of a command with `--output`, `--nbest` and the options of `add_choices`.
 
     Raises:
-        InputError: arguments that do not go together.
+        InputError: incompatible arguments.
     """
     from rerank.linear.selection import Outputs
 
@@ -80,12 +80,17 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
 
 
 def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
-    """Declare --set, in one of the forms of `read_settings`."""
+    """Declare `--set`. `form` is a form of `read_settings`."""
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar=form, help=what)
 
 
 def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
-    """Read --set, in the form KEY=VALUE as text or KEY=NUMBER as numbers; another form is an `InputError`."""
+    """Parse the values of `--set`. Raise `InputError` if a value does not have the form.
+
+    Args:
+        items: the values.
+        form: `KEY=VALUE`, whose values stay text, or `KEY=NUMBER`.
+    """
     settings: dict[str, Any] = {}
     for item in items:
         key, equals, text = item.partition("=")
@@ -98,7 +103,7 @@ def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
 
 
 def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
-    """Declare --jobs."""
+    """Declare `--jobs`."""
     parser.add_argument(
         "--jobs",
         type=positive_number,
@@ -109,7 +114,7 @@ def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def read_jobs(arguments: argparse.Namespace, models: int) -> int:
-    """Return --jobs, by default as many as models can be trained at a time."""
+    """Return `--jobs` (default: as many as models can be trained at a time)."""
     from rerank.experiment.workers import jobs_for
 
     jobs: int | None = arguments.jobs
@@ -117,7 +122,7 @@ def read_jobs(arguments: argparse.Namespace, models: int) -> int:
 
 
 def add_allow_code(parser: argparse.ArgumentParser, file: str) -> None:
-    """Declare --allow-code of a command that reads an experiment file."""
+    """Declare `--allow-code` of a command that reads an experiment file."""
     parser.add_argument(
         "--allow-code",
         action="store_true",
@@ -127,7 +132,7 @@ def add_allow_code(parser: argparse.ArgumentParser, file: str) -> None:
 
 
 def add_ray(parser: argparse.ArgumentParser, what: str) -> None:
-    """Declare --ray."""
+    """Declare `--ray`."""
     parser.add_argument(
         "--ray",
         default="",
@@ -138,7 +143,7 @@ def add_ray(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_resources(parser: argparse.ArgumentParser) -> None:
-    """Declare what features may use."""
+    """Declare the options for device, precision and cache of features."""
     add_device(parser)
     add_precision(parser)
     _, read, _ = declarers(parser)
@@ -146,10 +151,10 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
 
 
 def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
-    """Return what features may use, of a command with or without `--ray`.
+    """Return device, precision and cache of features. `ray` is the address of a Ray cluster, empty for none.
 
     Raises:
-        InputError: a cache, whose file is for the processes of one machine, and a cluster.
+        InputError: a cache together with a cluster, because a cache file works only on one machine.
     """
     from features.feature import Resources
 
@@ -159,53 +164,53 @@ def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
-    """Declare --precision."""
+    """Declare `--precision`."""
     parser.add_argument(
         "--precision", default="fp32", choices=("fp32", "bf16"), help="of models; bf16 is faster (default: fp32)"
     )
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Declare --device."""
+    """Declare `--device`."""
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: a GPU if there is one"
     )
 
 
 class InputPath(str):
-    """Value of an argument that names a file or folder to read, or has the name of one in it."""
+    """The value of an argument that is, or contains, the path of an input."""
 
 
 class OutputPath(str):
-    """Value of an argument that names a file or folder to write."""
+    """The value of an argument that is the path of an output."""
 
 
 Declare = Callable[..., argparse.Action]
-"""`add_argument` of a parser."""
+"""The type of `ArgumentParser.add_argument`."""
 
 
 def declarers(parser: argparse._ActionsContainer) -> tuple[Declare, Declare, Declare]:
-    """Return functions that declare an argument of any kind, one that names what is read, and what is written."""
+    """Return three functions that declare an argument: of any kind, with an input path, and with an output path."""
     add = parser.add_argument
     return add, partial(add, type=InputPath, metavar="FILE"), partial(add, type=OutputPath, metavar="FILE")
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """Check what the arguments of a command name, by how they were declared; see `check_paths`."""
+    """Check the input and output paths of a command. See `check_paths`."""
     values = [(name, value if isinstance(value, list) else [value]) for name, value in vars(arguments).items()]
     inputs = [(name, text) for name, listed in values for text in listed if isinstance(text, InputPath)]
     outputs = {f"--{name}": path for name, path in vars(arguments).items() if isinstance(path, OutputPath)}
-    lossy = any(map(os.path.exists, outputs.values()))  # else no file is written over, whatever is read
+    lossy = any(map(os.path.exists, outputs.values()))  # otherwise no existing file can be overwritten
     check_paths([path for name, text in inputs for path in (_files(name, text) if lossy else [text])], outputs)
 
 
 def _files(name: str, text: str) -> list[str]:
-    """Return all files and folders that a value of an argument names."""
+    """Return all files and folders that the value of an argument refers to."""
     if name == "feature":  # [LABEL=]KIND[:ARG]
         from features.request import parse_requests
 
         return [path for request in parse_requests([text]) for path in request.files]
-    if name == "lists":  # [NAME=]NBEST, or a list with a `=` in its own name
+    if name == "lists":  # [NAME=]NBEST, or a path that contains `=`
         return [text, text.partition("=")[2]]
     if name in ("start", "weights") and os.path.isfile(text):
         return weight_files(text)
@@ -213,21 +218,23 @@ def _files(name: str, text: str) -> list[str]:
 
 
 def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
-    """Check the files and folders that a command reads and writes before it does so.
+    """Check input and output paths before a command reads or writes.
+
+    Paths are compared after resolving links.
 
     Args:
         inputs: paths that are read.
-        outputs: paths that are written, by the options that name them.
+        outputs: paths that are written, by option.
 
     Raises:
-        InputError: a path with a NUL, stdin named twice, one place for two outputs, or an output that is read, by
-            whatever name: an input, a file that an input names, or a part of a folder that is read.
+        InputError: a path contains NUL, stdin is named twice, two outputs are one file, or an output is also an input,
+            a file that an input refers to, or a file in a folder that is read.
     """
     if any("\0" in path for path in (*inputs, *outputs.values())):
         raise InputError("a name has a NUL in it, which no file can have")
     if inputs.count(STANDARD) > 1:
         raise InputError("stdin is named twice, and can be read once; name a file")
-    ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name the main one first
+    ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name `--output` first
     for (one, path), (other, same) in itertools.combinations(ordered, 2):
         if os.path.realpath(path) == os.path.realpath(same):
             raise InputError(f"{one} and {other} name the same place")
@@ -236,14 +243,14 @@ def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
 
 
 def _check_output(output: str, inputs: Iterable[str]) -> None:
-    """Refuse to write over an input, by whatever name, or over a part of a folder among them."""
+    """Raise `InputError` if an output is an input, or belongs to an input folder."""
     for path in inputs:
         if (os.path.isfile(path) and os.path.samefile(path, output)) or _is_part(output, path):
             raise InputError(f"{output}: the command reads this file and would write over it; name another output")
 
 
 def _is_part(output: str, folder: str) -> bool:
-    """Tell whether a file is one of a model, of a reranker or of an export in that folder."""
+    """Return whether a file belongs to a model, a reranker or an export in a folder."""
     real = Path(os.path.realpath(output))
     if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
         return False

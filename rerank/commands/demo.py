@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the chain on the sample and print its report."""
+    """Run all stages on the sample and print the report."""
     from features.feature import Resources
     from features.progress import show
     from rerank.experiment.chain import run_experiment

@@ -15,8 +15,8 @@ EXAMPLES = """\
 
 In the configuration a section [RERANKING] and a line of [EVALUATION] switch them on; docs/moses.md shows both."""
 
-# EMS takes IN and OUT in a template for file names wherever they stand, in the name of this module, too: templates name
-# no parameter of it in full. It knows by its stderr alone that a step failed.
+# EMS replaces IN and OUT anywhere in a template by file names, even inside a name such as `RERANKING:trainer`. So
+# templates do not name parameters of the module in full. EMS detects a failed step only by its stderr.
 MODULE = """\
 [RERANKING] single
 train
@@ -30,7 +30,7 @@ train
 	error: ^moses-rerank [a-z-]+:,^Traceback
 
 """
-"""Makes a reranker of the training corpus, the tuning set and the tuned ini."""
+"""Module that makes a reranker from the training corpus, the tuning set and the tuned ini file."""
 
 STEP = """\
 rerank
@@ -41,10 +41,10 @@ rerank
 	template: $reranking IN1 IN0.best* --source IN2 --output OUT
 	error: ^moses-rerank [a-z-]+:,^Traceback
 """
-"""Applies it to the n-best list of a test set; stands in `EVALUATION` before `NEXT`."""
+"""Step that applies the reranker to the n-best list of a test set. It is inserted in `EVALUATION` before `NEXT`."""
 
 NEXT, READS, READS_NOW = "remove-markup", "system-output", "reranked-output"
-"""The step after the decoder, and what it reads."""
+"""The first step after the decoder in Moses' file, the input that it reads there, and its new input."""
 
 _MODULE = re.compile(r"\[(.+)\]\s+\S")
 _INPUTS = re.compile(r"\s+in: ")
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write a copy of an `experiment.meta` with the module and the step.
 
     Raises:
-        InputError: it has them already, or no step `NEXT` that reads what the decoder writes.
+        InputError: the file already has the module, or has no step `NEXT` that reads the output of the decoder.
     """
     lines = [decode(line) for _, line in numbered_lines(arguments.meta)]
     module = step = ""

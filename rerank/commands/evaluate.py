@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Evaluate."""
+    """Evaluate systems, and print a table or JSON."""
     from features.progress import show
     from moses_io.files.errors import InputError
     from rerank.metrics.filters import Filters

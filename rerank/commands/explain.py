@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Explain."""
+    """Print why one candidate of a sentence beats another."""
     from features.progress import show
     from moses_io.files.text import read_lines, read_sources
     from moses_io.nbest import read_moses_output
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _line(lines: Sequence[str], path: str, sentence: int) -> str:
-    """Return the line of a sentence; an `InputError` names the file if it has none."""
+    """Return the line of a sentence. Raise `InputError`, with the path, if it does not exist."""
     if sentence >= len(lines):
         raise InputError(f"{path} has {len(lines)} lines, there is no sentence {sentence}")
     return lines[sentence]

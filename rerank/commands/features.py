@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """List."""
+    """Print the kinds of features, the values of models and the formats of score files."""
     from features.kinds.external import LINES
     from features.models.tables import ADDED, VALUES
     from features.progress import show

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Import."""
+    """Convert the result of Moses' tuners to an ini file."""
     from rerank.moses.exchange import import_weights
 
     import_weights(arguments.folder, arguments.result, arguments.output)

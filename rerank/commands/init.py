@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Tell what each file is for and write the experiment file."""
+    """Log the role of each file and write the experiment file."""
     import os
     import shlex
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     if roles.missing:
         raise InputError("; ".join(roles.missing))
     content = propose(roles, output)
-    # the text is read again because `run` will read it: what is written is what was checked
+    # The text is parsed again as `run` will parse it, so that the file that is written has passed all checks.
     check_inputs(parse_experiment(content, "<stdout>" if output == STANDARD else output))
     with open_output(output) as stream:
         stream.write(content)

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Merge."""
+    """Merge the lists."""
     from features.progress import log, progress_bar
     from moses_io.merge import describe_origins, merge_lists
 
@@ -57,7 +57,7 @@ def _missing(text: str) -> str | float:
 
 
 def _by_name(lists: Sequence[str]) -> dict[str, str]:
-    """Return the path of each list by its name, `ListN` for the N-th where there is none."""
+    """Return the path of each list by its name. The N-th list is `ListN` if it has no name."""
     by_name: dict[str, str] = {}
     for place, text in enumerate(lists, start=1):
         name, named, path = text.partition("=")

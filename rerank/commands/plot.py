@@ -24,7 +24,7 @@ PICTURES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of each picture."""
+    """Declare the arguments of each plot."""
     pictures = parser.add_subparsers(dest="picture", required=True, metavar="PICTURE")
     parsers = {name: pictures.add_parser(name, help=text, description=text) for name, text in PICTURES.items()}
     add, read, _ = declarers(parsers["attention"])
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw."""
+    """Draw a plot."""
     from moses_io.files.errors import InputError
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """List."""
+    """Print the presets and all settings with their defaults."""
     from features.models.presets import PRESETS
     from features.models.settings import CHOICES, Architecture, Training
 

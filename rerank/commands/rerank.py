@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Rerank."""
+    """Write the best candidates."""
     from moses_io.nbest import read_moses_output
     from rerank.linear.selection import choose_by_weights, read_holes
 

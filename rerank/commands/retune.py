@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Retune and print the reports."""
+    """Decode dev with the tuned weights, run all stages and print the reports."""
     from features.models.training.request import ParallelFiles
     from features.progress import show
     from rerank.moses.retuning import Decoder, retune

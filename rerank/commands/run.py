@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the chain and print its reports."""
+    """Run all stages that are not up to date, and print the reports."""
     from features.progress import show
     from rerank.experiment.chain import run_experiment
     from rerank.experiment.file import read_experiment

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Score."""
+    """Append features to a list."""
     from features.request import parse_requests
     from rerank.lists.append import add_features
 

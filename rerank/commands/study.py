@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the study and print its tables; what failed is told in the end."""
+    """Run a study and print its tables. Raise `InputError` at the end if stages failed."""
     from features.progress import show
     from moses_io.files.errors import InputError, counted
     from rerank.experiment.studies.file import read_study

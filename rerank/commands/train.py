@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train."""
+    """Train one model, or one for each preset and seed."""
     from features.models.folder import check_free
     from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
     from rerank.experiment.entries import members
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
         output = f"{arguments.output}/{name}" if several else arguments.output
         if arguments.ray and not arguments.resume:
             check_free(Path(output), resume=False)
-        resume = arguments.resume or bool(arguments.ray)  # what a process that died has done stands
+        resume = arguments.resume or bool(arguments.ray)  # a worker that died is restarted and continues its training
         trainings[f"train {name if several else arguments.output}"] = partial(
             train_model, request, files, output, arguments.device, arguments.start_from, resume, together
         )

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Translate."""
+    """Translate a text."""
     from features.feature import Resources
     from features.models.decoding.search import Beam
     from features.models.decoding.translator import Replacement, Translator

@@ -18,7 +18,7 @@ Features without a start weight begin at 0. BLEU is counted on the tokens as the
 in its total but does not print (UnknownWordPenalty) is left out of the score, unless the feature `rest` put it in."""
 
 SETTINGS = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freeze")
-"""Arguments that are settings of the tuning, beside those of --set."""
+"""Options that are settings of the tuning, in addition to `--set`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Tune."""
+    """Tune the weights."""
     from rerank.metrics.filters import Filters
     from rerank.tuning.tune import Caution, settle, tune
     from rerank.tuning.tuning_set import Extracted, Lists

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Validate or regroup."""
+    """Report the faults of a list, or write it with its ids in order. Return 2 if there are faults, otherwise 0."""
     from features.progress import log, progress_bar, show
     from moses_io.nbest import regroup
     from rerank.lists.validation import validate

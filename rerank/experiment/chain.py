@@ -1,4 +1,4 @@
-"""The whole chain of an experiment, as stages: train, score, tune, rerank, estimate what features are worth, report."""
+"""All stages of an experiment: train, translate, score, tune, rerank, ablate, report, and make the reranker."""
 
 import os
 import shutil
@@ -40,16 +40,31 @@ from rerank.tuning.tune import tune
 def run_experiment(
     experiment: Experiment, resources: Resources, jobs: int = 1, link: bool = False, address: str = ""
 ) -> list[str]:
-    """Do what is not done yet, `jobs` models and features at a time, and return the lines of the reports.
+    """Run the stages that are not up to date, and return the lines of the reports.
 
-    These are made by the Ray cluster of an address, if there is one.
+    The folder of results gets:
 
-    The folder of results holds the models, the scored lists, `weights.ini`, `confidence.json` (how good choices are),
-    `ablation.txt` and `ablation.json` (what each feature is worth); of each test set NAME `NAME.moses`,
-    `NAME.reranked`, where there are models with attention `NAME.attention.npz` (theirs while they read both), and
-    `NAME.report.` with `txt`, `html` (every sentence, and why it changed) and `json`, of the one without a name
-    `report.`; and `reranker`, the folder that is applied to new lists, with models and tables copied into it, or linked
-    to. Without test sets the lines are those of tuning and ablation.
+    - the models, the scored lists and `weights.ini`
+    - `confidence.json`: fitted sentence-level confidence estimation (quality estimation)
+    - `ablation.txt` and `ablation.json`: contribution of each feature
+    - for each test set `NAME.moses`, `NAME.reranked` and `NAME.report.txt`, `.html` and `.json`. The reports of an
+      unnamed test set are `report.txt` and so on
+    - for each test set `NAME.attention.npz`, if a feature uses a model with attention: the attention on both
+      translations
+    - `reranker`: the folder that can be applied to new lists
+
+    Args:
+        experiment: the experiment.
+        resources: device, precision and cache of features.
+        jobs: maximum number of models and features at a time.
+        link: whether the reranker gets links to models and tables instead of copies.
+        address: address of a Ray cluster, or empty for processes of this machine.
+
+    Returns:
+        Lines of the reports. Without test sets, they are lines of tuning and ablation.
+
+    Raises:
+        InputError: an input or a setting is at fault, a stage failed, or another process uses the folder of results.
     """
     check_inputs(experiment)
     try_features(experiment, resources)
@@ -64,7 +79,7 @@ def run_experiment(
 
 
 def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
-    """Make the folder of results, unless something in it that the experiment reads would be lost."""
+    """Make the folder of results. Raise `InputError` if a stage would overwrite an input of the experiment."""
     inputs = {os.path.realpath(path) for path in experiment.files}
     for path in (path for stage in stages for path in stage.outputs):
         if os.path.realpath(path) in inputs:
@@ -76,7 +91,7 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
 
 
 def stages_of(experiment: Experiment, resources: Resources, link: bool = False) -> list[Stage]:
-    """Return all that is to be done, in order; the reranker links to what it needs, or copies it."""
+    """Return all stages in order. `link` makes the reranker link to its models and tables instead of copying them."""
     sets, tests = experiment.sets.items(), experiment.tests.items()
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained:
@@ -93,14 +108,14 @@ def stages_of(experiment: Experiment, resources: Resources, link: bool = False) 
 
 
 def _spell_out(experiment: Experiment) -> Stage:
-    """Write the experiment as a file that names the models and features which were chosen for it."""
+    """Write an experiment file that names the models and features that were chosen by default."""
     output = experiment.result("experiment.toml")
     write = partial(write_text, output, experiment.text)
     return Stage("choose models and features", (), experiment.text, (output,), write)
 
 
 def trainings(experiment: Experiment, device: str) -> list[Stage]:
-    """Return a stage for each model; of two that train together, one."""
+    """Return one stage per model. A pair of models that train together has one stage."""
     stages = []
     for name, entry in experiment.models.items():
         request, start = entry.request, experiment.model(entry.start) if entry.start else ""
@@ -127,7 +142,10 @@ def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
 
 
 def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> list[Stage]:
-    """Return a stage for each feature, or for those that read the same models, and one that joins them to the list."""
+    """Return the stages that score a list, and one that joins the features to the list.
+
+    Features that use the same model are scored in one stage, so that the model runs only once.
+    """
     if not experiment.features:
         return []
     stages, nbest = [], experiment.nbest(name)
@@ -143,7 +161,7 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
 
 
 def _tune(experiment: Experiment) -> Stage:
-    """Tune, and keep what was gained for the report."""
+    """Return the stage that tunes the weights. Its outputs are the weights and the gain."""
     start, entry, weights, gain = experiment.start, experiment.tuning, experiment.weights, experiment.result(GAIN)
     dev, other = experiment.lists("dev"), experiment.lists(CHOOSE) if experiment.choose else None
 
@@ -156,7 +174,7 @@ def _tune(experiment: Experiment) -> Stage:
 
 
 def _confide(experiment: Experiment) -> Stage:
-    """Fit, on folds of dev, how good choices are and how likely a change helps."""
+    """Return the stage that fits sentence-level confidence estimation, on folds of dev."""
     entry, lists, output = experiment.tuning, experiment.lists("dev"), experiment.result(CONFIDENCE)
     tuning, folds, printed = entry.tuning, entry.caution.folds, experiment.dev.moses_output
     read = (lists, experiment.start, experiment.weights)
@@ -167,10 +185,10 @@ def _confide(experiment: Experiment) -> Stage:
 
 
 def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
-    """Return the stages of Moses' own choice and of ours.
+    """Return the stages that write the translations of Moses and of the reranker.
 
-    Moses' choice is its output if the experiment names that, else the candidates with the highest totals. For a
-    sentence without candidates both have the line of the output, or an empty line.
+    Moses' translations are its output if the experiment names one, otherwise the candidates with the highest totals.
+    For a sentence without candidates both systems have the line of Moses' output, or an empty line.
     """
     scored, output = experiment.scored(name), files.moses_output
     moses, ours = (experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED))
@@ -190,7 +208,10 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]
 
 
 def _ablate(experiment: Experiment) -> list[Stage]:
-    """Tell what each feature of the experiment is worth: on dev, where weights are tuned, then on test sets."""
+    """Return the stages that measure the contribution of each feature, on dev and on test sets with references.
+
+    The weights of each ablation are tuned on dev, also for test sets.
+    """
     columns, entry = _columns(experiment, experiment.sets), experiment.tuning
     if not columns:
         return []
@@ -211,7 +232,10 @@ def _ablate(experiment: Experiment) -> list[Stage]:
 
 
 def attend(experiment: Experiment, name: str, files: NbestFiles, device: str) -> list[Stage]:
-    """Keep what models attended to while they read Moses' choices and ours, for the report."""
+    """Return the stage that stores the attention of models on the translations of Moses and of the reranker.
+
+    The list is empty if no feature uses a model with attention.
+    """
     models, output = attentive(experiment), experiment.result(f"{name}.attention.npz")
     if not models:
         return []
@@ -222,7 +246,7 @@ def attend(experiment: Experiment, name: str, files: NbestFiles, device: str) ->
 
 
 def attentive(experiment: Experiment) -> dict[str, str]:
-    """Return the folders of the models that features read and that have attention, by their names in the experiment.
+    """Return the folders of models with attention that features use, by their names in the experiment.
 
     Raises:
         InputError: a folder that is no model.
@@ -238,7 +262,7 @@ def _wiring(experiment: Experiment, name: str) -> str:
 
 
 def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
-    """Tell what reranking changed and, where there are references, what it gained."""
+    """Return the stage that reports what reranking changed and, if there are references, the gain."""
     reranking = RerankingFiles(
         before=experiment.result(f"{name}.{MOSES}"),
         after=experiment.result(f"{name}.{RERANKED}"),
@@ -265,13 +289,13 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
 
 
 def _columns(experiment: Experiment, names: Iterable[str]) -> dict[str, str]:
-    """Return where it is said what features are worth on those of the sets that have references; dev always has."""
+    """Return the paths of the ablation results by set, for sets with references. Dev always has them."""
     judged = [name for name in names if experiment.features and experiment.sets[name].reference]
     return {name: experiment.result(f"{name}.ablation.json") for name in judged}
 
 
 def _of(stage: str, test: str) -> str:
-    """Return the name of a stage of a test set, without that of the set which has none."""
+    """Return the name of a stage of a test set. The unnamed test set adds no name."""
     return stage if test == UNNAMED else f"{stage}, {test}"
 
 
@@ -291,7 +315,7 @@ def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
 
 
 def _keep(experiment: Experiment, link: bool) -> Stage:
-    """Make the reranker that can be applied to new lists."""
+    """Return the stage that makes the reranker, a folder that can be applied to new lists."""
     ingredients, train = _ingredients(experiment, link), experiment.train
     requests, candidates = ingredients.requests, ingredients.candidates
     counted = (train.source, ingredients.dev)
@@ -312,7 +336,7 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
         settings.append([each.identity for each in candidates])
 
     def make(folder: str) -> None:
-        shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left a part of one
+        shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left an incomplete folder
         make_reranker(ingredients, folder)
 
     return folder_stage("keep the reranker", inputs, settings, experiment.result("reranker"), make)

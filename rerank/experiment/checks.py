@@ -1,4 +1,4 @@
-"""What is refused before the hours of training: files, lists, weights and features that cannot go together."""
+"""Checks before the hours of training: files, lists, weights and features that do not fit each other."""
 
 import itertools
 from pathlib import Path
@@ -27,16 +27,19 @@ from rerank.tuning.folds import check_folds
 
 
 def check_inputs(experiment: Experiment, to_make: str = "") -> None:
-    """Refuse what can be seen without a model; a list is read to its end unless a stage of an earlier run has read it.
+    """Check everything that can be checked without a model.
+
+    A list is read to its end, unless a stage of an earlier run has read this file.
 
     Args:
-        experiment: to do.
-        to_make: path of the list of dev where it is still to be made.
+        experiment: the experiment.
+        to_make: path of the list of dev if it does not exist yet, or empty if it exists.
 
     Raises:
-        InputError: a file is missing, or no plain one; weights or a line of a list cannot be read or do not fit each
-            other, a source and its references differ in length, a list has an id beyond them or a feature of the
-            experiment already, or lacks a total that one needs or what says who has a candidate, or kenlm is missing.
+        InputError: a file is missing or no plain file, weights or a line of a list cannot be read, weights do not fit
+            the list of dev, a source and its references differ in length, a list has an id beyond its source, a list
+            already has a feature of the experiment, a list lacks a total or the features of a merged list although a
+            feature needs them, or the package kenlm is missing.
     """
     for path in experiment.files:
         if path != to_make:
@@ -63,10 +66,11 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
 
 
 def try_features(experiment: Experiment, resources: Resources) -> None:
-    """Have features that read no model score the first sentence of dev, unless an earlier run has read its list.
+    """Score the first sentence of dev with features that need no model, unless an earlier run has read the list of dev.
 
     Raises:
-        InputError: a file that a feature cannot use, a program that fails, or a list without what a feature looks at.
+        InputError: a file that a feature cannot use, a program that fails, or a list without the fields that a feature
+            needs.
     """
     of_text = [each for each in experiment.requests("dev") if each.row.takes != "models"]
     tried = [each for each in of_text if not each.row.learns]
@@ -76,13 +80,13 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
 
 
 def _is_read(experiment: Experiment, files: NbestFiles) -> bool:
-    """Return whether stages of an earlier run have read a list, its source and Moses' output, if there is one."""
+    """Return whether an earlier run has read a list with its source and, if any, Moses' output."""
     paths = filter(None, (files.nbest, files.source, files.moses_output))
     return {digest(Path(path)) for path in paths} <= digests_read(experiment.output / RECORD)
 
 
 def _check_trained(experiment: Experiment, name: str) -> None:
-    """Refuse a model that is trained elsewhere and is not there."""
+    """Raise `InputError` if the folder of a model that is already trained does not exist or is no model."""
     for folder in experiment.models[name].request.folders:
         path = Path(experiment.model(name)) / folder
         if not path.is_dir():
@@ -91,7 +95,10 @@ def _check_trained(experiment: Experiment, name: str) -> None:
 
 
 def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
-    """Refuse a list that does not fit its source, of so many lines, or the features and weights of the experiment."""
+    """Raise `InputError` if a list does not fit its source, the features or the initial weights.
+
+    `lines` is the number of lines of the source.
+    """
     lists, folds, count, listed = read_nbest(files.nbest), experiment.tuning.caution.folds, 0, 0
     if files.moses_output:
         lists = read_moses_output(files.moses_output, marks=experiment.tuning.filters.marks).add_to(lists)
@@ -116,7 +123,7 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
 
 
 def _check_weights(experiment: Experiment, first: SentenceList, added: list[str]) -> None:
-    """Refuse start weights of other sizes than the list of dev has, and signs of features that there will not be."""
+    """Raise `InputError` if initial weights do not fit the list of dev, or `sign` or `freeze` cannot apply to it."""
     weights, tuning = read_weights(experiment.start), experiment.tuning.tuning
     space = FeatureSpace(tuple((name, len(values)) for name, values in first.hypotheses[0].dense))
     if UNLABELLED not in weights:

@@ -15,36 +15,36 @@ from rerank.experiment.toml import as_table, check_keys, path_of
 from rerank.systems.translations import check_candidates, check_forward
 
 Groups = dict[str, tuple[str, ...]]
-"""Names of the models behind a name."""
+"""Names of the models of each group, by the name of the group."""
 
 MOST = 1000
-"""Models of a group."""
+"""Maximum number of models of a group."""
 
 LONGEST = 100
-"""Bytes of a name; folders and files are named after it, and file systems take 255."""
+"""Maximum bytes of a name. Folders and files are named after it, and file systems allow 255 bytes."""
 
 UNNAMED = "test"
-"""Name of the test set that has none; its report has none either."""
+"""Name of the only test set if it has no name. Its report has no name either."""
 
 CHOOSE = "choose"
-"""Name of the set on which a way to tune is chosen, if there is one."""
+"""Key of the set on which the tuner `auto` chooses between ways of tuning."""
 
 SET = "{set}"
-"""What stands, in the argument of a feature, for the name of the set that is scored."""
+"""Placeholder in the argument of a feature for the name of the set that is scored."""
 
 TAKEN = ("dev", CHOOSE, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence")
-"""Names that files of the results have."""
+"""Reserved names: files in the folder of results have them."""
 
 _KEYS = ("source", "reference", "nbest")
 
 MOSES_OUTPUT = "moses_output"
-"""Key of the decoder's own output, with which choices on dev and on test sets are compared."""
+"""Key of Moses' own output, which is compared with the choices on dev and on test sets."""
 
 _NAME = re.compile(r"\w[\w.-]*")
 
 
 def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
-    """Read the table of a corpus, whose paths are relative to a folder; an `InputError` if a key is wrong."""
+    """Read the table of a corpus, with paths relative to `folder`. Raise `InputError` if a key is wrong."""
     check_keys(table, ("source", "target", "alignment"), "train.")
     keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
     return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))
@@ -52,9 +52,13 @@ def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
 
 @dataclass(frozen=True)
 class NbestFiles:
-    """A source text, its references, of which a test set may have none, and the list of its candidates.
+    """The files of a set.
 
-    `moses_output` is the decoder's own output, empty if that is the candidates with the highest totals.
+    Attributes:
+        source: source text.
+        reference: references, or empty for a test set without references.
+        nbest: n-best list.
+        moses_output: Moses' own output, or empty if that is the candidates with the highest totals.
     """
 
     source: str
@@ -64,34 +68,34 @@ class NbestFiles:
 
     @property
     def texts(self) -> ParallelFiles:
-        """What a training takes, with the first of the references."""
+        """The source and the first reference, as parallel text."""
         return ParallelFiles(source=self.source, target=self.reference[0])
 
     @property
     def files(self) -> list[str]:
-        """All of them."""
+        """Paths of all files of the set."""
         return [path for path in (self.source, *self.reference, self.nbest, self.moses_output) if path]
 
     @property
     def table(self) -> dict[str, Any]:
-        """The set as `read_set` reads it."""
+        """The set as a table that `read_set` reads."""
         reference = self.reference[0] if len(self.reference) == 1 else list(self.reference)
         table = {"source": self.source, "reference": reference, "nbest": self.nbest, MOSES_OUTPUT: self.moses_output}
         return {key: value for key, value in table.items() if value}
 
 
 def table_of_tests(tests: Mapping[str, NbestFiles]) -> Any:
-    """Return test sets as `read_tests` reads them: a table of the only one without a name, or a list of tables."""
+    """Return test sets in the form that `read_tests` reads: one table if the only set is unnamed, otherwise a list."""
     if list(tests) == [UNNAMED]:
         return tests[UNNAMED].table
     return [{"name": name, **files.table} for name, files in tests.items()]
 
 
 def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
-    """Read the table of dev, or of the set to choose on, whose paths are relative to a folder.
+    """Read the table of dev or of `choose`, with paths relative to `folder`.
 
     Raises:
-        InputError: a key is unknown, missing or of the wrong kind.
+        InputError: a key is unknown, missing or of the wrong type.
     """
     table = {"reference": None, **as_table(value, name)}
     check_keys(table, _KEYS if name == CHOOSE else (*_KEYS, MOSES_OUTPUT), f"{name}.")
@@ -99,10 +103,10 @@ def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
 
 
 def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
-    """Read a table of a test set, or a list of them, each with its own name; `reference` may be left out.
+    """Read the table of one test set, or a list of tables with names. `reference` is optional.
 
     Raises:
-        InputError: as of dev, and a name that is missing, none of a file, taken or there twice.
+        InputError: a key is wrong as in `read_set`, or a name is missing, invalid, reserved or a duplicate.
     """
     if not isinstance(value, list):
         value = [{"name": UNNAMED} | as_table(value, "test")]
@@ -124,7 +128,7 @@ def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
 
 
 def _set(table: dict[str, Any], prefix: str, folder: Path) -> NbestFiles:
-    """Read the paths of a set; its key `reference`, if it is there, is one path or a list of them."""
+    """Read the paths of a set. `reference` is optional, and is one path or a list of paths."""
     references = table.get("reference", [])
     if not isinstance(references, list) or ("reference" in table and not references):
         references = [path_of(table, "reference", prefix)]
@@ -137,7 +141,7 @@ def _set(table: dict[str, Any], prefix: str, folder: Path) -> NbestFiles:
 
 
 def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
-    """Return the preset and seed of the models of `--preset A,B --seeds N`, by name; seeds count from 1."""
+    """Return preset and seed of each model of `--preset A,B --seeds N`, by model name. Seeds count from 1."""
     names = presets.split(",")
     if len(set(names)) < len(names):
         raise InputError(f"preset: one of {presets} stands there twice; seeds = N makes several models of one preset")
@@ -149,10 +153,12 @@ def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
 
 
 def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
-    """Replace entries with several presets (`"a,b"` or a list) or `seeds = N` by one a model, `NAME-PRESET-SEED`.
+    """Expand entries with several presets or seeds to one entry per model, with the name `NAME-PRESET-SEED`.
+
+    Such an entry has `preset = "a,b"`, a list of presets, or `seeds = N`.
 
     Raises:
-        InputError: a name that is not one of a folder, more models than `MOST`, or two of one name.
+        InputError: an invalid name, more than `MOST` models in a group, or two models with one name.
     """
     expanded: dict[str, Any] = {}
     groups: Groups = {}
@@ -171,7 +177,7 @@ def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
 
 
 def _models(name: str, entry: Any) -> dict[str, Any] | None:
-    """Return the models of an entry with several presets or seeds, None for another one."""
+    """Return the models of an entry with several presets or seeds, or None for an entry of one model."""
     presets = entry.get("preset") if isinstance(entry, dict) else None
     if isinstance(presets, list):
         presets = ",".join(str(preset) for preset in presets)
@@ -186,16 +192,16 @@ def _models(name: str, entry: Any) -> dict[str, Any] | None:
 
 
 def check_name(name: str, key: str) -> None:
-    """Refuse a name below a key of the experiment file that is not that of a folder or a file in any place."""
+    """Raise `InputError` if a name below `key` of the experiment file is not valid as the name of a folder or file."""
     if not _NAME.fullmatch(name) or len(name.encode()) > LONGEST:
         expected = f"letters, digits, '_', and behind the first '-' and '.', {LONGEST} bytes at most"
         raise InputError(f"{key}: expected names of {expected}, found {name[:40]!r}")
 
 
 def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureRequest]:
-    """Return what a feature of a group stands for: `neural` and the like once a model, with a number at the label.
+    """Expand a feature of a group of models to one feature per model, with a number after the label.
 
-    An `ensemble` stays one feature, of all models of the groups that it names.
+    An `ensemble` remains one feature that uses all models of its groups.
     """
     if request.row.takes != "models":
         return [request]
@@ -209,6 +215,7 @@ def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureReque
     if any(len(parts) not in (1, size) for parts in lists):
         sizes = " and ".join(str(len(parts)) for parts in lists)
         raise InputError(f"features.{request.label}: groups of {sizes} models")
+    # A single model is combined with each model of a group.
     expanded = [request.with_parts([parts[place % len(parts)] for parts in lists]) for place in range(size)]
     if size == 1:
         return expanded
@@ -217,13 +224,13 @@ def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureReque
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model, or a pair of them, to train.
+    """A model to train, or a pair of models that train together.
 
     Attributes:
-        request: what is trained.
-        start: what it starts from: another entry, a folder, or nothing.
-        candidates: translations of its beam that each list gets, 0 for none; of a pair, those of its forward model.
-        group: name of the model, or of the several, that it translates with; empty where it translates alone.
+        request: preset, direction and settings.
+        start: name of the entry, or folder, of the model that training starts from, or empty for none.
+        candidates: translations that the model adds to each list, 0 for none. For a pair, its forward model adds them.
+        group: name of the group of models, or of the model, with which it translates, or empty if it translates alone.
     """
 
     request: TrainingRequest
@@ -233,7 +240,7 @@ class ModelEntry:
 
     @property
     def pieces(self) -> tuple[Any, ...]:
-        """What decides which words or pieces a model predicts, and in which order."""
+        """Settings of vocabulary and target order that models which translate together must share."""
         _, training = self.request.settle()
         return (training.words, training.frequency, training.bpe, training.length, self.request.right_to_left)
 
@@ -241,8 +248,13 @@ class ModelEntry:
 def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
     """Read the table of a model that is trained on a corpus.
 
+    Args:
+        entry: the table.
+        place: its key, for messages.
+        train: the corpus.
+
     Raises:
-        InputError: no preset, a setting that is unknown or does not go with others, or that the corpus cannot serve.
+        InputError: no preset, an unknown setting, incompatible settings, or a corpus without data that a setting needs.
     """
     if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
         raise InputError(f"{place}: expected a table with a preset")
@@ -267,10 +279,10 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
 
 
 def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, ModelEntry]:
-    """Return models with what each translates with: those of one entry, or those that its `candidates` name.
+    """Return the models with the group that each translates with: its own group, or the model that `candidates` names.
 
     Raises:
-        InputError: what `candidates` name has no number of them.
+        InputError: `candidates` names a model or group that has no number of candidates.
     """
     of_group = {name: group for group, names in groups.items() for name in names}
     together = {name: replace(entry, group=entry.group or of_group.get(name, "")) for name, entry in models.items()}
@@ -286,10 +298,10 @@ def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, Model
 
 
 def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
-    """Return the models that translate, several of one group together, by the name of the group or model.
+    """Return the names of models that add candidates, by group, or by model if it translates alone.
 
     Raises:
-        InputError: models of a group predict other words, or in another order.
+        InputError: models of a group differ in target vocabulary, or in target order (left to right, right to left).
     """
     together: dict[str, list[str]] = {}
     for name, entry in models.items():
@@ -304,7 +316,7 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
 
 
 def find_start(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
-    """Return what a model starts from, checked as far as it can be before anything is trained."""
+    """Return the model or folder that a model starts from, after all checks that are possible before training."""
     start = models[name].start
     with at(f"models.{name}.start-from: "):
         if start not in models:
@@ -317,7 +329,7 @@ def find_start(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str
 
 
 def known_folder(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
-    """Return the path of a folder that is there; an `InputError` names the models that could be meant."""
+    """Return the path of an existing folder. Raise `InputError`, with the names of the models, if it does not exist."""
     if not os.path.isdir(folder / name):
         known = f"; models: {', '.join(models)}" if models else ""
         raise InputError(f"no model and no folder {name!r}{known}")

@@ -1,4 +1,4 @@
-"""An experiment: a TOML file that names corpora, lists, models and features, and the stages that follow from it."""
+"""The experiment file (TOML), which names corpora, n-best lists, models and features."""
 
 import os
 from dataclasses import dataclass, replace
@@ -51,18 +51,18 @@ KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features
 """Keys of an experiment file."""
 
 HEAD = ("Written anew by each run of an experiment that names no models and features: copy it to change it.",)
-"""Comment above the experiment in full."""
+"""Comment lines at the top of the complete experiment file that a run without models and features writes."""
 
 
 @dataclass(frozen=True)
 class TuningEntry:
-    """How weights are tuned, and how far the result is trusted.
+    """The table `[tuning]`: settings of the tuner, and checks on folds of dev.
 
     Attributes:
-        tuning: how weights are tuned.
-        caution: what is tried on folds.
-        filters: what is done to text before a metric looks at it.
-        confidence: the metric that is expected of sentences.
+        tuning: tuner, metric and their settings.
+        caution: cross-validation, fallback and ablation.
+        filters: text filters that apply before the metric.
+        confidence: the metric that sentence-level confidence estimates.
     """
 
     tuning: Tuning
@@ -73,14 +73,21 @@ class TuningEntry:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All of an experiment file; paths are absolute or relative to the folder of the file.
+    """An experiment file. Paths are absolute, or relative to the folder of the file.
 
-    Models are trained on `train`; `dev` stops training and tunes the weights, from those of `start`, which Moses
-    decoded with; on `choose`, if there is such a set, a way to tune is chosen; `tests`, by their names, are reranked
-    and, where they have references, evaluated. Of the features, by
-    their labels, `neural:NAME` uses the model of that name, `neural:NAME/forward` one of a pair. All results go to the
-    folder `output`; models that were trained already are in the folder `trained`, unless that is empty. Where the file
-    names neither models nor features, `text` is a file in the folder of results which names all.
+    Attributes:
+        train: corpus that models are trained on.
+        dev: set on which the weights are tuned. It also decides when the training of a model stops.
+        choose: set on which the tuner `auto` chooses between ways of tuning, or None if there is none.
+        tests: test sets by name. They are reranked and, if they have references, evaluated.
+        start: file of the initial weights, with which Moses decoded.
+        output: folder of results.
+        models: models by name.
+        features: features by label. `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
+        tuning: settings of the tuning.
+        text: content of `experiment.toml` in the folder of results, which names all models and features. It is empty if
+            the experiment file itself names models or features.
+        trained: folder of models that are already trained, or empty if this experiment trains them.
     """
 
     train: ParallelFiles
@@ -97,28 +104,31 @@ class Experiment:
 
     @property
     def sets(self) -> dict[str, NbestFiles]:
-        """All lists by the names of their sets, dev first."""
+        """The sets by name: dev, `choose` if it exists, then the test sets."""
         return {"dev": self.dev, **({CHOOSE: self.choose} if self.choose else {}), **self.tests}
 
     @property
     def files(self) -> list[str]:
-        """The files that it reads."""
+        """Paths of the corpus, the files of all sets and the initial weights."""
         lists = [path for part in self.sets.values() for path in part.files]
         return [*self.train.files, *lists, self.start]
 
     def result(self, name: str) -> str:
-        """Return the path of a file or folder that it makes."""
+        """Return the path of a file or folder in the folder of results."""
         return str(self.output / name)
 
     def model(self, name: str) -> str:
-        """Return the folder of a model of the experiment, or of one of a pair; another folder as it is."""
+        """Return the folder of a model, or of one model of a pair.
+
+        A name that is no model of the experiment is the path of a folder, and is returned unchanged.
+        """
         if name.partition("/")[0] not in self.models:
             return name
         return str(Path(self.trained or self.result("models")) / name)
 
     @property
     def candidates(self) -> tuple[CandidateRequest, ...]:
-        """Models that add candidates to the lists."""
+        """Requests for candidates that models add to the lists."""
         return tuple(
             CandidateRequest(
                 list_name(name),
@@ -130,20 +140,20 @@ class Experiment:
 
     @property
     def weights(self) -> str:
-        """The path of the weights that are tuned."""
+        """Path of the tuned weights."""
         return self.result("weights.ini")
 
     def requests(self, name: str = SET) -> list[FeatureRequest]:
-        """Return the features with the folders of their models, and of scores the files of a set."""
+        """Return the features with the folders of their models. `{set}` in an argument becomes the name of a set."""
         requests = [replace(each, argument=each.argument.replace(SET, name)) for each in self.features.values()]
         return [each.with_parts([self.model(part) for part in each.parts]) for each in requests]
 
     def lists(self, name: str) -> Lists:
-        """Return the list of a set with all features, and its references."""
+        """Return the scored list of a set and its references."""
         return Lists([self.scored(name)], self.sets[name].reference, self.tuning.filters)
 
     def nbest(self, name: str) -> str:
-        """Return the path of the list of a set with the candidates of models."""
+        """Return the path of the list of a set, including the candidates that models add, before scoring."""
         return self.result(f"{name}.candidates.gz") if self.candidates else self.sets[name].nbest
 
     def scored(self, name: str) -> str:
@@ -151,7 +161,7 @@ class Experiment:
         return self.result(f"{name}.nbest.gz") if self.features else self.nbest(name)
 
     def report(self, test: str, suffix: str) -> str:
-        """Return the path of the report of a test set as `txt`, `html` or `json`."""
+        """Return the path of the report of a test set. `suffix` is `txt`, `html` or `json`."""
         return self.result(f"report.{suffix}" if test == UNNAMED else f"{test}.report.{suffix}")
 
 
@@ -159,13 +169,13 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Ex
     """Read and check an experiment file.
 
     Args:
-        path: of the file.
-        output: folder of results in place of the file's; empty for that one.
-        allow_code: whether features that are code of users may run though the file is not the user's own.
+        path: the file.
+        output: folder of results that replaces the one in the file (default: the one in the file).
+        allow_code: whether features may run code of users even if the file is not the user's own (`is_own`).
 
     Raises:
-        InputError: the file cannot be read, a key is unknown, missing or of the wrong kind, which is named, or a
-            feature runs code unless this is allowed.
+        InputError: the file cannot be read, a key is unknown, missing or of the wrong type, or a feature runs code
+            without permission.
     """
     values = read_toml(path)
     with at(f"{path}: "):
@@ -174,7 +184,7 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Ex
 
 
 def parse_experiment(content: bytes, path: str) -> Experiment:
-    """Check what is to become an experiment file of the user's own; errors are those of `read_experiment`."""
+    """Parse and check the content of the user's own experiment file. Raise as `read_experiment` does."""
     return _checked(parse_toml(content, path), path)
 
 
@@ -184,14 +194,14 @@ def _checked(values: dict[str, Any], path: str) -> Experiment:
 
 
 def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
-    """Check the tables of an experiment file.
+    """Check the tables of an experiment file. The caller decides whether features may run code.
 
     Args:
         values: the tables.
-        folder: to which their paths are relative.
+        folder: base folder of relative paths.
 
     Raises:
-        InputError: as of `read_experiment`, but for what is code.
+        InputError: a key is unknown, missing or of the wrong type, or settings are incompatible.
     """
     check_keys(values, KEYS)
     if "models" not in values and "features" not in values:
@@ -220,7 +230,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
 
 
 def _code(values: dict[str, Any], folder: Path) -> str:
-    """Return the folder in which commands run and modules are looked for."""
+    """Return the folder in which commands run and in which modules of users are searched."""
     code = os.path.realpath(folder / path_of(values, "code")) if "code" in values else str(folder)
     if not os.path.isdir(code):
         raise InputError(f"code: no such folder {values['code']!r}")
@@ -228,7 +238,7 @@ def _code(values: dict[str, Any], folder: Path) -> str:
 
 
 def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
-    """Choose models and features by looking at the corpus and dev."""
+    """Return an experiment whose models and features are chosen by the size and vocabulary of the corpus."""
     train, dev = (
         read_corpus(as_table(values.get("train", {}), "train"), folder),
         read_set(values.get("dev", {}), "dev", folder),
@@ -243,7 +253,10 @@ def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
 
 
 def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
-    """Read how to tune; by default `new` features that gain nothing on folds leave the start weights."""
+    """Read the table `[tuning]`.
+
+    With features in the experiment (`new`), the default is cross-validation with a fallback to the initial weights.
+    """
     settings = dict(values)
     filters, folds = settings.pop("filter", ""), settings.pop("folds", FOLDS if new else 0)
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
@@ -261,7 +274,10 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
 def _features(
     texts: dict[str, str], groups: Groups, models: dict[str, ModelEntry], folder: Path, code: str
 ) -> dict[str, FeatureRequest]:
-    """Read features, one of a group once for each of its models; what is code is in the folder `code`."""
+    """Read the features. A feature of a group of models becomes one feature for each model.
+
+    `code` is the folder in which commands run and in which modules of users are searched.
+    """
     features: dict[str, FeatureRequest] = {}
     requests = labelled_requests(texts, code)
     for request in (member for each in requests for member in expand_feature(each, groups)):
@@ -281,7 +297,7 @@ def _features(
 
 
 def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str:
-    """Return the name of a model, or of one of a pair, as it is, or the path of a folder that is there."""
+    """Return the name of a model of the experiment unchanged, or the path of an existing model folder."""
     entry, _, part = name.partition("/")
     if entry not in models:
         return known_folder(name, models, folder)
@@ -292,7 +308,7 @@ def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
 
 
 def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> None:
-    """Refuse a feature that a model, once it is trained, could not give."""
+    """Raise `InputError` if a feature asks for values or attention that its model will not have after training."""
     names = models_and_values(request.kind, request.argument)[1] if request.row.reads == "values" else ()
     for part, direction in zip(request.parts, ("forward", "backward"), strict=False):
         entry = models.get(part.partition("/")[0])

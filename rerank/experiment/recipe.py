@@ -1,4 +1,4 @@
-"""The models and features of an experiment that names none, chosen by what its corpus looks like."""
+"""Default models and features for an experiment that names none, chosen by size and vocabulary of its corpus."""
 
 import math
 from collections import Counter
@@ -12,47 +12,62 @@ from moses_io.files.streams import check_plain
 from moses_io.files.text import read_parallel, tokens
 
 BUDGET = 1_700_000
-"""Target words that an `rnnsearch` reads of the corpus in all, so that two train in some ten minutes of two cores."""
+"""Maximum target words, over all epochs, for training an `rnnsearch`.
+
+Two such models train in about 10 minutes on two cores.
+"""
 
 WORDS_A_SECOND = 3_000
-"""Target words that it reads on a core without bfloat16 products."""
+"""Target words per second of an `rnnsearch` on a core without bfloat16 products."""
 
 EPOCHS, FEWEST_UPDATES = 4, 1_500
-"""Epochs of a training within the budget, and its least updates: with fewer it is `SMALL`, then epochs are added."""
+"""Epochs of a training within the budget, and its minimum updates.
+
+With fewer updates the settings are `SMALL`, and epochs are added as far as the budget allows.
+"""
 
 SMALL = {"batch": 16, "hidden": 160, "dropout": 0.2, "rate": 0.004}
-"""Settings of a small corpus."""
+"""Settings of an `rnnsearch` on a small corpus."""
 
 ADAPT, FEWEST_DEV = 3, 50
-"""Epochs on dev at the end of a training that is `SMALL` and lacks many words, of so many sentences or more."""
+"""Maximum epochs of fine-tuning on dev, and the minimum sentences of dev for it.
+
+Only a `SMALL` training with many unknown words is fine-tuned.
+"""
 
 LARGE = {"tie": True, "bfloat16": True}
-"""Settings of an `rnnsearch` of any other."""
+"""Settings of an `rnnsearch` on a larger corpus."""
 
 CANDIDATES, FEWEST_JOINING = 10, 20_000
-"""Translations of each model that join the lists, and the sentence pairs from which those join that lack many words."""
+"""Translations per model that are added to the lists, and minimum sentence pairs for that.
+
+The minimum only applies if many words of dev are unknown.
+"""
 
 JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
-"""What is read of models where their translations join the lists, and where Moses' candidates are alone."""
+"""Values that features read from models with added candidates, and with candidates of Moses only."""
 
 TRANSFORMER: dict[str, Any] = {
     "preset": "transformer", "hidden": 128, "embedding": 128, "layers": 4, "encoder_layers": 4, "feedforward": 256,
     "lexicon": "bias", "tie": True, "dropout": 0.2,
     "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "average": 3,
 }  # fmt: skip
-"""Settings of another model where the corpus is not `SMALL`; it learns what an `rnnsearch` does not."""
+"""Settings of an additional model if the corpus is not `SMALL`. It complements the `rnnsearch` models."""
 
 TRANSFORMER_BUDGET, TRANSFORMER_MINUTES = 2 * BUDGET, 23
-"""Target words that it reads in all, and the minutes that this takes on a core without bfloat16 products."""
+"""Maximum target words, over all epochs, for the transformer, and the minutes on a core without bfloat16 products."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
-"""Share of unknown words of dev, and different words, of either side, up to which models read whole words."""
+"""Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
 
 PIECES = 4_000
-"""Pieces of words that models read else; at most one for two sentence pairs, and more than there are letters."""
+"""Number of subwords of other models.
+
+It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
+"""
 
 BACKWARD = {"NMTback": "neural:backward[logprob]"}
-"""Feature of a backward model."""
+"""Feature of the backward model."""
 
 JOINED = ("Translations of the models' own join the lists; without `candidates` and `added` there are Moses' alone.",)
 SHORTER = ("In less time: without the transformer, or without `backward`, and its feature.",)
@@ -61,13 +76,13 @@ ADAPTED = ("At last they learn from dev; of its sentences each is scored by weig
 
 @dataclass(frozen=True)
 class Side:
-    """One language of a corpus.
+    """One side of a parallel corpus.
 
     Attributes:
-        words: of the training text.
-        vocabulary: different words that are frequent enough for a model of whole words.
-        letters: different ones of all words.
-        unknown: share of the words of dev that are not in it, 0 … 1.
+        words: running words of the training text.
+        vocabulary: distinct words that are frequent enough for the vocabulary of a model of whole words.
+        letters: distinct characters in all words.
+        unknown: fraction of the running words of dev that are not in the vocabulary, 0 … 1.
     """
 
     words: int
@@ -78,7 +93,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A training corpus, beside a dev set; both are counted in sentence pairs."""
+    """A training corpus with a dev set.
+
+    Attributes:
+        pairs: sentence pairs of the corpus.
+        dev: sentence pairs of dev.
+        source: counts of the source side.
+        target: counts of the target side.
+    """
 
     pairs: int
     dev: int
@@ -87,7 +109,11 @@ class Corpus:
 
 
 def look_at(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
-    """Count the words of both; errors are those of `read_parallel`, and files that cannot be read twice."""
+    """Count sentence pairs, words and characters of a corpus and of dev.
+
+    Raises:
+        InputError: as `read_parallel`, or a file is no plain file.
+    """
     for path in (train.source, train.target, dev.source, dev.target):
         check_plain(path)
     training, held = (read_parallel(files.source, files.target) for files in (train, dev))
@@ -106,10 +132,13 @@ def _side(training: list[str], dev: list[str]) -> Side:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Tables of an experiment file, and what was seen of the corpus that led to them.
+    """Tables of an experiment file.
 
     Attributes:
-        longer: a model more, and its feature, for those who have more time; none where nothing is known to gain by it.
+        models: the table `[models]`.
+        features: the table `[features]`.
+        remarks: comment lines that describe the corpus and the training time.
+        longer: an additional model with its feature, for users with more time, or None if it is not known to help.
     """
 
     models: dict[str, dict[str, Any]]
@@ -119,7 +148,8 @@ class Recipe:
 
 
 def find_recipe(corpus: Corpus) -> Recipe:
-    """Return models that train within the budget; docs/lab/choices.md has figures and what else was tried."""
+    """Return models that train within the budget, and their features. `docs/lab/choices.md` has the experiments."""
+    # Each sentence pair adds one `</s>` to the target words.
     words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)
@@ -142,9 +172,10 @@ def find_recipe(corpus: Corpus) -> Recipe:
 
 
 def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recipe:
-    """Return a recipe of two `rnnsearch`; where a corpus is not small a transformer trains first, which takes longest.
+    """Return a recipe of two `rnnsearch` models, left to right and right to left.
 
-    There a backward model trains last, while others translate or score.
+    If the corpus is not small, a transformer and a backward model are added. The transformer trains first, as it takes
+    longest. The backward model trains last, because other models can translate and score at the same time.
     """
     values = _values(settings)
     models = {"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}}
@@ -169,7 +200,10 @@ def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recip
 
 
 def _adapt(corpus: Corpus, epochs: int) -> int:
-    """Return epochs on dev, and on all but one of its folds each, that take no longer than the training before."""
+    """Return the epochs of fine-tuning on dev, 0 for none.
+
+    Fine-tuning runs on all of dev, and again without each fold. Together this takes no longer than the training before.
+    """
     return min(ADAPT, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
 
 
@@ -178,7 +212,15 @@ def _values(settings: dict[str, Any]) -> str:
 
 
 def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
-    """Return a transformer of an order of words, which translates, if at all, with the `rnnsearch` of this order."""
+    """Return a recipe of one transformer.
+
+    If models add candidates, it translates together with the `rnnsearch` of this order.
+
+    Args:
+        words: target words of the corpus, including `</s>`.
+        beside: settings of the `rnnsearch` models.
+        order: "left-to-right" or "right-to-left".
+    """
     settings = TRANSFORMER | {"epochs": max(1, TRANSFORMER_BUDGET // words)}
     if words > TRANSFORMER_BUDGET:
         settings["updates"] = TRANSFORMER_BUDGET // TRANSFORMER["tokens"]
@@ -197,7 +239,7 @@ def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
 
 
 def _remarks(corpus: Corpus, settings: dict[str, Any], small: bool) -> tuple[str, ...]:
-    """Say what was seen of the corpus, and how long models train that read no more of it than the budget has."""
+    """Return comment lines that describe the corpus and estimate the training time."""
     source, target = corpus.source, corpus.target
     units = "pieces of words" if "bpe" in settings else "whole words"
     words = corpus.target.words + corpus.pairs

@@ -1,4 +1,4 @@
-"""Stages of an experiment: each is done again only when what it reads or made has changed."""
+"""Stages of an experiment. A stage runs again only if its inputs, settings or outputs have changed."""
 
 import glob
 import hashlib
@@ -20,21 +20,26 @@ from rerank import __version__
 from rerank.experiment.workers import workers
 
 RECORD = "stages.json"
-"""What was made, in the folder of results."""
+"""File in the folder of results with the fingerprint of each stage and the digests of its outputs."""
 
 WORK = {
     "train": 50.0, "translate": 15.0, "score": 4.0, "tune": 16.0, "estimate": 18.0, "ablate dev": 66.0, "evaluate": 9.0,
     "attend": 3.0, "run": 120.0,
 }  # fmt: skip
-"""Seconds that stages of the sample take, by their names or the first words of these; others take about one."""
+"""Seconds per stage on the sample, by stage name or its first word. Other stages count as 1 second."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A step from files and folders to files, or to a folder.
+    """A step that reads files and folders and writes files or one folder.
 
-    Empty `inputs` are left out; `settings` is what else decides its result, as JSON values. A stage that can be done
-    `apart`, in a process of its own, has an action that can be pickled.
+    Attributes:
+        name: unique name. It is also shown as progress.
+        inputs: paths that it reads. Empty paths are dropped.
+        settings: all other values that determine the result, as JSON values.
+        outputs: paths that it writes.
+        action: function that writes the outputs.
+        apart: whether it can run in a separate process. The action is then picklable.
     """
 
     name: str
@@ -49,11 +54,11 @@ class Stage:
 
     @property
     def work(self) -> float:
-        """How long it takes, compared with other stages."""
+        """Estimated seconds on the sample, for the estimate of the remaining time."""
         return WORK.get(self.name, WORK.get(self.name.partition(" ")[0].rstrip(","), 1.0))
 
     def perform(self) -> None:
-        """Make the outputs, in the place of links and pipes that are there: where these lead is not ours."""
+        """Run the action. Links and pipes at the output paths are removed first: their targets belong to the user."""
         for path in map(Path, self.outputs):
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 path.unlink(missing_ok=True)
@@ -61,7 +66,10 @@ class Stage:
             self.action()
 
     def clear(self) -> None:
-        """Remove what is left beside folders that were made; a training of other settings may still go on."""
+        """Remove temporary folders of finished outputs.
+
+        Unfinished trainings with other settings stay, because a later run may resume them.
+        """
         for path in map(Path, self.outputs):
             for beside in _trainings(path):
                 if not (beside / path.name).exists():
@@ -69,14 +77,20 @@ class Stage:
 
 
 def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str = "") -> None:
-    """Do the stages whose inputs, settings or outputs are not those of the record in `path`.
+    """Run the stages whose inputs, settings or outputs differ from the record.
 
-    With several jobs, stages that do not need each other and can be done apart are done at the same time; with the
-    address of a Ray cluster, such stages are done there. What the record does not know is left alone.
+    With `jobs` > 1 or a Ray cluster, independent stages that are `apart` run at the same time. Entries of the record
+    without a stage stay unchanged.
+
+    Args:
+        stages: in an order in which they can run.
+        path: the record.
+        jobs: maximum number of processes.
+        address: address of a Ray cluster, or empty for processes of this machine.
 
     Raises:
-        InputError: before anything is done: a file that no stage makes is not there or cannot be read twice, one that
-            a stage makes is there already and not of this record, or the record cannot be read.
+        InputError: before any stage runs: an input that no stage makes is missing or no plain file, an output exists
+            that is not in the record, or the record cannot be read. Later: a stage fails.
     """
     record = _Record(path)
     _check_files(stages, record)
@@ -113,7 +127,10 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
 
 
 def _time_left(done: float, left: float, seconds: float) -> str:
-    """Return the end of a line, which extrapolates the seconds that the work took that is done; empty before any is."""
+    """Return a suffix for the progress line with the extrapolated remaining time.
+
+    It is empty before a stage has ended.
+    """
     if not done:
         return ""
     minutes = round(seconds * left / done / 60)
@@ -126,7 +143,7 @@ def _time_left(done: float, left: float, seconds: float) -> str:
 
 
 class _Record:
-    """Of each stage when it was last done the fingerprint and digests of what it made; a file of JSON."""
+    """The fingerprint of each stage at its last run, and the digests of its outputs, as a JSON file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -134,19 +151,20 @@ class _Record:
         self.stages: dict[str, dict[str, Any]] = _read_record(path) if os.path.lexists(path) else {}
 
     def begin(self, stage: Stage) -> bool:
-        """Note that a stage begins and return True, unless it is up to date."""
+        """Record that a stage begins and return True, or return False if it is up to date."""
         before = _fingerprint(stage.inputs, stage.settings)
         made = {"outputs": _digests(stage.outputs)}
+        # None is the digest of a missing output.
         if self.stages.get(stage.name) == {**before, **made} and None not in made["outputs"]:
             stage.clear()
             return False
         self._begun[stage.name] = before
-        self.stages.setdefault(stage.name, {})
+        self.stages.setdefault(stage.name, {})  # from now on the outputs belong to this run, even if it is killed
         self._write()
         return True
 
     def end(self, stage: Stage) -> None:
-        """Note that a stage was done with what it read when it began."""
+        """Record that a stage has ended, with the fingerprint of the inputs at its begin."""
         self.stages[stage.name] = {**self._begun.pop(stage.name), "outputs": _digests(stage.outputs)}
         self._write()
         stage.clear()
@@ -157,14 +175,13 @@ class _Record:
 
 
 def digests_read(path: Path) -> set[str]:
-    """Return the digests of the files that stages of a record have read."""
+    """Return the digests of all files that stages of a record have read."""
     stages = _read_record(path) if os.path.lexists(path) else {}
     inputs = (stage.get("inputs") for stage in stages.values())
     return {each for listed in inputs if isinstance(listed, list) for each in listed if isinstance(each, str)}
 
 
 def _read_record(path: Path) -> dict[str, dict[str, Any]]:
-    """Return what `_Record` has written."""
     if path.is_symlink():
         raise InputError(f"{path}: a symbolic link, expected a file of an earlier run; remove it")
     try:
@@ -178,17 +195,21 @@ def _as_json(value: Any) -> bytes:
 
 
 def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
-    """Return, as JSON values, all that decides the result of a stage."""
+    """Return everything that determines the result of a stage, as JSON values."""
+    # Tuples become lists, so that settings equal the settings in the record.
     return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
 
 
 def _digests(paths: Sequence[str]) -> list[Any]:
-    """Digest of each file, of each file of a folder, or None; by content, so that a folder that moved is up to date."""
+    """Return the digest of each path, see `_digest`. Paths do not count, so a moved folder stays up to date."""
     return [_digest(Path(path)) for path in paths]
 
 
 def _digest(path: Path) -> Any:
-    """Digest a file or folder; a link in a folder counts as what it leads to, None where that is not there."""
+    """Return the digest of a file, or of each file in a folder by its relative path, or None if the path is missing.
+
+    Symbolic links in a folder are followed.
+    """
     if not path.is_dir():
         return digest(path) if path.is_file() else None
     below = sorted(path.rglob("*"))
@@ -198,7 +219,7 @@ def _digest(path: Path) -> Any:
 
 
 def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:
-    """Return, by the name of each stage, the names of those that make what it reads."""
+    """Return, for each stage name, the names of the stages that make its inputs."""
     makers = {_real(path): stage.name for stage in stages for path in stage.outputs}
     needs = {}
     for stage in stages:
@@ -209,14 +230,14 @@ def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:
 
 
 def _real(path: str) -> Path:
-    """Return where a path leads; a link that leads to itself leads nowhere else."""
+    """Return a path with symbolic links resolved. A link to itself stays as it is."""
     return Path(os.path.realpath(path))
 
 
 def _ready(waiting: Sequence[Stage], running: Mapping[str, Stage], needs: Mapping[str, frozenset[str]]) -> Stage | None:
-    """Return the first stage that needs none of those before it that are not done.
+    """Return the first stage that needs no unfinished stage before it, or None if there is none.
 
-    What cannot be done apart is done when nothing else is under way, so that its progress can be seen.
+    A stage that is not `apart` waits until no other stage is running, so that its progress is visible.
     """
     undone = set(running)
     for stage in waiting:
@@ -240,17 +261,23 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
 def folder_stage(
     name: str, inputs: Sequence[str], settings: Any, folder: str, make: Callable[[str], object], apart: bool = False
 ) -> Stage:
-    """Return a stage that makes a folder, as `make_or_go_on` does."""
+    """Return a stage that makes a folder by `make_or_go_on`."""
     action = partial(make_or_go_on, folder, list(filter(None, inputs)), settings, make)
     return Stage(name, inputs, settings, (folder,), action, apart)
 
 
 def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:
-    """Make the folder of a stage beside its place and move it there; one that was there stays until then.
+    """Make the folder of a stage in a temporary folder, then move it to its final path.
 
-    What a killed run left of a stage with the same inputs and settings goes on: `make` begins a folder or finishes it.
-    One that was finished is known by the digests of its files, also in its place, if the run was killed before it
-    could record it; `Stage.clear` removes these digests.
+    An older folder at the final path stays until then. A killed run with the same inputs and settings is resumed:
+    `make` starts or finishes the temporary folder. A finished folder is recognized by the digests of its files, even at
+    its final path, in case the run was killed before it updated the record. `Stage.clear` removes these digests.
+
+    Args:
+        folder: final path.
+        inputs: paths that the stage reads.
+        settings: other values that determine the result.
+        make: function that makes the folder at a given path, or finishes it.
     """
     place = Path(folder)
     key = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
@@ -268,7 +295,7 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
         with open_output(str(finished)) as stream:
             stream.write(_as_json(_digest(new)))
     if place.is_dir():
-        with locked_with_contents(place):  # another process may be at work there, in a training of its own
+        with locked_with_contents(place):  # another process may be training in the old folder
             place.rename(before)
     new.rename(place)
     if before.exists():
@@ -276,5 +303,5 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
 
 
 def _trainings(folder: Path) -> list[Path]:
-    """Return the places beside a folder in which it was made, or is being made, by settings and inputs."""
+    """Return the temporary folders of a folder, one for each combination of settings and inputs."""
     return list(folder.parent.glob(f"{glob.escape(hidden(folder.name))}.training-*"))

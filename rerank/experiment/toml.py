@@ -1,4 +1,4 @@
-"""TOML files: read as people write them, written with comments, and checked for code of somebody else."""
+"""TOML files: read with limits, written with comments, and checked for code that does not belong to the user."""
 
 import json
 import os
@@ -17,24 +17,24 @@ else:
     import tomli as tomllib
 
 MOST_BYTES, LONGEST, MOST_LEVELS = 2**18, 10_000, 16
-"""Sizes of the largest file and the longest line that are read, and tables and lists inside each other."""
+"""Maximum bytes of a file, maximum bytes of a line, and maximum nesting of tables and lists."""
 
 
 def read_toml(path: str) -> dict[str, Any]:
     """Return the table in a file.
 
     Raises:
-        InputError: it is no plain file, or as `parse_toml`.
+        InputError: the file is no plain file, or as `parse_toml`.
     """
     return parse_toml(read_start_of(path, MOST_BYTES + 1), path)
 
 
 def parse_toml(content: bytes, path: str) -> dict[str, Any]:
-    """Return the table in the content of a file, which messages name.
+    """Return the table in the content of a file. `path` names the file in messages.
 
     Raises:
-        InputError: it is too large, not TOML, or has values that no setting has: text with a NUL, whole numbers of more
-            than 64 bits, more than `MOST_LEVELS` tables inside each other.
+        InputError: the content is too large, is not TOML, or has values that no setting has: text with a NUL, integers
+            of more than 64 bits, or more than `MOST_LEVELS` nested tables and lists.
     """
     if len(content) > MOST_BYTES:
         raise InputError(f"{path}: larger than {MOST_BYTES // 2**10} KB, expected a small file of TOML")
@@ -56,14 +56,14 @@ def parse_toml(content: bytes, path: str) -> dict[str, Any]:
 
 
 def as_table(value: Any, place: str) -> dict[str, Any]:
-    """Return a value that is a table; an `InputError` names the place of another one."""
+    """Return a value that is a table. Raise `InputError`, with the key `place`, if it is not."""
     if not isinstance(value, dict):
         raise InputError(f"{place}: expected a table, found {value!r}")
     return value
 
 
 def path_of(table: dict[str, Any], key: str, prefix: str = "") -> str:
-    """Return the path at a key; an `InputError` names the key with the prefix if there is none."""
+    """Return the path at a key. Raise `InputError`, with prefix and key, if there is none."""
     path = table.get(key)
     if not isinstance(path, str):
         raise InputError(f"{prefix}{key}: expected a path, found {'nothing' if path is None else repr(path)}")
@@ -71,15 +71,15 @@ def path_of(table: dict[str, Any], key: str, prefix: str = "") -> str:
 
 
 def check_keys(table: dict[str, Any], known: Sequence[str], prefix: str = "") -> None:
-    """Refuse a key that is not known, with the nearest one that is."""
+    """Raise `InputError`, with the nearest known key, if a key is unknown."""
     for key in table:
         if key not in known:
             raise InputError(f"unknown key {prefix}{key}{nearest(key, list(known))}")
 
 
 def _check_values(table: dict[str, Any], path: str) -> None:
-    """Refuse values that no setting has, a level of the table after the other."""
-    level: list[Any] = [table]
+    """Raise `InputError` for values that no setting has."""
+    level: list[Any] = [table]  # level by level, so that deep nesting cannot exhaust the stack
     for _ in range(MOST_LEVELS):
         for value in level:
             if isinstance(value, str) and "\0" in value:
@@ -93,14 +93,14 @@ def _check_values(table: dict[str, Any], path: str) -> None:
 
 
 SECTIONS = ("models", "features", "tuning")
-"""Tables that have a header of their own, with an entry a line; the others stand on one line."""
+"""Tables that get a header and one line per entry. Other tables are written on one line."""
 
 Remarks = Mapping[str, Sequence[str]]
-"""Comments by the key that they stand above, in `SECTIONS` `TABLE.KEY`; those of the empty key are the first lines."""
+"""Comment lines by the key that they precede, `TABLE.KEY` inside `SECTIONS`. The empty key is the top of the file."""
 
 
 def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
-    """Return an experiment file; `values` are what `read_toml` reads from it."""
+    """Return the text of an experiment file. `read_toml` reads `values` from it."""
     blocks = [_remarks(remarks, "")]
     tables = {key: value for key, value in values.items() if key in SECTIONS or isinstance(value, list)}
     for key, value in values.items():
@@ -116,7 +116,7 @@ def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
 
 
 def moved(values: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
-    """Return the files of an experiment, all but `SECTIONS`, with paths from one folder made paths from another."""
+    """Return the values except `SECTIONS`, with paths relative to `old` changed to paths relative to `new`."""
 
     def from_new(path: str) -> str:
         return path if os.path.isabs(path) else os.path.relpath(old / path, new)
@@ -125,7 +125,7 @@ def moved(values: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
 
 
 def with_paths(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a path, or a list or table of them, with each path changed; the `name` in a table is none."""
+    """Return a path, or a list or table of paths, with `change` applied to each path. `name` in a table is no path."""
     if isinstance(value, dict):
         return {key: each if key == "name" else with_paths(each, change) for key, each in value.items()}
     if isinstance(value, list):
@@ -142,7 +142,7 @@ def _remarks(remarks: Remarks, key: str) -> str:
 
 
 def entry(key: str, value: Any) -> str:
-    """Return the line of a key."""
+    """Return the line of a key and its value."""
     return f"{_key(key)} = {_value(value)}\n"
 
 
@@ -162,12 +162,12 @@ def _key(key: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a string of TOML, whose escapes are those of JSON but for DEL."""
+    """Return a string in TOML, which has the escapes of JSON and also escapes DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def feature_texts(experiment: Mapping[str, Any]) -> dict[str, str]:
-    """Return `KIND[:ARG]` of each feature of an experiment by its label; an `InputError` names one that is no text."""
+    """Return `KIND[:ARG]` of each feature by label. Raise `InputError` if a value is no text."""
     texts = as_table(experiment.get("features", {}), "features")
     for label, text in texts.items():
         if not isinstance(text, str):
@@ -176,21 +176,21 @@ def feature_texts(experiment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_own(path: str) -> bool:
-    """Tell whether a file, behind all links, is in the working folder or below it, and belongs to the current user."""
+    """Return whether a file belongs to the current user and is inside the working folder, after resolving links."""
     place = Path(path).resolve()
     return place.is_relative_to(Path.cwd().resolve()) and place.is_file() and place.stat().st_uid == os.geteuid()
 
 
 def check_code(experiment: Mapping[str, Any], path: str, allow: bool) -> None:
-    """Refuse, before anything of it is loaded, a feature that is code in a file that is not the user's own.
+    """Raise `InputError`, before code is loaded, if a feature runs code and the file is not the user's own (`is_own`).
 
     Args:
         experiment: the tables of an experiment file.
-        path: of the file.
-        allow: whether code may run wherever the file is.
+        path: the file.
+        allow: whether features may run code from any file.
 
     Raises:
-        InputError: there is one; it is named.
+        InputError: a feature runs code without permission. The message names it.
     """
     features = feature_texts(experiment)
     foreign = [label for label, text in features.items() if runs_code(text)]

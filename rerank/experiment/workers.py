@@ -1,4 +1,4 @@
-"""Work in processes of its own, several at a time: trainings and scorings that do not need each other."""
+"""Pools of processes for training and scoring in parallel."""
 
 import multiprocessing
 import os
@@ -19,62 +19,68 @@ from moses_io.files.errors import InputError, reason_of
 
 GPUS = Path("/proc/driver/nvidia/gpus")
 PATIENCE = 30.0
-"""Seconds that a process has to end by itself before it is killed."""
+"""Seconds that a process has to end after SIGTERM before it is killed."""
 
 MOST_TOLD = 10_000
-"""Letters of a reason that a process gives; a pipe that no one reads yet holds as many."""
+"""Maximum characters of the error message that a process sends.
+
+So many fit into the buffer of a pipe that nobody reads yet.
+"""
 
 _SAFE_PATH = "PYTHONSAFEPATH"
-"""Has Python look for no module in the working folder, where a new process would find a `signal.py` of the user."""
+"""Variable that keeps the working folder out of Python's module path.
+
+Otherwise a new process would import a `signal.py` of the user from there.
+"""
 
 Action = Callable[[], object]
-"""Something to do that can be pickled."""
+"""A picklable function without arguments."""
 
 
 class Pool(Protocol):
-    """Processes that do things beside each other; those still at work when its block ends are stopped.
+    """A pool of processes. The end of its `with` block stops processes that are still running.
 
     Attributes:
-        jobs: how many of them there are at a time, at most.
+        jobs: maximum number of processes at a time.
     """
 
     jobs: int
 
     def __enter__(self) -> "Pool":
-        """Begin the block."""
+        """Enter the block."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None, /
     ) -> None:
-        """End it."""
+        """Stop processes that are still running."""
 
     @property
     def free(self) -> bool:
-        """Whether one more may start."""
+        """Whether another process may start."""
 
     def start(self, name: str, action: Action) -> None:
-        """Do something in a process of its own, whose lines on stderr begin with the name."""
+        """Run an action in a separate process. Its lines on stderr begin with `name`."""
 
     def wait(self) -> str:
-        """Wait until one has ended, and return its name.
+        """Wait until an action has ended, and return its name.
 
         Raises:
-            InputError: its input was at fault, or it was killed.
+            InputError: its input was at fault, or its process was killed.
         """
 
 
 class Workers:
-    """Up to `jobs` processes at a time.
+    """A pool of up to `jobs` processes on this machine.
 
-    Process n has the n-th GPU for itself, counted round where there are fewer GPUs than jobs, and its share of the
-    cores. Those that are still at work when the block ends are stopped.
+    Each process gets its share of the cores, and one GPU. Processes share GPUs if there are fewer GPUs than jobs. The
+    end of the block stops processes that are still running.
     """
 
     def __init__(self, jobs: int) -> None:
         self.jobs, self._slots = jobs, list(range(jobs))
         self._running: dict[
             int, tuple[str, int, SpawnProcess, Connection]
-        ] = {}  # by sentinel; the last says why it failed
+        ] = {}  # by sentinel: name, slot, process, and the pipe for the error message
 
     def __enter__(self) -> "Workers":
         return self
@@ -89,11 +95,11 @@ class Workers:
 
     @property
     def free(self) -> bool:
-        """Whether one more may start."""
+        """Whether another process may start."""
         return bool(self._slots)
 
     def start(self, name: str, action: Action) -> None:
-        """Do something in a process of its own, whose lines on stderr begin with the name."""
+        """Run an action in a separate process. Its lines on stderr begin with `name`."""
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
         ours, theirs = context.Pipe(duplex=False)
@@ -105,14 +111,15 @@ class Workers:
         self._running[process.sentinel] = (name, slot, process, ours)
 
     def wait(self) -> str:
-        """Wait until one has ended, and return its name.
+        """Wait until an action has ended, and return its name.
 
         Raises:
-            InputError: its input was at fault, or it was killed.
+            InputError: its input was at fault, or its process was killed.
         """
         some = [self._running[cast(int, sentinel)] for sentinel in wait(list(self._running))]
         for _, _, process, _ in some:
             process.join()
+        # Successes come first, so that their results are recorded before a failure stops the run.
         name, slot, process, reason = min(some, key=lambda each: each[2].exitcode != 0)
         del self._running[process.sentinel]
         self._slots = sorted([*self._slots, slot])
@@ -126,7 +133,7 @@ class Workers:
 
 
 def workers(jobs: int, address: str = "") -> Pool:
-    """Return up to `jobs` processes, of this machine, or of the Ray cluster of an address where there is one.
+    """Return a pool of up to `jobs` processes, on this machine or, with an address, on a Ray cluster.
 
     Raises:
         InputError: no such cluster, or the package ray is missing.
@@ -139,9 +146,9 @@ def workers(jobs: int, address: str = "") -> Pool:
 
 
 def jobs_for(models: int, device: str, address: str = "") -> int:
-    """Return how many of some models are trained at a time: one on each GPU, or else one on each core.
+    """Return how many of the models are trained at a time: one per GPU, or one per core if no GPU is used.
 
-    Those of a cluster are not known here, which does as many of them at a time as it has cores for.
+    For a cluster this is the number of models, because the pool limits it to the capacity of the cluster.
     """
     if address:
         return max(1, models)
@@ -149,7 +156,10 @@ def jobs_for(models: int, device: str, address: str = "") -> int:
 
 
 def do_all(actions: Mapping[str, Action], jobs: int, address: str = "") -> None:
-    """Do all, one after the other, or `jobs` at a time in processes of their own, all of them where an address is."""
+    """Run all actions: one after the other in this process if `jobs` is 1, otherwise in a pool of processes.
+
+    With the address of a Ray cluster, all actions run on the cluster.
+    """
     if jobs == 1 and not address:
         for name, action in actions.items():
             if len(actions) > 1:
@@ -166,9 +176,9 @@ def do_all(actions: Mapping[str, Action], jobs: int, address: str = "") -> None:
 
 
 def _work(name: str, action: Action, reason: Connection, safe_path: bool, shown: bool) -> None:
-    """Do something, and send the reason if it goes wrong; end with the parent."""
+    """Run an action in a new process, and send the error message if it fails. The process ends when its parent ends."""
     if not safe_path:
-        del os.environ[_SAFE_PATH]  # programs that this process starts are as they always are
+        del os.environ[_SAFE_PATH]  # programs that this process starts must not inherit it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     show_progress(shown)
@@ -190,7 +200,10 @@ def _end_with_parent() -> None:
 
 
 def _share(slot: int, jobs: int) -> dict[str, str]:
-    """Return the variables that give process `slot` of `jobs` its share of the machine."""
+    """Return the environment variables that give process `slot` of `jobs` its cores and its GPU.
+
+    An `OMP_NUM_THREADS` of the user stays.
+    """
     share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, _cores() // jobs))}
     if gpus := _gpus():
         share["CUDA_VISIBLE_DEVICES"] = gpus[slot % len(gpus)]
@@ -202,16 +215,16 @@ def _cores() -> int:
 
 
 def _gpus() -> list[str]:
-    """Return the names of the GPUs that may be used."""
+    """Return the names of the visible GPUs."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
         return [str(number) for number, _ in enumerate(GPUS.glob("*"))]
-    return list(takewhile(lambda name: name != "-1", named.split(","))) if named else []
+    return list(takewhile(lambda name: name != "-1", named.split(","))) if named else []  # CUDA stops at -1
 
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have variables set while the block runs, for a process that starts there."""
+    """Set environment variables while the block runs, for a process that starts there."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:

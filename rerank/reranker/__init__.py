@@ -1,4 +1,4 @@
-"""A trained reranker as one thing: a folder that is written, moved, loaded and applied to new lists."""
+"""Rerankers: a folder with models and weights that can be moved, loaded and applied to new lists."""
 
 MANIFEST = "reranker.json"
-"""File that makes a folder a reranker."""
+"""The file that marks a folder as a reranker."""

@@ -1,4 +1,4 @@
-"""The folder of a reranker: models, tables and weights beside a manifest that names the features in their order."""
+"""The folder of a reranker: models, tables, weights, and a manifest that names the features in order."""
 
 import contextlib
 import hashlib
@@ -25,25 +25,29 @@ from rerank.reranker import MANIFEST
 from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
 FORMATS = (1, 2)
-"""The second has models that add candidates, which versions that know the first alone must not overlook."""
+"""Format versions of the manifest.
+
+Version 2 has models that add candidates. Releases that only know version 1 would ignore these models, so they must not
+read it.
+"""
 
 WEIGHTS = "weights.ini"
 CARD = "README.md"
 
 _ROOMS = {"models": "models", "folder": "models", "files": "tables", "weights": "tables"}
-"""Where the parts of features stand, by what their kind takes."""
+"""Subfolders for files that features read, by `Kind.takes`."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `reranker.json` holds.
+    """The content of `reranker.json`.
 
     Attributes:
-        features: `KIND[:ARG]` by label, in their order; folders and files as paths in the folder.
-        files: digest of each file, by its path in the folder.
-        tuned: signature of the tuning that found the weights.
-        candidates: `SIZE:FOLDER` of each model that adds candidates, by the name of their list.
-        code: folder in which commands run and modules are looked for; empty for the working folder.
+        features: `KIND[:ARG]` by label, in the order of scoring. Paths are relative to the folder.
+        files: digest of each file, by its relative path.
+        tuned: signature of the tuning.
+        candidates: `SIZE:FOLDER,…` of the models that add candidates, by the name of their list.
+        code: folder in which commands run and in which modules of users are searched, or empty for the working folder.
     """
 
     features: Mapping[str, str]
@@ -54,7 +58,7 @@ class Manifest:
 
     @property
     def signature(self) -> str:
-        """What made the choices of the reranker."""
+        """Digest of features, files and candidates."""
         parts = [self.features, self.files, *([self.candidates] if self.candidates else [])]
         content = json.dumps(parts, sort_keys=True).encode()
         return f"reranker|sha256:{hashlib.sha256(content).hexdigest()[:12]}"
@@ -72,21 +76,21 @@ def write_folder(
 ) -> Manifest:
     """Make the folder of a reranker.
 
-    Models, language models and tables are copied, or linked to by symbolic links. A file of scores belongs to one
-    list and stays out; so does the code of users' features. Commands run in the folder in which they ran
-    before, as another folder may have another program of the same name; modules are looked for there, too.
+    Models, language models and tables are copied, or linked by symbolic links. Files of scores are not copied, because
+    they belong to one list. Code of users is not copied: commands run in their original folder, because another folder
+    may have another program of this name. Modules are searched there, too.
 
     Args:
-        folder: to make.
-        requests: the features that it scores with, in their order.
-        weights: file of theirs and of the list's features.
-        tuned: signature of the tuning that found them.
-        confidence: file that estimates how good choices are, or nothing.
+        folder: the folder to make.
+        requests: the features, in the order of scoring.
+        weights: weight file with the features of the reranker and of the list.
+        tuned: signature of the tuning.
+        confidence: file of the sentence-level confidence estimation, or empty for none.
         candidates: models that add candidates.
-        link: whether to link to models and tables.
+        link: whether to link to models and tables instead of copying them.
 
     Raises:
-        InputError: the folder is there already, or a file cannot be copied.
+        InputError: the folder exists, or a file cannot be copied.
     """
     with _copying(folder):
         folder.mkdir(parents=True)
@@ -109,7 +113,7 @@ def write_folder(
 
 @contextlib.contextmanager
 def _copying(folder: Path) -> Iterator[None]:
-    """Turn errors of copying into an `InputError`."""
+    """Convert errors of copying to `InputError`."""
     try:
         yield
     except shutil.Error as error:
@@ -120,10 +124,10 @@ def _copying(folder: Path) -> Iterator[None]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read what a folder holds and hold its files against it.
+    """Read the manifest of a folder, and check the digests of its files.
 
     Raises:
-        InputError: it is no folder of a reranker, or a file is missing or is not what it was.
+        InputError: the folder is no reranker, or a file is missing or has changed.
     """
     if not (folder / MANIFEST).exists():
         raise InputError(f"{folder}: not the folder of a reranker, it has no {MANIFEST}")
@@ -148,18 +152,18 @@ def read_manifest(folder: Path) -> Manifest:
 def read_features(
     folder: Path, manifest: Manifest, others: Mapping[str, str], allow_code: bool
 ) -> list[FeatureRequest]:
-    """Return the features of a reranker, with the paths of what they read.
+    """Return the features of a reranker, with paths inside its folder.
 
     Args:
-        folder: of the reranker.
-        manifest: what it holds.
-        others: `KIND[:ARG]` by label of features that take the place of its own, such as the scores of a new list.
-        allow_code: whether features that run code of users may do so.
+        folder: the folder of the reranker.
+        manifest: its manifest.
+        others: `KIND[:ARG]` by label. These features replace features of the reranker, such as scores of a new list.
+        allow_code: whether features may run code of users.
 
     Raises:
-        InputError: a label of `others` that the reranker has not, a feature that runs code unless this is allowed,
-            one of a file that the manifest does not list, a command whose folder is gone, or scores of another tool
-            without their file.
+        InputError: a label of `others` that the reranker does not have, a feature that runs code without permission, a
+            feature with a file that is not in the manifest, a command whose folder does not exist, or a feature of
+            scores whose file is not in `others`.
     """
     for label in others:
         if label not in manifest.features:
@@ -189,10 +193,10 @@ def read_features(
 
 
 def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest, ...]:
-    """Return the models of a reranker that add candidates, with their paths.
+    """Return the models of a reranker that add candidates, with paths inside its folder.
 
     Raises:
-        InputError: an entry that is not `SIZE:FOLDER,…`, of folders that the manifest lists.
+        InputError: an entry that is not `SIZE:FOLDER,…`, or a folder that is not in the manifest.
     """
     requests = []
     for name, text in manifest.candidates.items():
@@ -208,17 +212,17 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
 
 
 class _Rooms:
-    """Where the parts of a reranker stand in its folder: what was copied, or linked to, is there once."""
+    """Subfolders of a reranker. Each file or folder is copied or linked once."""
 
     def __init__(self, folder: Path, link: bool) -> None:
         self._folder, self._link = folder, link
         self._placed: dict[tuple[Path, tuple[str, ...]], str] = {}
 
     def place(self, room: str, part: str, marks: tuple[str, ...] = ()) -> str:
-        """Copy a part into a room, unless that was done, and return its place in the folder.
+        """Copy or link a file or folder into a subfolder, at most once, and return its path relative to the reranker.
 
-        A file whose name has marks keeps its own name: that of a folder in front could add another mark. Under two
-        names with different marks it is copied twice.
+        A file whose name contains marks keeps its file name without parent folders, because their names could add
+        marks. A file with several names and different marks is copied for each of them.
         """
         origin = Path(part).resolve()
         key = (origin, marks)
@@ -229,7 +233,7 @@ class _Rooms:
         return self._placed[key]
 
     def place_weights(self, room: str, ini: str) -> str:
-        """Write weights whose ini names other files into a file of their own, and return its place in the folder."""
+        """Write the weights of an ini file that includes other files into one file, and return its relative path."""
         place = _free(room, _name(Path(os.path.abspath(ini))), self._placed.values())
         self._placed[Path(ini).resolve(), ()] = place
         (self._folder / place).parent.mkdir(exist_ok=True)
@@ -239,7 +243,7 @@ class _Rooms:
 
 
 def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
-    """Copy what a feature reads, and return the request with the places in the folder."""
+    """Copy the files of a feature, and return its request with paths relative to the reranker."""
     row = request.row
     if row.one_list:
         return replace(request, argument=row.argument)
@@ -251,14 +255,14 @@ def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
 
 
 def _name(origin: Path) -> str:
-    """Name a part as its file or folder; a model of an experiment by its whole name there."""
+    """Return a name for a file or folder: its file name, or for a model its path below the folder `models`."""
     parts = origin.parts
     start = len(parts) - parts[::-1].index("models") if "models" in parts[:-1] else len(parts) - 1
     return _shortened("-".join(parts[start:]))
 
 
 def _shortened(name: str, marks: tuple[str, ...] = ()) -> str:
-    """Return a name that leaves room for others in front and behind; its marks, which carry meaning, stay."""
+    """Return a name that is short enough for prefixes and suffixes. It keeps its marks, which have a meaning."""
     data = os.fsencode(name)
     if len(data) <= LONGEST_NAME:
         return name
@@ -267,7 +271,7 @@ def _shortened(name: str, marks: tuple[str, ...] = ()) -> str:
 
 
 def _free(room: str, name: str, taken: Collection[str]) -> str:
-    """Return a place in a room that is not taken."""
+    """Return an unused path in a subfolder."""
     numbered = itertools.chain([name], (f"{number}-{name}" for number in itertools.count(2)))
     return next(place for each in numbered if (place := f"{room}/{each}") not in taken)
 
@@ -283,14 +287,17 @@ def _copy(origin: Path, place: Path, link: bool) -> None:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """Return the digest of each file below the folder, also behind links, but for the card, which one may edit."""
+    """Return the digest of each file in the folder, following links.
+
+    The card is left out, so that users can edit it.
+    """
     paths = [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
     names = {str(path.relative_to(folder)): path for path in paths}
     return {name: digest(names[name]) for name in sorted(names) if name != CARD}
 
 
 def _check_part(folder: Path, manifest: Manifest, name: str) -> None:
-    """Refuse a file or folder that is not inside, or of which no file was held against its digest."""
+    """Raise `InputError` if a path is outside the folder, or not covered by the digests of the manifest."""
     _check_inside(folder / MANIFEST, name)
     if not any(name in (str(place), *map(str, place.parents)) for place in map(PurePosixPath, manifest.files)):
         raise InputError(f"{folder / MANIFEST}: {shown(name)} is not among its files")

@@ -1,4 +1,4 @@
-"""Arguments of the Python functions: paths, lines in place of a path, features, and other values, checked."""
+"""Checks of the arguments of public Python functions."""
 
 import errno
 import os
@@ -10,14 +10,14 @@ from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import STANDARD, Lines
 
 Text = str | Path | Iterable[str | bytes]
-"""A path, as text or `Path`; or lines, in any other iterable."""
+"""A path, as `str` or `Path`, or any other iterable of lines."""
 
 
 def path_of(path: object, argument: str) -> str:
-    """Return a path as the rest of the project names it; from Python `-` is a file, not stdin or stdout.
+    """Return a path as `str`. A path `-` is the file of this name, not stdin or stdout.
 
     Raises:
-        InputError: it is no `str` or `Path`, is empty, or no name that a file can have; the argument is named.
+        InputError: the value is no `str` or `Path`, is empty, or cannot be a file name. The message names `argument`.
     """
     if not isinstance(path, str | Path) or not str(path):
         raise InputError(f"{argument}: expected a path, a str or a Path, found {shown(path)}")
@@ -30,11 +30,12 @@ def path_of(path: object, argument: str) -> str:
         raise InputError(f"{argument}: no file has a name with a lone surrogate, found {shown(str(path))}") from None
     except ValueError:
         raise InputError(f"{argument}: no file has a name with a NUL in it, found {shown(str(path))}") from None
+    # All other code takes `-` for stdin or stdout.
     return f"./{STANDARD}" if str(path) == STANDARD else str(path)
 
 
 def optional_path_of(path: object, argument: str) -> str:
-    """Return a path as `path_of` does, or "" for none."""
+    """Return a path as `path_of` does, or "" for ""."""
     return "" if isinstance(path, str) and not path else path_of(path, argument)
 
 
@@ -42,7 +43,7 @@ def paths_of(paths: object, argument: str) -> list[str]:
     """Return one path, or several, as a list.
 
     Raises:
-        InputError: there are none, or one of them is not one; the argument is named.
+        InputError: no path, or a value that is no path. The message names `argument`.
     """
     if isinstance(paths, str | Path):
         return [path_of(paths, argument)]
@@ -55,10 +56,15 @@ def paths_of(paths: object, argument: str) -> list[str]:
 
 
 def input_of(text: object, name: str, argument: str = "") -> str | Lines:
-    """Return a path, or the lines in its place, which messages name as `name`.
+    """Return a path, or lines with the name that messages use for them.
+
+    Args:
+        text: a path or lines.
+        name: name of the lines in messages, such as `<nbest>`.
+        argument: name of the argument in messages (default: `name` without brackets).
 
     Raises:
-        InputError: it is neither; the argument is named, `name` without its brackets by default.
+        InputError: the value is neither a path nor an iterable of lines.
     """
     argument = argument or name.strip("<>")
     if isinstance(text, str | Path):
@@ -69,10 +75,10 @@ def input_of(text: object, name: str, argument: str = "") -> str | Lines:
 
 
 def features_of(features: object, argument: str = "features") -> dict[str, str]:
-    """Return features as a dict from label to KIND[:ARG].
+    """Return features as a dict from label to `KIND[:ARG]`.
 
     Raises:
-        InputError: it is no mapping of text to text; the argument is named.
+        InputError: the value is no mapping from text to text. The message names `argument`.
     """
     texts = mapping_of(features, argument, "KIND[:ARG] by label")
     for label, text in texts.items():
@@ -82,10 +88,10 @@ def features_of(features: object, argument: str = "features") -> dict[str, str]:
 
 
 def mapping_of(values: object, argument: str, what: str) -> dict[str, Any]:
-    """Return a mapping as a dict; `what` describes it in messages.
+    """Return a mapping as a dict. `what` describes its content in messages.
 
     Raises:
-        InputError: it is no mapping, or a key is no text; the argument is named.
+        InputError: the value is no mapping, or a key is no text. The message names `argument`.
     """
     if not isinstance(values, Mapping):
         raise InputError(f"{argument}: expected a mapping, {what}, found {shown(values)}")
@@ -96,7 +102,7 @@ def mapping_of(values: object, argument: str, what: str) -> dict[str, Any]:
 
 
 def check_types(expected: type, **arguments: object) -> None:
-    """Raise `InputError` if an argument is not `True` or `False`, for `bool`, or not text, for `str`; it is named."""
+    """Raise `InputError`, with the name of the argument, if a value is not of the type, `bool` or `str`."""
     for name, value in arguments.items():
         if not isinstance(value, expected):
             wanted = "True or False" if expected is bool else "text"
@@ -104,7 +110,7 @@ def check_types(expected: type, **arguments: object) -> None:
 
 
 def _is_iterable(values: object) -> TypeGuard[Iterable[Any]]:
-    """Tell whether a value is an iterable of other values; characters, bytes and keys are none."""
+    """Return whether a value is an iterable of values. Strings, bytes and mappings do not count."""
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
         return False
     try:

@@ -1,4 +1,4 @@
-"""A reranker made of what an experiment left: its models, tables and weights, and a card that says what they are."""
+"""Creation of a reranker from the results of an experiment, with a card that describes it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -48,18 +48,18 @@ Features of Moses have their weights in `weights.ini`, too. Tuned by `{tuned}`.
 
 @dataclass(frozen=True)
 class Ingredients:
-    """What a reranker is made of.
+    """The parts of a reranker.
 
     Attributes:
-        requests: the features in their order.
-        weights: the ini that was tuned.
-        corpus: that the models were trained on.
-        dev: source text of the lists that the weights were tuned on.
-        reports: text of the report of each test set, by its name.
-        ablation: text of what each feature is worth, or nothing.
-        confidence: what estimates how good choices are, or nothing.
+        requests: the features, in the order of scoring.
+        weights: ini file of the tuned weights.
+        corpus: training corpus of the models.
+        dev: source text of the set that the weights were tuned on.
+        reports: name and report file (text) of each test set.
+        ablation: file with the ablation table, or empty for none.
+        confidence: file of the sentence-level confidence estimation, or empty for none.
         candidates: models that add candidates to lists.
-        link: whether models and tables are linked to, not copied.
+        link: whether to link to models and tables instead of copying them.
     """
 
     requests: tuple[FeatureRequest, ...]
@@ -74,7 +74,7 @@ class Ingredients:
 
 
 def make_reranker(ingredients: Ingredients, folder: str) -> None:
-    """Make the folder of a reranker, with its card; see `write_folder`."""
+    """Make the folder of a reranker with its card. See `write_folder`."""
     tuned, *_ = _remarks(ingredients.weights)
     manifest = write_folder(
         Path(folder),
@@ -101,7 +101,7 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
 
 
 def feature_rows(features: Mapping[str, str], weights: Weights) -> list[str]:
-    """Return the rows of the card that tell features, `KIND[:ARG]` by label, and their weights."""
+    """Return the rows of the card's table of features and weights. `features` has `KIND[:ARG]` by label."""
     numbers = {label: " ".join(f"{weight:.4g}" for weight in weights.get(label, ())) for label in features}
     return [_row(label, f"`{text}`", numbers[label]) for label, text in features.items()]
 
@@ -111,7 +111,7 @@ def _row(*cells: str) -> str:
 
 
 def _language(path: str) -> str:
-    """Return the language of a text by the end of its name: `de` of `train.de.gz`."""
+    """Return the language of a text by its file extension, such as `de` for `train.de.gz`."""
     name = Path(path).name
     for packed in (".gz", ".bz2", ".xz"):
         name = name.removesuffix(packed)
@@ -119,7 +119,7 @@ def _language(path: str) -> str:
 
 
 def gains(ingredients: Ingredients) -> list[str]:
-    """Return what tuning gained on dev, the first lines of each report, and what each feature is worth."""
+    """Return the lines on the gain of tuning on dev, the first block of each report, and the ablation table."""
     _, *lines = _remarks(ingredients.weights)
     for name, path in ingredients.reports:
         lines += ["", f"{name}:", *_first_block(read_lines(path))]
@@ -127,12 +127,12 @@ def gains(ingredients: Ingredients) -> list[str]:
 
 
 def _remarks(weights: str) -> list[str]:
-    """Return what `tune` wrote above the weights: its signature, and what came out."""
+    """Return the comment lines of a weight file that `tune` wrote: signature and results."""
     return [line[2:] for line in read_lines(weights) if line.startswith("# ")]
 
 
 def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folder: Path) -> list[tuple[str, str]]:
-    """Return names and values of what a list needs, and of what the reranker was made with."""
+    """Return names and values for the card: requirements of a list, tuning set, corpus, models and signature."""
     own = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
     models = _models(ingredients, manifest, folder)
     facts = [
@@ -148,7 +148,7 @@ def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folde
 
 
 def _models(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[Path]:
-    """Return the models in the folder, in the order of the features and of those that add candidates."""
+    """Return the model folders, in the order of the features, then of the models that add candidates."""
     labels = [request.label for request in ingredients.requests if request.row.takes == "models"]
     requests = labelled_requests({label: manifest.features[label] for label in labels})
     places = [folder / part for request in requests for part in request.parts]

@@ -1,4 +1,4 @@
-"""A reranker in memory: features whose models are open, and weights."""
+"""The class `Reranker`, with open models and weights, and the results that it returns."""
 
 import itertools
 import os
@@ -29,12 +29,12 @@ from rerank.systems.translations import CandidateMerger, indicators
 
 @dataclass(frozen=True)
 class ScoredCandidate:
-    """A candidate of a sentence.
+    """A candidate translation of a sentence.
 
     Attributes:
         text: the translation.
-        features: values by name, those of the list and those of the reranker; natural logs and counts.
-        total: its score under the weights, higher is better.
+        features: feature values by name, from the list and from the reranker: natural logarithms and counts.
+        total: score under the weights, where higher is better.
     """
 
     text: str
@@ -47,9 +47,9 @@ class ScoredSentence:
     """The candidates of a source sentence.
 
     Attributes:
-        sentence: its id, from 0.
-        candidates: best first; of equal ones the first in the list.
-        estimate: how good the best one is expected to be, None where the reranker cannot tell.
+        sentence: id of the sentence, from 0.
+        candidates: candidates, best first. Ties are in the order of the list.
+        estimate: sentence-level confidence of the best candidate, or None if the reranker has no confidence estimation.
     """
 
     sentence: int
@@ -58,13 +58,13 @@ class ScoredSentence:
 
 
 class Reranker:
-    """Reranks n-best lists with features and weights; it may be used for one list after the other.
+    """A reranker of n-best lists with features and weights. It can be used for several lists, one after the other.
 
-    Lists and sources are paths, or lines.
+    Lists and sources are paths, or iterables of lines.
 
     Attributes:
-        features: `KIND[:ARG]` of each feature by its label.
-        weights: of all features by name, those of the list included.
+        features: `KIND[:ARG]` of each feature by label.
+        weights: weights of all features by name, including the features of the list.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class Reranker:
 
         Args:
             features: `KIND[:ARG]` by label, such as `{"NMT": "neural:models/forward"}`.
-            weights: a file such as `tune` writes, or values by name.
+            weights: a weight file, such as the output of `tune`, or weights by name.
             device: `auto` (a GPU if there is one), `cpu` or `cuda`.
-            precision: of the products of models, `fp32` or `bf16`.
-            cache: folder of the values that models gave before; empty for none.
+            precision: precision of matrix products in models, `fp32` or `bf16`.
+            cache: folder of cached model scores, or empty for none.
 
         Raises:
-            InputError: an unknown kind, a model or a file that cannot be read.
+            InputError: an unknown kind, or a model or a file that cannot be read.
         """
         requests = labelled_requests(features_of(features))
         self._open(requests, weights, Resources(device, precision, optional_path_of(cache, "cache")))
@@ -118,16 +118,16 @@ class Reranker:
         """Open the folder of a reranker, which `moses-rerank run` makes.
 
         Args:
-            folder: of the reranker.
-            features: `KIND[:ARG]` by label of features that take the place of its own, such as `scores:FILE` with what
-                another tool says of the list to come.
-            allow_code: whether features that are code of users may run.
-            device: see `Reranker`, as for the rest.
-            precision: of the products of models.
-            cache: folder of values.
+            folder: the folder of the reranker.
+            features: `KIND[:ARG]` by label. These features replace features of the reranker, such as `scores:FILE` with
+                scores that another tool computed for the new list.
+            allow_code: whether features may run code of users.
+            device: `auto` (a GPU if there is one), `cpu` or `cuda`.
+            precision: precision of matrix products in models, `fp32` or `bf16`.
+            cache: folder of cached model scores, or empty for none.
 
         Raises:
-            InputError: it is no such folder, a file in it is not what it was, or a feature runs code.
+            InputError: the folder is no reranker, a file in it has changed, or a feature runs code without permission.
         """
         place = Path(path_of(folder, "folder"))
         check_types(bool, allow_code=allow_code)
@@ -137,7 +137,7 @@ class Reranker:
         candidates = read_candidates(place, manifest)
         resources = Resources(device, precision, optional_path_of(cache, "cache"))
         reranker = cls.__new__(cls)
-        reranker._open(requests, place / WEIGHTS, resources)  # not by texts alone: requests have folders of code
+        reranker._open(requests, place / WEIGHTS, resources)  # not by `__init__`: these requests have a folder of code
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         if candidates:
             reranker._merger = CandidateMerger(candidates, Resources(device, precision))
@@ -146,36 +146,40 @@ class Reranker:
         return reranker
 
     def rerank(self, nbest: Text, source: Text, *, on_missing: str | Path = "error") -> list[str]:
-        """Return the best candidate of each sentence, one a source sentence.
+        """Return the best candidate of each source sentence.
 
         Args:
-            nbest: a list as Moses wrote it, whose ids go up; a path, or its lines.
-            source: a path, or source sentences; sentence k belongs to id k, from 0.
-            on_missing: what stands for a sentence without candidates: `blank`, a file with a line for each, or `error`.
+            nbest: an n-best list as Moses wrote it, with ascending ids. It is a path, or its lines.
+            source: a path, or source sentences. Sentence k belongs to id k, from 0.
+            on_missing: line for a sentence without candidates: `blank` for an empty line, a file with one line for each
+                source sentence, or `error` to raise `InputError`.
+
+        Returns:
+            One translation for each source sentence.
 
         Raises:
             InputError: a line that cannot be read, an id beyond the source, a sentence without candidates, or a list
-                that lacks features which the weights are for.
+                without a feature that has a weight.
         """
         holes = read_holes(None, None, _on_missing(on_missing))
         ranked = self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), holes)
         return [decode(without_line_end(item)) if isinstance(item, bytes) else item.best.text for item in ranked]
 
     def score(self, nbest: Text, source: Text, *, moses_output: Text = "") -> Iterator[ScoredSentence]:
-        """Yield the sentences of a list with all features and totals of their candidates; see `rerank`.
+        """Yield the sentences of a list with all features and totals of their candidates.
 
-        A sentence without candidates is left out. Errors come where the list is read, after the sentences before. A
-        reranker that `load` opened also estimates how good its choice is; where that was fitted by another version, a
-        warning says so.
+        Sentences without candidates are left out. An error is raised where the list is read, after the sentences before
+        it. A reranker from `load` also estimates the confidence of its choices. If its confidence estimation cannot be
+        used, for example because another version fitted it, a warning is logged and there are no estimates.
 
         Args:
-            nbest: a list as Moses wrote it, whose ids go up; a path, or its lines.
-            source: a path, or source sentences; sentence k belongs to id k, from 0.
-            moses_output: Moses' own output, one line a source sentence, with which estimates compare; a path, or its
-                lines; default: the candidates with the highest totals.
+            nbest: an n-best list as Moses wrote it, with ascending ids. It is a path, or its lines.
+            source: a path, or source sentences. Sentence k belongs to id k, from 0.
+            moses_output: Moses' own output, one line for each source sentence, with which the confidence estimation
+                compares. It is a path, or its lines (default: the candidates with the highest totals).
 
         Raises:
-            InputError: as `rerank`; or Moses' output has another number of lines than the source.
+            InputError: as `rerank`, or Moses' output and the source differ in length.
         """
         given = not isinstance(moses_output, str) or moses_output != ""
         printed = read_moses_output(input_of(moses_output, "<moses_output>")) if given else None
@@ -202,11 +206,17 @@ class Reranker:
         batch: int = 0,
         moses_output: MosesOutput | None = None,
     ) -> Iterator[Ranking | bytes]:
-        """Yield a ranking for each source sentence, or the line of `holes`; `batch` sentences are scored together.
+        """Yield a ranking for each source sentence, or the line of `holes` for a sentence without candidates.
+
+        Args:
+            nbest: the list.
+            source: its source.
+            holes: lines for sentences without candidates.
+            batch: maximum sentences that are scored together, or 0 for as many as have about 10,000 candidates.
+            moses_output: Moses' own output, with which the confidence estimation compares.
 
         Raises:
-            InputError: as `rerank`; or the decoder's output has another number of lines than the source, which is seen
-                at the end.
+            InputError: as `rerank`, or, after the last sentence, Moses' output and the source differ in length.
         """
         model = LinearModel(self.weights, self._origin)
         with open_sources(source, nbest) as sources:
@@ -221,10 +231,10 @@ class Reranker:
                 moses_output.check(sources.count(), name_of(source))
 
     def _prepared(self, live: bool, sentences: list[Sentence]) -> list[Sentence]:
-        """Return sentences with all candidates that are to be scored.
+        """Return sentences with all candidates that are to be scored, including candidates of models.
 
         Raises:
-            InputError: a list from a pipe ends within a line: who wrote it was stopped.
+            InputError: a list from a pipe ends within a line, because the writing program was stopped.
         """
         for sentence in sentences:
             if live and not sentence.lines[-1].line.endswith(b"\n"):
@@ -233,7 +243,7 @@ class Reranker:
 
 
 def _on_missing(on_missing: object) -> str:
-    """Return what stands for a sentence without candidates: `error`, `blank`, or a path, also one of these names."""
+    """Return `error`, `blank` or a path. A `Path` with one of these two names is a path."""
     if not isinstance(on_missing, str | Path):
         raise InputError(f"on_missing: expected 'error', 'blank' or a path, found {shown(on_missing)}")
     path = path_of(on_missing, "on_missing")
@@ -241,9 +251,9 @@ def _on_missing(on_missing: object) -> str:
 
 
 def _lists(scored: Iterable[tuple[list[Sentence], list[Column]]]) -> Iterator[SentenceList]:
-    """Yield the candidates of each sentence with all features, as a reader of the scored list would."""
-    # By way of text: values are rounded as `score` writes them, so that choices are those of its list, and the lines
-    # are what `apply --nbest` writes.
+    """Yield the candidates of each sentence with all features, as if they were read from the scored list."""
+    # Values go through text, which rounds them as `score` does. So `apply` makes the same choices as `rerank` on the
+    # scored list, and the lines are ready for `apply --nbest`.
     for sentences, columns in scored:
         rows = written(columns) if columns else itertools.repeat([])
         for sentence in sentences:

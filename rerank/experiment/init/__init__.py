@@ -1,1 +1,1 @@
-"""`init`: the kind of each file by its content, its role, and the experiment file that follows."""
+"""The command `init`: it infers the role of each file from its content, and proposes an experiment file."""

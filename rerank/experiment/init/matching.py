@@ -1,4 +1,4 @@
-"""Which texts belong to a list, in which of the two languages a text is, and what is read of both to see it."""
+"""Matching of texts and n-best lists by line lengths and shared words."""
 
 import heapq
 from array import array
@@ -19,15 +19,15 @@ from moses_io.nbest import read_nbest, without_marks
 from rerank.linear.candidates import FeatureSpace
 
 SOME = 10_000
-"""Lines of a text whose words are counted; words of an n-gram model that are looked at."""
+"""Maximum lines of a text whose words are counted, and maximum words of an n-gram model."""
 
 Words = Counter[str]
-"""How often each word stands in a text."""
+"""Number of occurrences of each word in a text."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A sentence a line."""
+    """A text file with one sentence per line."""
 
     path: str
     lines: int
@@ -35,15 +35,15 @@ class Text:
 
 @dataclass(frozen=True)
 class ListContent:
-    """What is kept of an n-best list of n sentences.
+    """Data of an n-best list of n sentences that are needed to match texts.
 
     Attributes:
-        path: of the list.
+        path: the list.
         sentences: (n,) ids.
-        lengths: (n,) words of a candidate, in the mean.
-        words: of the first candidate of each sentence.
-        candidates: (m,) a hash of each candidate's tokens with its sentence.
-        space: dense features, those of the first line.
+        lengths: (n,) mean number of words of a candidate.
+        words: word counts over the first candidate of each sentence.
+        candidates: (m,) a hash of each candidate's sentence id and tokens.
+        space: dense features, which all lines of a list share.
     """
 
     path: str
@@ -55,12 +55,12 @@ class ListContent:
 
     @property
     def lines(self) -> int:
-        """Lines that its source has at least."""
+        """Minimum number of lines of the source."""
         return int(self.sentences.max()) + 1
 
 
 def read_list(path: str) -> ListContent:
-    """Read a list to its end; errors are those of `read_nbest` and `without_marks`."""
+    """Read a list to its end. Raise as `read_nbest` and `without_marks` do."""
     sentences, lengths, words, candidates = [], [], Words(), array("q")
     dense: tuple[tuple[str, int], ...] = ()
     for sentence_list in without_marks(read_nbest(path)):
@@ -70,7 +70,7 @@ def read_list(path: str) -> ListContent:
         lengths.append(sum(map(len, texts)) / len(texts))
         words.update(texts[0])
         candidates.extend(_hash(sentence_list.sentence, text) for text in texts)
-        dense = tuple((name, len(values)) for name, values in first.dense)  # the same in each line
+        dense = tuple((name, len(values)) for name, values in first.dense)  # all lines have the same features
     return ListContent(
         path=path,
         sentences=np.array(sentences),
@@ -82,31 +82,37 @@ def read_list(path: str) -> ListContent:
 
 
 def read_text(path: str) -> Text:
-    """Count the lines of a text; errors are those of `numbered_lines`."""
+    """Count the lines of a text. Raise as `numbered_lines` does."""
     return Text(path, sum(1 for _ in numbered_lines(path)))
 
 
 def likeness(content: ListContent, text: Text) -> float:
-    """Return how line lengths of a text go with those of candidates: Pearson's correlation, 0 where all are equal."""
+    """Return Pearson's correlation of line lengths and mean candidate lengths, or 0 if one of them does not vary."""
     rows = [len(row) for row in _rows(text.path, content.lines)]
     pair = np.array([content.lengths, np.array(rows)[content.sentences]])  # (2, n)
     return float(np.corrcoef(pair)[0, 1]) if pair.std(axis=1).all() else 0.0
 
 
 def is_translation(content: ListContent, text: Text) -> bool:
-    """Tell whether each line of a text is a candidate of its sentence; lines of others make no difference."""
+    """Return whether each line of a text is a candidate of its sentence.
+
+    Lines of sentences that are not in the list are ignored.
+    """
     rows = _rows(text.path, content.lines)
     hashes = [_hash(sentence, rows[sentence]) for sentence in content.sentences.tolist()]
     return bool(np.isin(hashes, content.candidates).all())
 
 
 def count_words(path: str) -> Words:
-    """Count the words in the first lines of a text."""
+    """Count the words in the first `SOME` lines of a text."""
     return Words(word for row in _rows(path, SOME) for word in row)
 
 
 def read_unigrams(path: str) -> set[str]:
-    """Return the likeliest words of an n-gram model in the ARPA format; a large one knows words of any language."""
+    """Return the `SOME` most probable words of an n-gram model in ARPA format.
+
+    Rare words are left out, because a large model has words of many languages.
+    """
     unigrams: list[tuple[float, str]] = []
     inside = False
     for _, line in numbered_lines(path):
@@ -121,12 +127,12 @@ def read_unigrams(path: str) -> set[str]:
 
 
 def share(words: Words, known: Set[str]) -> float:
-    """Return which part of the running words is known, 0 … 1."""
+    """Return the fraction of running words that are known, 0 … 1."""
     return sum(count for word, count in words.items() if word in known) / max(1, words.total())
 
 
 def _hash(sentence: int, text: Sequence[str]) -> int:
-    """Stand for a candidate: lists are too large to keep their texts."""
+    """Return a hash of a candidate. The texts of a large list would take too much memory."""
     return hash((sentence, *text))
 
 
@@ -135,27 +141,32 @@ def _rows(path: str, most: int) -> list[list[str]]:
 
 
 CORRELATED = 0.5
-"""Least correlation of line lengths of a text with those of candidates that belong to it; it is near 0 for others."""
+"""Minimum `likeness` of a text and its list. For unrelated texts it is near 0."""
 
 FOREIGN = 0.85
-"""Words that a source shares with candidates, at most, as a part of those that the references share."""
+"""Maximum word overlap of a source with the candidates, relative to the overlap of the references."""
 
 NEARLY = 0.85
-"""Least agreement of a reference with the candidates, as a part of that of the best text of the list.
+"""Minimum agreement of a reference with the candidates, relative to the text that agrees best.
 
-It is 0.78 to 0.82 for references that are not tokenized and about 0.9 for those with another case at the beginning.
+The ratio is 0.78 to 0.82 for references without tokenization, and about 0.9 if only the case of first words differs.
 """
 
 MARGIN = 0.05
-"""Share of the words of dev that a corpus may lack beside another one, and be taken because it is longer."""
+"""Maximum loss of coverage of dev's words, 0 … 1, for which a longer corpus is preferred."""
 
 KNOWN = 1 / 3
-"""Least share of the words of dev that a training text has in the same language."""
+"""Minimum fraction of dev's running words that a training text of the same language covers."""
 
 
 @dataclass(frozen=True)
 class TextsByLanguage:
-    """Texts of as many lines that belong together, such as those of a list."""
+    """Texts with the same number of lines, such as the texts of a list, divided by language.
+
+    Attributes:
+        sources: texts in the source language.
+        references: texts in the target language.
+    """
 
     sources: tuple[Text, ...]
     references: tuple[Text, ...]
@@ -163,7 +174,7 @@ class TextsByLanguage:
 
 @dataclass(frozen=True)
 class Languages:
-    """The words of dev in both languages."""
+    """Word counts of dev in both languages, for language identification."""
 
     source: Words
     target: Words
@@ -177,19 +188,19 @@ class Languages:
         return cls(source=source, target=target)
 
     def is_source(self, known: Set[str]) -> bool:
-        """Tell whether a vocabulary is of the source language, by the words of dev that are in it."""
+        """Return whether a vocabulary covers more of the source side of dev than of its target side."""
         return share(self.source, known) > share(self.target, known)
 
     def split(self, texts: Sequence[Text]) -> TextsByLanguage:
-        """Tell the language of texts."""
+        """Divide texts by language."""
         sources = tuple(text for text in texts if self.is_source(count_words(text.path).keys()))
         return TextsByLanguage(sources, tuple(text for text in texts if text not in sources))
 
 
 def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:
-    """Return the texts whose lines are as long as the candidates, in their order.
+    """Return the texts whose line lengths correlate with the candidates, in the order of `texts`.
 
-    They have a line for each sentence; more lines where the last sentences have no candidates, as few as possible.
+    All of them have the same number of lines: at least one line for each sentence, and as few more as possible.
     """
     long_enough = sorted((text for text in texts if text.lines >= content.lines), key=lambda text: text.lines)
     for _, group in groupby(long_enough, key=lambda text: text.lines):
@@ -199,9 +210,10 @@ def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:
 
 
 def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> TextsByLanguage:
-    """Tell the language of texts of a list by the words that they share with its candidates.
+    """Divide texts of a list by language, according to the words that they share with the candidates.
 
-    The references share most; where no text shares clearly less, or there is but one, all are references.
+    References share the most words. If no text shares clearly less, or there is only one text, all texts are
+    references.
     """
     shares = {text: share(content.words, count_words(text.path).keys()) for text in texts}
     low, high = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
@@ -211,9 +223,12 @@ def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> TextsByL
 
 
 def without_unlike(content: ListContent, split: TextsByLanguage) -> TextsByLanguage:
-    """Leave out references that agree clearly less with the candidates than the best text does: not tokenized, or tags.
+    """Drop references that agree clearly less with the candidates than the best text.
 
-    Words agree as far as those of the candidates are in the text, times as far as those of the text are in them.
+    They are not tokenized, or have tags instead of words.
+
+    Agreement is the product of two coverages: candidate words that are in the text, and text words that are in the
+    candidates.
     """
     counts = {text: count_words(text.path) for text in (*split.sources, *split.references)}
     agreement = {
@@ -224,17 +239,18 @@ def without_unlike(content: ListContent, split: TextsByLanguage) -> TextsByLangu
 
 
 def parallel_groups(texts: Sequence[Text]) -> list[list[Text]]:
-    """Return the groups of two or more texts of equally many lines, the longest first."""
+    """Return groups of two or more texts with the same number of lines, longest texts first."""
     by_lines = sorted(texts, key=lambda text: -text.lines)
     groups = [list(group) for _, group in groupby(by_lines, key=lambda text: text.lines)]
     return [group for group in groups if len(group) > 1]
 
 
 def closest_pair(languages: Languages, group: Sequence[Text]) -> tuple[Text, Text, float] | None:
-    """Return the texts of a group that have most of the words of dev, if those have enough; of equals the first.
+    """Return the source and target text of a group that cover dev best. On a tie, return the first pair.
 
     Returns:
-        A text, its translation, and the share of the words of dev that they have, the mean of both.
+        Source text, target text, and the mean of their coverages of dev, 0 … 1. None if a language has no text or a
+        coverage is not above `KNOWN`.
     """
     split = languages.split(group)
     source, known_source = _closest(languages.source, split.sources)
@@ -245,7 +261,7 @@ def closest_pair(languages: Languages, group: Sequence[Text]) -> tuple[Text, Tex
 
 
 def fault_of_alignment(path: str, corpus: ParallelFiles) -> str:
-    """Say why a word alignment is not taken for that of a corpus, nothing if it is."""
+    """Return why a word alignment is not used for a corpus, or an empty string if it is used."""
     pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(corpus.source, corpus.target)]
     try:
         read_alignments(path, pairs)
@@ -255,7 +271,7 @@ def fault_of_alignment(path: str, corpus: ParallelFiles) -> str:
 
 
 def _closest(words: Words, texts: Sequence[Text]) -> tuple[Text | None, float]:
-    """Return the text that has most of the words, and which share of them."""
+    """Return the text that covers the words best, and its coverage, or None and 0 if there is no text."""
     shares = [share(words, count_words(text.path).keys()) for text in texts]
     known = max(shares, default=0.0)
     return (texts[shares.index(known)] if shares else None), known

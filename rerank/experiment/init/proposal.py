@@ -1,4 +1,4 @@
-"""The experiment file that follows from what files are for."""
+"""The experiment file that `init` proposes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -35,7 +35,7 @@ REMARKS = {
     ),
     "tuning.metric": ("What weights are tuned for: bleu, chrf, ter, or a sum of them such as bleu+chrf:0.7,0.3.",),
 }
-"""Comments above the keys of the file."""
+"""Comment lines above each key of the file."""
 NO_TEST = (
     "There was no test set among the files; it would stand here, with its references or without:",
     'test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }',
@@ -46,15 +46,17 @@ MORE_FEATURES = (
     'Length = "length"',
 )
 SCORES = 'COMET = "scores:{set}.comet"     # of another tool; {set} is dev, test, or the name of a test set'
-"""One more, where no translations join the lists."""
+"""Another feature, for lists to which models add no candidates."""
 
 
 def propose(roles: Roles, output: str) -> bytes:
-    """Return the content of an experiment file at a path, with files relative to its folder; nothing may be missing.
+    """Return the content of the experiment file to be written at `output`, with paths relative to its folder.
+
+    `roles` must be complete: `roles.missing` is empty.
 
     Raises:
-        InputError: the start weights do not fit the list of dev, the corpus cannot be read, or a path is no UTF-8,
-            which TOML cannot carry.
+        InputError: the initial weights do not fit the list of dev, the corpus cannot be read, or a path is not UTF-8,
+            which TOML requires.
     """
     assert roles.dev is not None and roles.train is not None and roles.space is not None
     tell_unmatched(roles.space, read_start(roles.start, roles.space), roles.start)
@@ -87,7 +89,7 @@ def propose(roles: Roles, output: str) -> bytes:
 
 
 def _proposed(recipe: Recipe, left_out: Sequence[str]) -> dict[str, Sequence[str]]:
-    """Return comments above the first model and the first feature: others that could stand there."""
+    """Return comments above the first model and the first feature that propose further entries."""
     joins = any("candidates" in settings for settings in recipe.models.values())
     features, models = [*MORE_FEATURES, *([] if joins else [SCORES]), *left_out], []
     if recipe.longer:
@@ -101,7 +103,7 @@ def _lines(table: Mapping[str, Any]) -> list[str]:
 
 
 def _ngrams(paths: Sequence[str], taken: Collection[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return features of n-gram models by labels that are free, or a comment for each where kenlm is missing."""
+    """Return a feature per n-gram model by unused labels. If kenlm is missing, return a comment per model instead."""
     try:
         if paths:
             require_kenlm()

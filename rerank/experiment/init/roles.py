@@ -1,4 +1,4 @@
-"""What files are for: the dev set, test sets, the training corpus, start weights and n-gram models."""
+"""Roles of files: dev set, test sets, training corpus, initial weights and n-gram models."""
 
 import filecmp
 import re
@@ -30,34 +30,38 @@ from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import read_start
 
 DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
-"""Parts of a file name that say that a list is that of dev."""
+"""Parts of a file name that mark the list of dev."""
 
 TEST = ("test", "eval", "heldout")
-"""Parts of a file name that say that a list is not that of dev."""
+"""Parts of a file name that mark a list as not dev."""
 
 OTHER_WORDS = ("contest", "fastest", "greatest", "latest", "shortest")
-"""Parts that end as these do and say nothing."""
+"""Parts of a file name that end with a mark but have another meaning."""
 
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
 MOST = 3
-"""Files that a message names."""
+"""Maximum number of files that a message names."""
 
 _ENDINGS = re.compile(r"(\.(gz|bz2|xz|txt|out|list|n?-?best[\w-]*(\.[0-9]+)?))+$")
-"""What the name of a list has behind that of its set."""
+"""Endings of the file name of a list, after the name of its set."""
 
 
 @dataclass
 class Roles:
-    """What files are for.
+    """Roles of files.
 
     Attributes:
-        kinds: what each file is, by its path.
-        reasons: why files are not used that might have been.
-        uses: what the files that are used are for.
-        missing: what an experiment needs and is not there, or cannot be told; if it is empty, all else is there.
-        dev, tests, train, start: as of an `Experiment`.
+        kinds: kind of each file, by its path.
+        reasons: reasons why files are not used although their kind could be.
+        uses: role of each file that is used.
+        missing: messages about roles without a file or with several possible files. If it is empty, `dev`, `space`,
+            `train` and `start` are set.
+        dev: as in `Experiment`.
         space: dense features of the list of dev.
+        tests: as in `Experiment`.
+        train: as in `Experiment`.
+        start: as in `Experiment`.
         ngrams: n-gram models of the target language.
     """
 
@@ -73,11 +77,11 @@ class Roles:
     ngrams: list[str] = field(default_factory=list)
 
     def use(self, path: str, use: str) -> None:
-        """Note what a file is for; the source of two lists is for both."""
+        """Record a role of a file. A file may have several roles, such as the source of two lists."""
         self.uses[path] = f"{self.uses[path]}, {use}" if path in self.uses else use
 
     def lines(self) -> list[str]:
-        """Return a line for each file."""
+        """Return one line per file for the log."""
         reasons = {path: f"; {reason}" for path, reason in self.reasons.items() if path not in self.uses}
         return [
             f"{path}: {self.uses.get(path, 'not used')} ({kind}{reasons.get(path, '')})"
@@ -86,7 +90,7 @@ class Roles:
 
 
 def find_roles(files: SortedFiles) -> Roles:
-    """Tell what each file is for; names count only where dev and test sets are told apart."""
+    """Infer the role of each file from its content. File names only distinguish dev from test sets."""
     sizes = {each.path: f", {_many(len(each.sentences), 'sentence')}" for each in files.lists}
     sizes |= {each.path: f", {_many(each.lines, 'line')}" for each in files.texts}
     roles = Roles({path: kind + sizes.get(path, "") for path, kind in files.kinds.items()})
@@ -115,7 +119,7 @@ def find_roles(files: SortedFiles) -> Roles:
 
 
 def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[Text]], roles: Roles) -> None:
-    """Take translations that were chosen from a list out of the texts of all lists: they are no references."""
+    """Remove from the texts of all lists each translation that was chosen from a list: it is no reference."""
     for content in lists:
         for text in texts[content.path]:
             if is_translation(content, text):
@@ -125,7 +129,7 @@ def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[
 
 
 def _note_unlike(lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
-    """Tell of texts of lists that are neither source nor reference."""
+    """Record the reason for texts of a list that are used neither as source nor as reference."""
     for path, split in lists.items():
         for text in texts[path]:
             if text not in (*split.sources, *split.references):
@@ -157,7 +161,7 @@ def _find_dev(
 
 
 def _find_tests(lists: Mapping[str, TextsByLanguage], dev: NbestFiles, roles: Roles) -> None:
-    """Take lists that have a source for test sets."""
+    """Use each list with a source as a test set."""
     tests = []
     for path, split in lists.items():
         fault = _fault(split)
@@ -173,7 +177,7 @@ def _find_tests(lists: Mapping[str, TextsByLanguage], dev: NbestFiles, roles: Ro
 
 
 def _fault_of_dev(split: TextsByLanguage) -> str:
-    """Say why a list with these texts cannot be that of dev, nothing if it can."""
+    """Return why a list with these texts cannot be the list of dev, or an empty string if it can."""
     if split.sources and split.references:
         return _fault(split)
     texts = _listed([text.path for text in (*split.sources, *split.references)])
@@ -181,14 +185,14 @@ def _fault_of_dev(split: TextsByLanguage) -> str:
 
 
 def _fault(split: TextsByLanguage) -> str:
-    """Say why a list with these texts cannot be used at all, nothing if it can."""
+    """Return why a list with these texts cannot be used at all, or an empty string if it can."""
     if len(split.sources) > 1:
         return f"{_listed([text.path for text in split.sources])} could each be its source (give only one of them)"
     return "" if split.sources else "no source"
 
 
 def _use_set(name: str, path: str, split: TextsByLanguage, roles: Roles) -> NbestFiles:
-    """Note what the files of a set are for, and return them."""
+    """Record the roles of the files of a set, and return them."""
     source, references = split.sources[0].path, tuple(text.path for text in split.references)
     for each, use in ((path, "list"), (source, "source"), *((reference, "reference") for reference in references)):
         roles.use(each, f"{use} of {name}")
@@ -196,7 +200,7 @@ def _use_set(name: str, path: str, split: TextsByLanguage, roles: Roles) -> Nbes
 
 
 def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
-    """Take the pair of texts that has most of the words of dev, and the longest of those that have nearly as many."""
+    """Use the longest pair of texts whose coverage of dev is within `MARGIN` of the best."""
     pairs = [(*pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
     if not pairs:
         roles.missing.append(NO_CORPUS)
@@ -213,7 +217,7 @@ def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> N
 
 
 def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
-    """Take the first of the word alignments whose links are between words of the corpus."""
+    """Use the first word alignment whose links fit the training corpus."""
     for path in paths:
         if roles.train is None:
             return
@@ -225,7 +229,7 @@ def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
 
 
 def _find_ngrams(files: SortedFiles, languages: Languages, roles: Roles) -> None:
-    """Take each n-gram model once, but for those whose words can be read and are of the source language."""
+    """Use each distinct n-gram model, except readable ones of the source language."""
     for path in files.of(ARPA, COMPILED):
         if same := next((other for other in roles.ngrams if filecmp.cmp(path, other, shallow=False)), None):
             roles.reasons[path] = f"the same as {same}"
@@ -237,7 +241,11 @@ def _find_ngrams(files: SortedFiles, languages: Languages, roles: Roles) -> None
 
 
 def _find_start(inis: Sequence[str], others: Sequence[str], dev: ListContent | None, roles: Roles) -> None:
-    """Take the only ini, or of several those that have a weight for each feature of dev; other weights without one."""
+    """Find the initial weights.
+
+    They are the only ini file. If there are several, or only weight files without sections, they are the only file with
+    a weight for each feature of dev.
+    """
     weights = inis or others
     possible = list(weights)
     if (len(possible) > 1 or not inis) and dev is not None:
@@ -256,7 +264,7 @@ def _find_start(inis: Sequence[str], others: Sequence[str], dev: ListContent | N
 
 
 def _has_all(path: str, dev: ListContent) -> bool:
-    """Tell whether a file has as many weights for each dense feature as a list has values."""
+    """Return whether a weight file has, for each dense feature of a list, one weight per value."""
     try:
         weights = read_start(path, dev.space)
     except InputError:
@@ -265,13 +273,13 @@ def _has_all(path: str, dev: ListContent) -> bool:
 
 
 def _says(use: Sequence[str], path: str) -> bool:
-    """Tell whether a part of a file name is one of those of a use, or ends with the first, as in newsdev2016."""
+    """Return whether a part of a file name is in `use`, or ends with its first entry as in `newsdev2016`."""
     parts = re.split("[^a-z]+", Path(path).name.lower())
     return any(part in use or (part.endswith(use[0]) and part not in OTHER_WORDS) for part in parts)
 
 
 def _name(path: str, taken: Collection[str]) -> str:
-    """Return a name for a test set, after the file name of its list."""
+    """Return a name for a test set, derived from the file name of its list."""
     plain = re.sub(r"[^\w.-]", "-", _ENDINGS.sub("", Path(path).name)).lstrip(".-")
     name = plain.encode()[: LONGEST // 2].decode(errors="ignore") or UNNAMED
     numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
@@ -279,7 +287,7 @@ def _name(path: str, taken: Collection[str]) -> str:
 
 
 def _listed(paths: Sequence[str]) -> str:
-    """Return some paths for a message, and how many more there are."""
+    """Return paths as text for a message. Further paths are only counted."""
     more = [f"{len(paths) - MOST} more"] if len(paths) > MOST else []
     *first, last = [*paths[:MOST], *more] or ["neither"]
     return f"{', '.join(first)} and {last}" if first else last

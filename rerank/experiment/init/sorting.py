@@ -1,4 +1,4 @@
-"""Files by their kinds, which their content tells, each read as far as its kind needs."""
+"""Detection of the kind of each file from its content."""
 
 import codecs
 import os
@@ -20,10 +20,10 @@ NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
 WEIGHT_LINES = "weights without sections"
 ARPA, COMPILED = "n-gram model", "compiled n-gram model"
 LINKS = "word alignment"
-"""Kinds of files that experiments read."""
+"""Kinds of files that experiments use."""
 
 HEAD, LINES = 2**16, 20
-"""Bytes, and of them the first lines, that are looked at."""
+"""Maximum bytes, and maximum lines in them, that determine the kind of a file."""
 
 _EXTRACTOR = (b"FEATURES_TXT_BEGIN", b"SCORES_TXT_BEGIN")
 _LINKS = re.compile(r"[0-9]+-[0-9]+( [0-9]+-[0-9]+)* ?")
@@ -33,10 +33,10 @@ _SPARSE = re.compile(r"[^ ]*_[^ ]* [-+.0-9eE]+")
 
 
 def kind_of(path: str) -> str:
-    """Return what a file is: one of the kinds above, or a few words on another one.
+    """Return the kind of a file: one of the constants above, or a description of another kind.
 
     Raises:
-        InputError: it is no plain file, cannot be read, or what is packed in it is damaged.
+        InputError: the file is no plain file, cannot be read, or its compressed content is damaged.
     """
     check_plain(path)
     with open_input(path) as stream:
@@ -52,7 +52,7 @@ def kind_of(path: str) -> str:
 
 
 def _kind(lines: Sequence[bytes]) -> str:
-    """Tell by lines of which none is blank."""
+    """Return the kind of a file with these first lines. None of them is blank."""
     if lines[0].strip(b" \t") == b"\\data\\":
         return ARPA
     if b"|||" in lines[0]:
@@ -78,10 +78,10 @@ def _kind(lines: Sequence[bytes]) -> str:
 
 
 def _are_weights(lines: Sequence[str]) -> bool:
-    """Return whether lines are those of a weight file without sections, as Moses' tools write them.
+    """Return whether lines are a weight file without sections, in a format that Moses' tools write.
 
-    That is a dense weight file or `moses -show-weights`, a sparse weight file, or `init.opt` of mert: initial, smallest
-    and largest weights, a line each.
+    The formats are a dense weight file or the output of `moses -show-weights`, a sparse weight file, and `init.opt` of
+    mert (three lines: initial, minimum and maximum weights).
     """
     if all(map(_DENSE.fullmatch, lines)) or all(map(_SPARSE.fullmatch, lines)):
         return True
@@ -102,12 +102,12 @@ def _kind_with_bars(line: bytes) -> str:
 
 @dataclass(frozen=True)
 class SortedFiles:
-    """Files by their kinds.
+    """Files by kind.
 
     Attributes:
-        kinds: of every file what it is, or why it cannot be read.
+        kinds: kind of each file, or the reason why it cannot be read.
         lists: n-best lists.
-        texts: texts of a sentence a line.
+        texts: texts with one sentence per line.
     """
 
     kinds: dict[str, str]
@@ -115,17 +115,17 @@ class SortedFiles:
     texts: list[Text]
 
     def of(self, *kinds: str) -> list[str]:
-        """Return the files of some kinds."""
+        """Return the paths of all files of the given kinds."""
         return [path for path, kind in self.kinds.items() if kind in kinds]
 
 
 def files_in(paths: Sequence[str]) -> list[str]:
-    """Return files, and in the place of a folder the files in it but for hidden ones, sorted.
+    """Return the given files, and the files in given folders except hidden files and subfolders, sorted by path.
 
-    Each stands there once, by the first of its names.
+    A file with several names appears once, with the alphabetically first name.
 
     Raises:
-        InputError: there is no such file, or a folder cannot be read.
+        InputError: a file does not exist, or a folder cannot be read.
     """
     files: list[str] = []
     try:
@@ -143,7 +143,7 @@ def files_in(paths: Sequence[str]) -> list[str]:
 
 
 def sort_files(paths: Sequence[str]) -> SortedFiles:
-    """Look at files; one that cannot be read, and is no n-best list, is told and left out.
+    """Detect the kinds of files. If a file that is no n-best list cannot be read, the reason becomes its kind.
 
     Raises:
         InputError: an n-best list has a fault.

@@ -1,1 +1,1 @@
-"""Studies: an experiment over sizes of the training corpus, seeds and systems, and the tables of such papers."""
+"""Studies: an experiment repeated over corpus sizes, seeds and systems, with result tables for papers."""

@@ -1,4 +1,4 @@
-"""A study: an experiment file with a table `[study]`."""
+"""The study file: an experiment file with a table `[study]`."""
 
 import os
 from collections.abc import Sequence
@@ -17,28 +17,28 @@ from rerank.experiment.toml import as_table, check_code, check_keys, feature_tex
 from rerank.report.changes import MOSES
 
 KEYS = ("sizes", "seeds", "systems")
-"""Keys of the table."""
+"""Keys of the table `[study]`."""
 
 ALL = "all"
-"""In the place of a size, the whole corpus; the system with all features, where none is named."""
+"""As a size: the whole corpus. As a system: all features, if the file names no systems."""
 
 TAKEN = ("models", "cache", MOSES)
-"""Names that no system can have: of the folders beside those of systems, and of Moses in tables."""
+"""Reserved names that no system may have: folders next to the folders of systems, and Moses in tables."""
 
 MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)
 class Study:
-    """All of a study file.
+    """A study file.
 
     Attributes:
-        experiment: what the file says without its table, with all models and features.
-        tuning: its table `[tuning]`.
-        sizes: numbers of sentence pairs, the first ones of the corpus.
-        pairs: of the whole corpus.
-        seeds: one for each replicate of a size.
-        systems: features by their labels, by the name of the system; none where models alone are compared.
+        experiment: the experiment in the file, with all models and features.
+        tuning: the table `[tuning]`.
+        sizes: corpus sizes in sentence pairs. A size takes the first pairs of the corpus.
+        pairs: number of sentence pairs of the whole corpus.
+        seeds: one seed for each replicate of a size.
+        systems: features by label, by the name of the system, or empty if only models are compared.
     """
 
     experiment: Experiment
@@ -50,21 +50,21 @@ class Study:
 
     @property
     def output(self) -> Path:
-        """The folder of results."""
+        """Folder of results."""
         return self.experiment.output
 
     def replicate(self, size: int, seed: int) -> Path:
-        """Return the folder of the models of a size and a seed, and of the systems that use them."""
+        """Return the folder of a size and a seed, which contains the models and the systems that use them."""
         return self.output / str(size) / f"seed-{seed}"
 
     def folders(self, size: int, seed: int, model: str) -> dict[str, str]:
-        """Return the folder of a model of a replicate, or of both of a pair, by name."""
+        """Return the folder of a model of a replicate by name, or both folders of a pair of models."""
         parts = self.experiment.models[model].request.folders
         names = [f"{model}/{part}".removesuffix("/") for part in parts]
         return {name: str(self.replicate(size, seed) / "models" / name) for name in names}
 
     def perplexities(self, size: int, seed: int, model: str) -> str:
-        """Return the path of the perplexities of a model, or of both of a pair, of a replicate."""
+        """Return the path of the perplexities of a model, or a pair of models, of a replicate."""
         return str(self.replicate(size, seed) / f"{model}.perplexity.json")
 
     def p_values(self, size: int, system: str, test: str) -> str:
@@ -73,12 +73,12 @@ class Study:
 
     @property
     def tests(self) -> list[str]:
-        """The names of the test sets that have references."""
+        """Names of the test sets with references."""
         return [name for name, files in self.experiment.tests.items() if files.reference]
 
     @property
     def texts(self) -> dict[str, ParallelFiles]:
-        """Dev and the test sets that have references, by name, with the first of these."""
+        """Source and first reference of all sets with references, by set name."""
         return {name: files.texts for name, files in self.experiment.sets.items() if files.reference}
 
 
@@ -86,11 +86,11 @@ def read_study(path: str, allow_code: bool = False) -> Study:
     """Read and check a study file.
 
     Args:
-        path: of the file.
-        allow_code: whether features that are code of users may run though the file is not the user's own.
+        path: the file.
+        allow_code: whether features may run code of users even if the file is not the user's own (`is_own`).
 
     Raises:
-        InputError: as of `read_experiment`, and a size, seed or system that cannot be.
+        InputError: as `read_experiment`, or sizes, seeds or systems are invalid.
     """
     values = read_toml(path)
     with at(f"{path}: "):
@@ -129,7 +129,7 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
 
 
 def _without_lists(tables: dict[str, Any]) -> dict[str, Any]:
-    """Put empty paths where a study of models alone needs no files: of Moses' weights and of lists."""
+    """Add empty paths for Moses' weights and n-best lists, which a study of models alone does not need."""
     tests = tables.get("test", [])
     listed = [_without_list(each) for each in tests] if isinstance(tests, list) else _without_list(tests)
     return {"start": "", **tables, "dev": _without_list(tables.get("dev", {})), "test": listed}
@@ -168,7 +168,7 @@ def _seeds(value: Any) -> tuple[int, ...]:
 
 
 def _systems(value: Any, texts: dict[str, str]) -> dict[str, list[str]]:
-    """Return labels of features by the name of their system: all of them, where no systems are named."""
+    """Return the feature labels of each system. Without `systems` in the file, one system has all features."""
     if value is None:
         return {ALL: list(texts)} if texts else {}
     systems = as_table(value, "study.systems")

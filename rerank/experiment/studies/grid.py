@@ -1,4 +1,4 @@
-"""The cells of a study: for each size, seed and system an experiment in a folder of its own, with a file to run it."""
+"""The cells of a study: one experiment for each size, seed and system, in its own folder with its own file."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -17,13 +17,13 @@ from rerank.tuners.table import TUNERS
 from rerank.tuning.tune import setting_names
 
 FILE = "experiment.toml"
-"""Name of the file in the folder of a cell."""
+"""Name of the experiment file in the folder of a cell."""
 
 APART = 1000
-"""Between the seeds that a model with a seed of its own has in one replicate and in the next."""
+"""Difference between the seeds of successive replicates for a model that has a `seed` setting."""
 
 HEAD = ("Written by `moses-rerank study`, which has trained the models. To change it, copy it, with another output.",)
-"""Comment above the experiment of a cell."""
+"""Comment line at the top of the experiment file of a cell."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,11 @@ class Replicate:
     """A size and a seed, with the models that all systems share.
 
     Attributes:
-        name: of its folder within the results.
-        experiment: which trains the models, with all features; its folder of results is that of the replicate.
+        size: sentence pairs.
+        seed: random seed.
+        name: name of its folder in the folder of results.
+        experiment: experiment that trains the models. It has all features, and its folder of results is that of the
+            replicate.
     """
 
     size: int
@@ -46,9 +49,11 @@ class Cell:
     """A system of a replicate.
 
     Attributes:
-        name: of its folder within the results.
-        path: of its experiment file.
-        values: the tables of that file.
+        replicate: size, seed and models.
+        system: name of the system.
+        name: name of its folder in the folder of results.
+        path: its experiment file.
+        values: tables of the experiment file.
     """
 
     replicate: Replicate
@@ -59,17 +64,17 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """The content of its experiment file."""
+        """Content of the experiment file."""
         return write_experiment(self.values, {"": HEAD})
 
     @property
     def experiment(self) -> Experiment:
-        """What its file says; folders that it names must be there."""
+        """The experiment of the file. Model folders that it names must exist."""
         return experiment_of(self.values, self.path.parent)
 
 
 def corpus_of(study: Study, size: int) -> ParallelFiles:
-    """Return the files of the first pairs; of all of them, those of the study."""
+    """Return the files of the first `size` pairs, or the files of the study for the whole corpus."""
     train, folder = study.experiment.train, study.output / str(size)
     if size == study.pairs:
         return train
@@ -78,7 +83,7 @@ def corpus_of(study: Study, size: int) -> ParallelFiles:
 
 
 def replicates(study: Study) -> list[Replicate]:
-    """Return one for each size and seed."""
+    """Return the replicates, one for each size and seed."""
     return [_replicate(study, size, seed) for size in study.sizes for seed in study.seeds]
 
 
@@ -90,14 +95,17 @@ def _replicate(study: Study, size: int, seed: int) -> Replicate:
 
 
 def _seeded(entry: ModelEntry, seed: int) -> ModelEntry:
-    """Give a model the seed of its replicate, or another one that differs from replicate to replicate."""
+    """Return a model with the seed of its replicate.
+
+    A model with a `seed` setting gets this seed plus a multiple of `APART` instead.
+    """
     settings = entry.request.settings
     own = entry.request.settle()[1].seed + APART * (seed - 1) if "seed" in settings else seed
     return replace(entry, request=replace(entry.request, settings={**settings, "seed": own}))
 
 
 def cells(study: Study, replicate: Replicate) -> list[Cell]:
-    """Return one for each system."""
+    """Return the cells of a replicate, one for each system."""
     folders = {system: replicate.experiment.output / system for system in study.systems}
     return [
         Cell(replicate, system, f"{replicate.name}/{system}", folder / FILE, _values(study, replicate, system, folder))
@@ -106,7 +114,7 @@ def cells(study: Study, replicate: Replicate) -> list[Cell]:
 
 
 def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> dict[str, Any]:
-    """Return the tables of the file of a cell in a folder, to which paths are relative."""
+    """Return the tables of the experiment file of a cell, with paths relative to `folder`."""
     experiment, own = replicate.experiment, study.systems[system]
     models = {name: experiment.models[name] for name in _used(study, own)}
     leaders = _leaders(models)
@@ -129,7 +137,7 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
 
 
 def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
-    """Return the seed of the tuning, if there is anything random in it."""
+    """Return the seed of the tuning, or nothing if the tuner is not random."""
     names = setting_names(TUNERS[study.experiment.tuning.tuning.tuner])
     return {"seed": replicate.seed} if "seed" in names else {}
 
@@ -137,14 +145,14 @@ def _seed(study: Study, replicate: Replicate) -> dict[str, int]:
 def _used(study: Study, features: Mapping[str, FeatureRequest]) -> list[str]:
     """Return the models that a system needs, in the order of the study.
 
-    They are those that its features read, what these start from, and those that no system reads but for their
-    translations.
+    They are the models that its features read, models whose training they start from, and models that no system reads
+    but that add candidates.
     """
     models = study.experiment.models
     read = _read(study, features.values())
     anywhere = _read(study, (request for system in study.systems.values() for request in system.values()))
     used = read | {name for name, entry in models.items() if entry.candidates and name not in anywhere}
-    for name in reversed(models):
+    for name in reversed(models):  # an entry precedes the entries that start from it
         if name in used and models[name].start in models:
             used.add(models[name].start)
     return [name for name in models if name in used]
@@ -156,7 +164,7 @@ def _read(study: Study, requests: Iterable[FeatureRequest]) -> set[str]:
 
 
 def _entry(name: str, models: Mapping[str, ModelEntry], leaders: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Return the table of a model; `candidates` is a number, or the leader that it translates with."""
+    """Return the table of a model. Its `candidates` is a number, or the name of the model that it translates with."""
     entry, request, start = models[name], models[name].request, models[name].start
     flags = {"backward": request.backward, "right-to-left": request.right_to_left, "paper-sizes": request.paper_sizes}
     values = {"preset": request.preset, **{flag: on for flag, on in flags.items() if on}, **request.settings}
@@ -169,14 +177,17 @@ def _entry(name: str, models: Mapping[str, ModelEntry], leaders: Mapping[str, st
 
 
 def _leaders(models: Mapping[str, ModelEntry]) -> dict[str, str]:
-    """Return, by the name of each model that translates, one of those that it translates with."""
+    """Return, for each model that adds candidates, the model whose entry has the number of candidates for its group."""
     together = translating(models)
     leaders = {group: group if group in names else names[0] for group, names in together.items()}
     return {name: leaders[group] for group, names in together.items() for name in names}
 
 
 def _text(study: Study, replicate: Replicate, request: FeatureRequest, folder: Path) -> str:
-    """Return a feature as a file in the folder names it; what it reads of the whole corpus becomes its first pairs."""
+    """Return a feature as text, with paths relative to `folder`.
+
+    Files of the whole corpus are replaced by the files of the first pairs.
+    """
     models, whole, cut = study.experiment.models, study.experiment.train, replicate.experiment.train
     first = {Path(path).resolve(): new for path, new in zip(whole.files, cut.files, strict=True)}
     parts = []

@@ -1,4 +1,4 @@
-"""The curves of a study; needs matplotlib."""
+"""Plots of a study, with matplotlib."""
 
 import logging
 import statistics
@@ -10,11 +10,14 @@ from rerank.experiment.studies.results import Replicated, Results
 from rerank.plots.measurements import Curve, plot_curves, plot_sizes, read_curves
 
 FORMS = ("png", "svg")
-"""Each picture is drawn as both."""
+"""File formats. Each plot is drawn in all of them."""
 
 
 def draw(study: Study, results: Results) -> list[str]:
-    """Draw BLEU and perplexity over sizes, where there are several, and how models learned; return the files."""
+    """Draw the plots of a study, and return their paths.
+
+    BLEU and perplexity over sizes are drawn if there are several sizes. Learning curves are always drawn.
+    """
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     several = len(study.sizes) > 1
     paths = _bleu(study, results) + _perplexity(study, results) if several else []
@@ -43,7 +46,7 @@ def _sizes(
     name: str,
     level: tuple[str, float] | None,
 ) -> list[str]:
-    """Draw what was measured, by name and size."""
+    """Draw a measure over corpus sizes, one curve for each name. `level` names a horizontal line and its value."""
     curves: dict[str, list[tuple[int, float, float]]] = {}
     for series, size, replicated in sorted(points, key=lambda point: point[1]):
         curve = curves.setdefault(series, [])
@@ -56,7 +59,7 @@ def _sizes(
 
 
 def _training(study: Study, size: int) -> list[str]:
-    """Draw the means, over seeds, of the learning curves of each model."""
+    """Draw the learning curves of each model, averaged over seeds."""
     curves = []
     for model in study.experiment.models:
         replicates = [study.folders(size, seed, model) for seed in study.seeds]
@@ -70,7 +73,7 @@ def _training(study: Study, size: int) -> list[str]:
 
 
 def _mean(name: str, curves: Sequence[Curve]) -> Curve:
-    """Return the mean of curves, as far as all of them go."""
+    """Return the mean of learning curves, up to the length of the shortest."""
     epochs = min((curve.epochs for curve in curves), key=len)
 
     def mean(columns: Iterable[list[float]]) -> list[float]:

@@ -1,4 +1,4 @@
-"""The numbers of a study, gathered from what its stages have made, and their tables for people, papers and programs."""
+"""Results of a study: collected from the files that its stages have written, and formatted as tables, JSON and CSV."""
 
 import csv
 import io
@@ -20,37 +20,42 @@ from rerank.report.changes import MOSES
 from rerank.tuning.gain import GAIN, read_gain
 
 COLUMNS = ("size", "seed", "name", "set", "measure", "value")
-"""Of the table for programs: a number a line; `name` is a model or a system."""
+"""Columns of the CSV file, which has one value per line. `name` is a model or a system."""
 
 NOTHING = "-"
-"""In the place of a number that there is not."""
+"""Placeholder for a value that is missing."""
 
 
 @dataclass(frozen=True)
 class Replicated:
-    """A number by seed; what failed is not there."""
+    """A value for each seed. Seeds that failed are missing."""
 
     values: Mapping[int, float]
 
     @property
     def mean(self) -> float | None:
-        """The mean; None of nothing."""
+        """Mean over seeds, or None without values."""
         return statistics.mean(self.values.values()) if self.values else None
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation with n - 1 in the denominator; None of fewer than two."""
+        """Sample standard deviation (n - 1 in the denominator), or None for fewer than two values."""
         return statistics.stdev(self.values.values()) if len(self.values) > 1 else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return mean, deviation and values as JSON values."""
         seeds = {str(seed): value for seed, value in self.values.items()}
         return {"mean": self.mean, "standard_deviation": self.deviation, "seeds": seeds}
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What `measure` writes of a model: the number of its weights, and its perplexities by text."""
+    """The record that `measure` writes for a model.
+
+    Attributes:
+        parameters: number of parameters.
+        perplexity: perplexity by text.
+    """
 
     parameters: int
     perplexity: dict[str, float]
@@ -58,7 +63,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """A model at one size: the number of its weights, None if all seeds failed, and its perplexities by text."""
+    """Results of a model at one size.
+
+    Attributes:
+        size: sentence pairs of the corpus.
+        model: name of the model.
+        parameters: number of parameters, or None if all seeds failed.
+        perplexity: perplexity by text.
+    """
 
     size: int
     model: str
@@ -68,12 +80,12 @@ class ModelResult:
 
 @dataclass(frozen=True)
 class TestResult:
-    """A system on a test set at one size.
+    """Results of a system on a test set at one size.
 
     Attributes:
-        scores: by metric.
-        moses: by metric, what Moses' own choice reaches.
-        p: of the difference in BLEU to other systems over all seeds, by their names; see `replicates_p_value`.
+        scores: scores of the system, by metric.
+        moses: scores of Moses' own translations, by metric.
+        p: p-values of the difference in BLEU to other systems, over all seeds, by system. See `replicates_p_value`.
     """
 
     __test__ = False
@@ -83,14 +95,22 @@ class TestResult:
 
     @property
     def gain(self) -> Replicated:
-        """BLEU above Moses'."""
+        """Difference in BLEU to Moses."""
         own, moses = self.scores["BLEU"].values, self.moses["BLEU"].values
         return Replicated({seed: value - moses[seed] for seed, value in own.items()})
 
 
 @dataclass(frozen=True)
 class SystemResult:
-    """A system at one size: the metric where nothing was tuned, with and without its features; test sets by name."""
+    """Results of a system at one size.
+
+    Attributes:
+        size: sentence pairs of the corpus.
+        system: name of the system.
+        folds: metric on sentences that the weights were not tuned on, with the features of the system.
+        folds_without: the metric on these sentences without the features of the system.
+        tests: results by test set.
+    """
 
     size: int
     system: str
@@ -99,7 +119,7 @@ class SystemResult:
     tests: dict[str, TestResult]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as values of JSON, and `Replicated` in the place of numbers."""
+        """Return the results as JSON values, with `Replicated` objects for values by seed."""
         tests = {
             name: {
                 "scores": test.scores,
@@ -115,14 +135,14 @@ class SystemResult:
 
 @dataclass(frozen=True)
 class Results:
-    """All numbers of a study.
+    """All results of a study.
 
     Attributes:
-        models: perplexities.
-        systems: what reranking reaches.
-        metric: that was tuned on.
-        unseen: where it is measured beside test sets: on dev out of fold, or on the set to choose on.
-        signatures: of the scores on test sets.
+        models: results of models.
+        systems: results of systems.
+        metric: metric that the weights were tuned for.
+        unseen: where `folds` and `folds_without` were measured: cross-validation on dev, or the set `choose`.
+        signatures: sacreBLEU signatures of the scores on test sets, by metric.
     """
 
     models: list[ModelResult]
@@ -133,7 +153,7 @@ class Results:
 
 
 def gather(study: Study) -> Results:
-    """Read what there is; errors are those of files that are not as they were written."""
+    """Read all results that exist. Raise `InputError` if a file is not as this package wrote it."""
     models = [
         result
         for size, model in itertools.product(study.sizes, study.experiment.models)
@@ -149,7 +169,7 @@ def gather(study: Study) -> Results:
 
 
 def _models(study: Study, size: int, model: str) -> list[ModelResult]:
-    """Return the result of a model, or of both of a pair."""
+    """Return the result of a model, or both results of a pair of models."""
     paths = {seed: Path(study.perplexities(size, seed, model)) for seed in study.seeds}
     measured = {seed: read_record(path, list[Measured]) for seed, path in paths.items() if path.exists()}
     results = []
@@ -177,7 +197,7 @@ def _system(study: Study, size: int, system: str) -> SystemResult:
 
 
 def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -> TestResult:
-    """Return what is there of a system on a test set, by the folders of its seeds."""
+    """Return the result of a system on a test set. `places` are the folders of its seeds."""
     reports = {seed: report for seed, place in places.items() if (report := _report(study, place, test))}
     with as_written(compared.parent):
         metrics = list(next(iter(reports.values()))["signatures"]) if reports else ["BLEU"]
@@ -191,38 +211,47 @@ def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -
                 )
                 for metric in metrics
             }
-            for row in (0, 1)
+            for row in (0, 1)  # Moses, then the reranker
         )
     return TestResult(own, moses, p=read_record(compared, dict[str, float]) if compared.exists() else {})
 
 
 def _report(study: Study, place: Path, test: str) -> dict[str, Any]:
-    """Return the report on a test set in the folder of a cell; nothing where it failed."""
+    """Return the report on a test set in the folder of a cell, or empty if the cell failed."""
     path = Path(replace(study.experiment, output=place).report(test, "json"))
     return read_record(path, dict[str, Any]) if path.exists() else {}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: what it shows, the names of its columns, and its cells; the second column is text, others numbers."""
+    """A table.
+
+    Attributes:
+        title: description of the values.
+        header: names of the columns.
+        rows: cells. The second column is text, the other columns are values.
+    """
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
     def plain(self) -> list[str]:
-        """Return the lines of it as plain text."""
+        """Return the lines of the table as plain text."""
         return [self.title, *aligned([self.header, *self.rows], left=(1,))]
 
     def markdown(self) -> list[str]:
-        """Return the lines of it in Markdown."""
+        """Return the lines of the table in Markdown."""
         escaped = [[cell.replace("|", "\\|") for cell in row] for row in (self.header, *self.rows)]
         escaped.insert(1, ["---:", "---", *["---:"] * (len(self.header) - 2)])
         return [f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in escaped)]
 
 
 def tables(study: Study, results: Results) -> list[Table]:
-    """Return the table of perplexities, and one a test set, or that of dev alone where no test set has references."""
+    """Return the tables of a study: perplexities, and one table for each test set with references.
+
+    Without such test sets, there is a table for dev instead.
+    """
     shown = [_perplexities(study, results.models)] if results.models else []
     if study.systems:
         shown += [_systems(study, results, test) for test in study.tests] or [_dev(results)]
@@ -230,7 +259,7 @@ def tables(study: Study, results: Results) -> list[Table]:
 
 
 def notes(study: Study) -> list[str]:
-    """Return what numbers and p-values are."""
+    """Return notes for the tables: seeds, deviations and the significance test."""
     several = len(study.seeds) > 1
     seeds = f"seeds {', '.join(map(str, study.seeds))}" if several else f"seed {study.seeds[0]}"
     lines = [f"Mean ± standard deviation over {seeds}." if several else f"One replicate, {seeds}."]
@@ -241,7 +270,7 @@ def notes(study: Study) -> list[str]:
 
 
 def as_json(study: Study, results: Results, failed: Sequence[str]) -> str:
-    """Return all numbers with signatures and version; `failed` are stages without a result."""
+    """Return all results as JSON, with signatures and version. `failed` are the names of stages that failed."""
     content = {
         "version": __version__,
         "sizes": study.sizes,
@@ -259,7 +288,7 @@ def as_json(study: Study, results: Results, failed: Sequence[str]) -> str:
 
 
 def as_csv(results: Results) -> str:
-    """Return each number of each seed on a line, with Moses as a system of its own."""
+    """Return all results as CSV, one line for each value of each seed. Moses is a system of its own."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -303,6 +332,7 @@ def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
 
 def _systems(study: Study, results: Results, test: str) -> Table:
     tests, first = [each.tests[test] for each in results.systems], next(iter(study.systems))
+    # Moses' scores depend on no system: take them from the first system with results.
     done = next((each for each in tests if each.scores["BLEU"].values), TestResult({}, {}, {}))
     others = [metric for metric in done.scores if metric != "BLEU"]
     against = [first] if len(study.systems) > 1 else []
@@ -326,7 +356,7 @@ def _dev(results: Results) -> Table:
 
 
 def in_short(replicated: Replicated, sign: str = "") -> str:
-    """Return mean and standard deviation as a table has them."""
+    """Return mean and standard deviation as text for a table. `sign` is the sign option of a format, such as `+`."""
     if replicated.mean is None:
         return NOTHING
     spread = "" if replicated.deviation is None else f" ± {replicated.deviation:.2f}"

@@ -1,4 +1,4 @@
-"""A study as a whole: what is not done yet is done, stage by stage, then its tables and curves are written."""
+"""Execution of a study: run the stages that are not up to date, then write tables and plots."""
 
 import importlib.util
 import itertools
@@ -36,21 +36,25 @@ TABLES = ("study.txt", "study.md", "study.json", "study.csv")
 
 
 def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = "") -> tuple[list[str], list[str], int]:
-    """Do what is not done yet, `jobs` trainings and cells at a time, and write and return what came out.
+    """Run a study, write tables and plots, and return the lines of the tables.
 
-    These are done by the Ray cluster of an address, if there is one.
+    The folder of results gets for each size and seed `SIZE/seed-N/models`, and for each system
+    `SIZE/seed-N/SYSTEM/experiment.toml` with the results of this experiment. The tables are `study.txt`, `study.md`,
+    `study.json` and `study.csv`. Plots are drawn if matplotlib is installed. A stage whose input is at fault is
+    reported and left out of the tables.
 
-    The folder of results has, for each size and seed, `SIZE/seed-N/models` and for each system
-    `SIZE/seed-N/SYSTEM/experiment.toml` with the results of that experiment; above them `study.txt`, `study.md`,
-    `study.json` and `study.csv`, and where matplotlib is installed curves. What fails for its input is told, and left
-    out of the tables.
+    Args:
+        study: the study.
+        resources: device, precision and cache of features.
+        jobs: maximum number of trainings and cells at a time.
+        address: address of a Ray cluster, or empty for processes of this machine.
 
     Returns:
-        The lines of the tables, the stages that failed, and of how many.
+        Lines of the tables, names of the stages that failed, and the number of all stages.
 
     Raises:
-        InputError: a file that is read is missing or not as it should be, the folder is not of an earlier study or
-            another process is at work in it, or a training or a cell was killed.
+        InputError: an input file is missing or wrong, the folder belongs to no earlier study or is used by another
+            process, or a training or a cell was killed.
     """
     _check(study)
     make_folder(study.output)
@@ -58,6 +62,7 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
         grid = replicates(study)
         experiments = [cell for replicate in grid for cell in cells(study, replicate)]
         for replicate in grid:
+            # A cell checks that the folders in its experiment file exist, before models are trained.
             make_folder(Path(replicate.experiment.result("models")))
         if not (study.output / RECORD).exists():
             _check_free(study.output, experiments)
@@ -71,7 +76,7 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
 
 
 def _check(study: Study) -> None:
-    """Refuse what can be seen before anything is trained."""
+    """Raise `InputError` for faults that can be found before training."""
     if study.systems:
         check_inputs(study.experiment)
     for files in (study.experiment.train, *study.texts.values()):
@@ -80,7 +85,7 @@ def _check(study: Study) -> None:
 
 
 def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
-    """Refuse a folder with files of others in the places of tables and cells; what a killed study wrote may stay."""
+    """Raise `InputError` if files of the user have the paths of tables or cells. Files of a killed study may stay."""
     others = {output / name: b"" for name in TABLES} | {cell.path: encode(cell.text) for cell in experiments}
     for path, own in others.items():
         if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == own):
@@ -88,7 +93,7 @@ def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
 
 
 def _write_results(study: Study, failed: list[str]) -> list[str]:
-    """Write tables and curves, and return the lines for a person."""
+    """Write tables and plots, and return the lines of the plain-text tables."""
     results = gather(study)
     shown = tables(study, results)
     plain = [line for table in shown for line in (*table.plain(), "")]
@@ -118,23 +123,23 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 
 def cut(whole: ParallelFiles, size: int, first: ParallelFiles) -> None:
-    """Write the first pairs of a corpus, byte for byte, and their links if there are any."""
+    """Write the first `size` pairs of a corpus with their word alignments, if any. Lines are copied byte for byte."""
     for path, output in zip(whole.files, first.files, strict=True):
         with open_output(output) as stream:
             stream.writelines(line for _, line in itertools.islice(numbered_lines(path), size))
 
 
 def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: str, output: str) -> None:
-    """Write, as JSON, the number of weights of each model, and its perplexities by the names of texts.
+    """Write the number of parameters and the perplexities of each model, as JSON.
 
     Args:
-        folders: of models; of two that were trained together, both.
-        texts: what they predict.
+        folders: model folders, or two for a pair of models that train together.
+        texts: parallel texts by name.
         device: `auto`, `cpu` or `cuda`.
-        output: file to write.
+        output: the file to write.
 
     Raises:
-        InputError: a folder that is no model, or texts that do not fit each other.
+        InputError: a folder that is no model, or texts of different lengths.
     """
     from features.models.device import find_device
     from features.models.scoring.members import Members, parameters_of, perplexity_of
@@ -152,11 +157,20 @@ def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: 
 
 
 Outputs = Mapping[str, Sequence[str]]
-"""Files of translations, one a seed, by the name of the system; those of cells that failed are not there."""
+"""Files of translations, one for each seed, by system. Files of cells that failed do not exist."""
 
 
 def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filters: Filters, output: str) -> None:
-    """Write, as JSON, p of the difference in BLEU between a system and each of the others, where both have outputs.
+    """Write the p-value of the difference in BLEU between a system and each other system, as JSON.
+
+    Systems without outputs are left out.
+
+    Args:
+        references: files of references.
+        own: outputs of the system, one for each seed.
+        others: outputs of the other systems.
+        filters: text filters that apply before the metric.
+        output: the file to write.
 
     Raises:
         InputError: files of different lengths.
@@ -183,9 +197,9 @@ def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filt
 def study_stages(
     study: Study, grid: list[Replicate], experiments: list[Cell], resources: Resources, sharing: bool
 ) -> list[Stage]:
-    """Return all that is to be done for replicates and cells, whose folders are there, in order.
+    """Return the stages of all replicates and cells in order. Their folders must exist.
 
-    If `sharing`, systems share scores of their models, in a cache that is for the processes of one machine.
+    If `sharing`, the systems of a replicate share a cache of model scores, which works only on one machine.
     """
     stages = [_cut(study, size) for size in study.sizes if size != study.pairs]
     stages += [stage for replicate in grid for stage in _trainings(replicate, resources.device)]
@@ -199,10 +213,10 @@ def study_stages(
 
 
 def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> None:
-    """Do something; if its input is at fault, say so and leave no results, so that the other cells go on.
+    """Run a stage. If its input is at fault, log the reason and remove its results, so that other cells can run.
 
     Raises:
-        InUse: another process is at work there or in a folder of results, whose output stays.
+        InUse: another process uses the folder. The results stay.
     """
     try:
         action()
@@ -215,7 +229,7 @@ def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> No
 
 
 def _going_on(stage: Stage, results: Sequence[str]) -> Stage:
-    """Have a stage that fails leave none of its results, and others go on."""
+    """Return a stage that leaves no results if it fails, so that other stages can run. See `go_on`."""
     return replace(stage, action=partial(go_on, stage.name, results, stage.action))
 
 
@@ -240,29 +254,29 @@ def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Sta
 
 
 def _run(cell: Cell, resources: Resources) -> Stage:
-    """Do the experiment of a cell, whose own record says what of it is done.
+    """Return the stage that runs the experiment of a cell, which has its own record of stages.
 
-    Its reranker has links to the models, which all systems share.
+    Its reranker has links to the models, because all systems share them.
     """
     experiment = cell.experiment
     stages = stages_of(experiment, resources, link=True)
     made = [path for stage in stages for path in stage.outputs]
     read = dict.fromkeys(path for stage in stages for path in stage.inputs if path not in made)
-    inputs = (str(cell.path), *map(os.path.normpath, read))  # as the stages that make some of them name them
+    inputs = (str(cell.path), *map(os.path.normpath, read))  # normalized like the outputs of the stages that make them
     action = partial(run_experiment, experiment, resources, link=True)
     stage = Stage(f"run {cell.name}", inputs, resources.precision, made, action, apart=True)
     return _going_on(stage, _results(experiment))
 
 
 def _results(experiment: Experiment) -> tuple[str, ...]:
-    """Return what the tables read of the results of a cell."""
+    """Return the paths of the results of a cell that the tables use."""
     reports = [experiment.report(name, "json") for name in experiment.tests]
     translations = [experiment.result(f"{name}.{system}") for name in experiment.tests for system in (MOSES, RERANKED)]
     return (experiment.result(GAIN), *reports, *translations)
 
 
 def _compare(study: Study, size: int, system: str, test: str) -> Stage:
-    """Compare a system with Moses, and with the first one of the study."""
+    """Return the stage that compares a system with Moses, and with the first system of the study."""
     references, filters = study.experiment.tests[test].reference, study.experiment.tuning.filters
     first, output = next(iter(study.systems)), study.p_values(size, system, test)
     own = _outputs(study, size, system, f"{test}.{RERANKED}")
