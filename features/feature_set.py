@@ -178,9 +178,9 @@ class FeatureSet:
 
 
 def follows_list(request: FeatureRequest) -> bool:
-    """Return whether a request is for a `ListFeature`, which scores a list in order."""
+    """Return whether one process must see the whole list, to score it in order or to check it at its end."""
     kind = load(request.row.target)
-    return isinstance(kind, type) and issubclass(kind, ListFeature)
+    return isinstance(kind, type) and issubclass(kind, ListFeature | CheckedFeature)
 
 
 def journal_of(

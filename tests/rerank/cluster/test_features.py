@@ -105,6 +105,14 @@ def test_faults_of_workers_are_those_of_one_process(command: Command, folder: Pa
         assert not Path("out").exists()
 
 
+def test_a_table_that_does_not_match_the_list_is_reported(command: Command, folder: Path, cluster: str) -> None:
+    Path("lex.f2e").write_text("x y 0.5\n")
+    arguments = ("score", "dev.nbest", "--source", "dev.de", "--feature", "lexical:lex.f2e", "--output", "out")
+    errors = [command(*arguments, *options)[2].splitlines()[-1] for options in ((), ("--ray", cluster))]
+    assert "words of the list have a pair in the table" in errors[0]
+    assert errors[1] == errors[0]
+
+
 def test_candidates_are_verified_by_workers(
     command: Command, folder: Path, cluster: str, models: dict[str, Path]
 ) -> None:
