@@ -80,13 +80,15 @@ def shows_progress() -> bool:
 
 @contextmanager
 def progress_shown() -> Iterator[None]:
-    """Print messages and draw progress bars while the block runs."""
-    before = shows_progress()
+    """Print messages and draw progress bars while the block runs; then the logger is as it was."""
+    before, level, propagate = shows_progress(), log.level, log.propagate
     show_progress()
     try:
         yield
     finally:
         show_progress(before)
+        log.setLevel(level)
+        log.propagate = propagate
 
 
 @contextmanager

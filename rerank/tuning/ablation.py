@@ -1,7 +1,7 @@
 """What each new feature is worth: alone beside Moses' own, all of them, and all but it; on folds of dev, on tests."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -48,11 +48,17 @@ class Worth(NamedTuple):
 
 @dataclass(frozen=True)
 class _File:
-    """What a file holds of a set of sentences; that of dev also has `how`, and the weights of each set of features."""
+    """What a file holds of a set of sentences."""
 
     column: Column
-    how: str = ""
-    weights: dict[str, Weights] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _DevFile(_File):
+    """The same of dev, with how it was measured, and the weights of each set of features."""
+
+    how: str
+    weights: dict[str, Weights]
 
 
 def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tuning, folds: int, output: str) -> None:
@@ -75,14 +81,15 @@ def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tu
 
 def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> None:
     """Write, as JSON, what the sets of features of `write_ablation` reach on a test set."""
-    weights = read_record(ablation, _File, MOST_BYTES).weights
+    weights = read_record(ablation, _DevFile, MOST_BYTES).weights
     _write(output, reach(test.read(metric), weights, metric))
 
 
 def read_worth(paths: Mapping[str, str]) -> Worth:
     """Read what was written of some sets of sentences, by their names and dev first."""
-    files = {of: read_record(path, _File, MOST_BYTES) for of, path in paths.items()}
-    return Worth(files["dev"].how, {of: file.column for of, file in files.items()})
+    dev = read_record(paths["dev"], _DevFile, MOST_BYTES)
+    tests = {of: read_record(path, _File, MOST_BYTES).column for of, path in paths.items() if of != "dev"}
+    return Worth(dev.how, {"dev": dev.column, **tests})
 
 
 def _write(path: str, column: Column, **others: object) -> None:

@@ -1,4 +1,5 @@
 import io
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -53,6 +54,17 @@ def test_a_command_shows_progress_and_leaves_it_as_it_was(capfd: pytest.CaptureF
     with pytest.raises(SystemExit):
         main(["--help"])
     assert not progress.shows_progress()
+
+
+def test_a_command_leaves_the_logger_as_a_program_configured_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress.log, "propagate", False)
+    before = progress.log.level
+    progress.log.setLevel(logging.ERROR)
+    with progress.progress_shown():
+        assert progress.log.level == logging.INFO
+    configured = (progress.log.level, progress.log.propagate)
+    progress.log.setLevel(before)
+    assert configured == (logging.ERROR, False)
 
 
 class Screen(io.StringIO):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_io.files.errors import InputError
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
@@ -20,6 +21,7 @@ from rerank.tuning.ablation import (
     ablate,
     against,
     reach,
+    read_worth,
     worth_lines,
     write_table,
 )
@@ -100,7 +102,7 @@ def test_features_that_do_not_help_are_told_of(score: float) -> None:
 
 def test_the_same_as_json(tmp_path: Path) -> None:
     paths = {"dev": str(tmp_path / "dev.json"), "news": str(tmp_path / "news.json")}
-    Path(paths["dev"]).write_text(json.dumps({"how": HOW, "column": plain(DEV)}))
+    Path(paths["dev"]).write_text(json.dumps({"how": HOW, "weights": {}, "column": plain(DEV)}))
     Path(paths["news"]).write_text(json.dumps({"column": plain(NEWS)}))
     text, rows = tmp_path / "table.txt", tmp_path / "table.json"
     write_table(paths, (str(text), str(rows)))
@@ -112,6 +114,16 @@ def test_the_same_as_json(tmp_path: Path) -> None:
         "sets": {"dev": {"score": 80.0, "p_value": None}, "news": {"score": 70.123, "p_value": None}},
     }
     assert (one["name"], one["against"], one["sets"]["news"]["p_value"]) == ("and F", BASE, 0.0001)
+
+
+@pytest.mark.parametrize("key", ["how", "weights"])
+def test_a_file_of_dev_is_complete(key: str, tmp_path: Path) -> None:
+    content = {"how": HOW, "weights": {}, "column": plain(DEV)}
+    del content[key]
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=f"not as `moses-rerank` wrote it .*`{key}`"):
+        read_worth({"dev": str(path)})
 
 
 def plain(column: Column) -> dict[str, dict[str, float | None]]:
