@@ -13,9 +13,9 @@ from features.models.training import request as training
 from moses_io.files.errors import InputError, shown
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, read_weights, weight_files
-from rerank.commands.arguments import check_paths
 from rerank.reranker.inputs import (
     Text,
+    check_paths,
     check_types,
     features_of,
     input_of,

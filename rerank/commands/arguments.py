@@ -1,26 +1,19 @@
-"""Arguments that several commands share, and checks of input and output paths."""
+"""Arguments that several commands share."""
 
 import argparse
-import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_io.files.errors import QUOTED, InputError, shown
-from moses_io.files.streams import STANDARD
 from moses_io.files.text import number, whole
 from moses_io.weights import weight_files
+from rerank.reranker.inputs import check_paths
 
 if TYPE_CHECKING:
     from features.feature import Resources
-
-_PARTS = re.compile(
-    r"config\.json|.*\.(safetensors|vocabulary|bpe)|(features|scores)\.dat|init\.(dense|opt)|sparse-weights"
-)
-"""File names that belong to a model folder or to a folder of `export`."""
 
 
 def whole_number(text: str) -> int:
@@ -215,45 +208,3 @@ def _files(name: str, text: str) -> list[str]:
     if name in ("start", "weights") and os.path.isfile(text):
         return weight_files(text)
     return [text]
-
-
-def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
-    """Check input and output paths before a command reads or writes.
-
-    Paths are compared after resolving links.
-
-    Args:
-        inputs: paths that are read.
-        outputs: paths that are written, by option.
-
-    Raises:
-        InputError: a path contains NUL, stdin is named twice, two outputs are one file, or an output is also an input,
-            a file that an input refers to, or a file in a folder that is read.
-    """
-    if any("\0" in path for path in (*inputs, *outputs.values())):
-        raise InputError("a name has a NUL in it, which no file can have")
-    if inputs.count(STANDARD) > 1:
-        raise InputError("stdin is named twice, and can be read once; name a file")
-    ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name `--output` first
-    for (one, path), (other, same) in itertools.combinations(ordered, 2):
-        if os.path.realpath(path) == os.path.realpath(same):
-            raise InputError(f"{one} and {other} name the same place")
-    for output in filter(os.path.exists, outputs.values()):
-        _check_output(output, inputs)
-
-
-def _check_output(output: str, inputs: Iterable[str]) -> None:
-    """Raise `InputError` if an output is an input, or belongs to an input folder."""
-    for path in inputs:
-        if (os.path.isfile(path) and os.path.samefile(path, output)) or _is_part(output, path):
-            raise InputError(f"{output}: the command reads this file and would write over it; name another output")
-
-
-def _is_part(output: str, folder: str) -> bool:
-    """Return whether a file belongs to a model, a reranker or an export in a folder."""
-    real = Path(os.path.realpath(output))
-    if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
-        return False
-    from rerank.reranker import MANIFEST
-
-    return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, MANIFEST))

@@ -1,13 +1,21 @@
-"""Checks of the arguments of public Python functions."""
+"""Checks of arguments: of public Python functions, and of the paths that a command or function reads and writes."""
 
 import errno
+import itertools
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import STANDARD, Lines
+from rerank.reranker import MANIFEST
+
+_PARTS = re.compile(
+    r"config\.json|.*\.(safetensors|vocabulary|bpe)|(features|scores)\.dat|init\.(dense|opt)|sparse-weights"
+)
+"""File names that belong to a model folder or to a folder of `export`."""
 
 Text = str | Path | Iterable[str | bytes]
 """A path, as `str` or `Path`, or any other iterable of lines."""
@@ -118,3 +126,43 @@ def _is_iterable(values: object) -> TypeGuard[Iterable[Any]]:
     except TypeError:  # also of a numpy array without axes, which is an `Iterable` to Python
         return False
     return True
+
+
+def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
+    """Check input and output paths before a command reads or writes.
+
+    Paths are compared after resolving links.
+
+    Args:
+        inputs: paths that are read.
+        outputs: paths that are written, by option.
+
+    Raises:
+        InputError: a path contains NUL, stdin is named twice, two outputs are one file, or an output is also an input,
+            a file that an input refers to, or a file in a folder that is read.
+    """
+    if any("\0" in path for path in (*inputs, *outputs.values())):
+        raise InputError("a name has a NUL in it, which no file can have")
+    if inputs.count(STANDARD) > 1:
+        raise InputError("stdin is named twice, and can be read once; name a file")
+    ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name `--output` first
+    for (one, path), (other, same) in itertools.combinations(ordered, 2):
+        if os.path.realpath(path) == os.path.realpath(same):
+            raise InputError(f"{one} and {other} name the same place")
+    for output in filter(os.path.exists, outputs.values()):
+        _check_output(output, inputs)
+
+
+def _check_output(output: str, inputs: Iterable[str]) -> None:
+    """Raise `InputError` if an output is an input, or belongs to an input folder."""
+    for path in inputs:
+        if (os.path.isfile(path) and os.path.samefile(path, output)) or _is_part(output, path):
+            raise InputError(f"{output}: the command reads this file and would write over it; name another output")
+
+
+def _is_part(output: str, folder: str) -> bool:
+    """Return whether a file belongs to a model, a reranker or an export in a folder."""
+    real = Path(os.path.realpath(output))
+    if not os.path.isdir(folder) or Path(os.path.realpath(folder)) not in real.parents:
+        return False
+    return _PARTS.fullmatch(real.name) is not None or os.path.isfile(os.path.join(folder, MANIFEST))
