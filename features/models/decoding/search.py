@@ -44,7 +44,7 @@ class Beam:
     unknown: bool = True
 
     def value(self, log_prob: float, tokens: int) -> float:
-        """Return the value by which translations are compared, higher is better; `tokens` counts `</s>`."""
+        """Return the value by which translations are compared, higher is better. `tokens` counts `</s>`."""
         return log_prob / tokens if self.normalize else log_prob
 
 
@@ -69,7 +69,7 @@ class _Prefixes(NamedTuple):
 
     sources: Integers  # (N,) index of the source
     words: Integers  # (N,) last token, initially `<s>`
-    parents: Integers  # (N,) row of the prefix that is one token shorter; initially the source
+    parents: Integers  # (N,) row of the prefix that is one token shorter, initially the source
     log_probs: Array  # (N,) natural log
 
     def at(self, rows: Integers) -> "_Prefixes":
@@ -83,9 +83,9 @@ def search(
     """Return the best translations of each source by the mean of the models' distributions, the best first.
 
     Args:
-        models: forward models with the same target vocabulary and word order; they may be prepared by `members.fold`.
+        models: forward models with the same target vocabulary and word order. They may be prepared by `members.fold`.
         sources: tokens of the sources.
-        limits: maximum number of tokens of each translation; after them only `</s>` is allowed.
+        limits: maximum number of tokens of each translation. After them only `</s>` is allowed.
         beam: settings of the search.
 
     Returns:
@@ -113,7 +113,7 @@ def search(
 
 
 def _options(walks: Sequence[Walk], living: _Prefixes, left: Integers, size: int, unsaid: list[int]) -> _Prefixes:
-    """Return the `size` best next tokens of each prefix, only `</s>` at the length limit; advance the walks."""
+    """Return the `size` best next tokens of each prefix, only `</s>` at the length limit, and advance the walks."""
     words_known = len(walks[0].network.target_embedding.weight)
     rows = max(1, min(LOGITS[walks[0].source.bias.device.type] // words_known, *(walk.at_once for walk in walks)))
     states, tops = [], []
@@ -154,7 +154,7 @@ def _best_words(log_probs: Tensor, left: Integers, size: int, unsaid: list[int])
 
 
 def _kept(options: _Prefixes, room: Integers) -> _Prefixes:
-    """Return the most probable options of each source, as many as it has room (sources,) for; on ties the first."""
+    """Return the most probable options of each source, as many as it has room (sources,) for, on ties the first."""
     order = np.lexsort((-options.log_probs, options.sources))  # (M,) source by source, best first
     sources = options.sources[order]  # (M,) ascending
     ranks = np.arange(len(order)) - np.searchsorted(sources, sources)  # (M,) rank among the options of the same source

@@ -27,7 +27,7 @@ class Replacement:
     """Replacement of `<unk>` (Luong et al. 2015, section 4; Yang et al. 2017, 5.2, after Jean et al. 2015).
 
     `<unk>` is replaced by the source word with most attention at its step, without `<s>` and `</s>`, on ties by the
-    first; or by the most probable translation of this word in a table. Attention rows are computed by `word_rows`, with
+    first, or by the most probable translation of this word in a table. Attention rows are computed by `word_rows`, with
     several models from the first one.
 
     Args:
@@ -105,7 +105,7 @@ class Translation(NamedTuple):
 
 
 class Translator:
-    """Forward models that translate; several models translate with the mean of their distributions.
+    """Forward models that translate. Several models translate with the mean of their distributions.
 
     Attributes:
         signature: of the models and of the search.
@@ -160,7 +160,7 @@ class Translator:
                 yield order[first : first + count], models
 
     def _together(self, models: list[Model], sources: list[tuple[str, ...]]) -> list[list[Translation]]:
-        """Translate sources together; if out of memory, each half separately."""
+        """Translate sources together, or each half separately if the memory does not suffice."""
         limits = [2 * len(models[0].source.encode(source)) + 10 if source else 0 for source in sources]
         try:
             ended = search(models, sources, limits, self._beam)
@@ -178,7 +178,7 @@ class Translator:
     def _worded(
         self, models: list[Model], sources: list[tuple[str, ...]], ended: list[list[Ended]]
     ) -> list[list[Translation]]:
-        """Turn tokens into words and replace `<unk>`; score texts again whose tokens have changed."""
+        """Turn tokens into words and replace `<unk>`. Score texts again whose tokens have changed."""
         first = models[0]
         said = [[first.target.decode(self._in_order(each.tokens)) for each in ends] for ends in ended]
         texts = self._unknown.replace(models, sources, said)

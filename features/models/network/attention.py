@@ -40,7 +40,7 @@ class Additive(nn.Module):
         self.out = nn.Linear(architecture.attention, architecture.annotation if self.fine else 1, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
-        """Return scores (B, S), or (B, S, K) with granularity `fine`; terms are broadcast to the keys."""
+        """Return scores (B, S), or (B, S, K) with granularity `fine`. Terms are broadcast to the keys."""
         hidden = self.query(query).unsqueeze(1)  # (B, 1, A)
         for term in terms:
             hidden = hidden + term
@@ -87,7 +87,7 @@ class General(Dot):
 class Location(nn.Module):
     """Location-based score f = W_a q (Luong eq. 8, footnote 6).
 
-    W_a has one row for `<s>` and one for each of the next L positions; positions after these get no weight. Luong's
+    W_a has one row for `<s>` and one for each of the next L positions. Later positions get no weight. Luong's
     early code computed the softmax over all L positions, so that the weights of short sentences summed to less than 1.
     Here the softmax covers the positions of the sentence only.
     """
@@ -119,7 +119,7 @@ class Global(nn.Module):
         super().__init__()
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
-        """Return weights in the shape of the scores; they sum to 1 over S."""
+        """Return weights in the shape of the scores. They sum to 1 over S."""
         return _softmax(scores, source.bias)
 
 
@@ -134,7 +134,7 @@ class LocalMonotonic(nn.Module):
         self.reach = architecture.reach
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
-        """Return weights in the shape of the scores; they sum to 1 over S. `step` (B, 1) is j."""
+        """Return weights in the shape of the scores. They sum to 1 over S. `step` (B, 1) is j."""
         distance = _positions(source) - torch.minimum(step, source.source_length)  # (B, S)
         return _softmax(scores, _within(source, distance, self.reach))
 
@@ -152,7 +152,7 @@ class LocalPredictive(nn.Module):
         self.out = nn.Linear(architecture.attention, 1, bias=False)
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
-        """Return weights in the shape of the scores; they sum to less than 1 over S."""
+        """Return weights in the shape of the scores. They sum to less than 1 over S."""
         centre = source.source_length * torch.sigmoid(self.out(torch.tanh(self.hidden(query))))  # (B, 1)
         distance = _positions(source) - centre  # (B, S)
         weights = _softmax(scores, _within(source, distance.detach(), self.reach))
@@ -199,7 +199,7 @@ class Attended(NamedTuple):
 
     Attributes:
         context: (B, K) sum of the annotations, weighted by attention.
-        row: (B, S) attention weights; with granularity `fine`, their mean over K.
+        row: (B, S) attention weights, or with granularity `fine` their mean over K.
         history: state of the terms for the next step.
     """
 
@@ -235,7 +235,7 @@ class Attention(nn.Module):
         return tuple(term.start(source.bias) for term in self._terms())
 
     def weights(self, query: Query, source: Source, history: History) -> Tensor:
-        """Return attention weights (B, S), or (B, S, K) with granularity `fine`; masked positions have weight 0."""
+        """Return attention weights (B, S), or (B, S, K) with granularity `fine`. Masked positions have weight 0."""
         terms = self._terms()
         added = [term(carried, query.step, query.word) for term, carried in zip(terms, history, strict=True)]
         row: Tensor = self.window(self.score(query.state, source.keys, added), query.state, query.step, source)

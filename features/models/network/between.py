@@ -48,7 +48,7 @@ class AttendBetween(Decoder):
 
     * bottom layer: h_j = LSTM_1(y_{j-1}, h_{j-1}), with output x_j = h_j
     * attention: c_j = attend(h_j)
-    * each layer above: h_j = LSTM([c_j; x_j], h_{j-1}), with x_j from the layer below; its output is x_j + h_j
+    * each layer above: h_j = LSTM([c_j; x_j], h_{j-1}), with x_j from the layer below. Its output is x_j + h_j
     * softmax input: u_j = tanh(x_j + W_uc c_j + W_ui y_{j-1}), with x_j from the top layer
 
     In the paper the query is the bottom layer's output of the previous step, and the softmax reads the top layer alone.
@@ -83,7 +83,7 @@ class AttendBetween(Decoder):
         return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Run layer by layer, each over all steps; after `members.fold`, run step by step."""
+        """Return the output of all steps: layer by layer, each over all steps, or after `members.fold` step by step."""
         if not isinstance(self.values, nn.Identity):
             return super().run(vectors, source)
         assert self.attention is not None

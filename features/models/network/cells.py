@@ -102,7 +102,7 @@ class Columns(nn.Linear):
 
 
 class Product:
-    """A product of one weight (out, in) that many training steps use; call it with rows (B, in).
+    """A product of one weight (out, in) that many training steps use. Call it with rows (B, in).
 
     The gradients of weight and bias are computed in one product over all steps, at the end of the backward pass. A
     product at each step would write and add a matrix of the weight's size for only a few rows, which takes a tenth of
@@ -181,8 +181,8 @@ class StepInput(NamedTuple):
 class Recurrence(nn.Module):
     """A stack of recurrent layers that reads word vectors (…, E) and optionally an additional input.
 
-    The additional input is a context or a feed, which becomes known only while the recurrence runs; `beside` is its
-    size, 0 for none.
+    The additional input is a context or a feed, which becomes known only while the recurrence runs. Its size is
+    `beside`, 0 if it is not used.
     """
 
     def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
@@ -222,7 +222,7 @@ class Recurrence(nn.Module):
         return tuple(after)
 
     def run(self, embedded: Tensor, state: tuple[Layer, ...]) -> Tensor:
-        """Return the top layer's outputs (T, B, H) over all steps (T, B, E); only without additional input."""
+        """Return the top layer's outputs (T, B, H) over all steps (T, B, E), only without additional input."""
         first = tuple(torch.stack(tensors) for tensors in zip(*state, strict=True))  # (layers, B, H) each
         outputs: Tensor = self.stack(embedded, self.cell.packed(first))[0]
         return outputs

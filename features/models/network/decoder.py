@@ -20,16 +20,16 @@ class State(NamedTuple):
 
     step: Tensor  # (B, 1) number of the next step, from 1
     layers: tuple[Layer, ...]  # state of each recurrent layer
-    feed: tuple[Tensor, ...]  # (B, …) output of the previous step that is fed in; empty for wirings without feed
+    feed: tuple[Tensor, ...]  # (B, …) output of the previous step that is fed in, empty for wirings without feed
     history: History  # state of the attention terms
 
 
 class StepOutput(NamedTuple):
     """Output of one step, or of all steps with an axis T in front."""
 
-    top: Tensor  # (B, H) output of the top layer; with feed `output`, h~_j
-    context: Tensor  # (B, K) context; empty without attention
-    row: Tensor  # (B, S) attention weights; zeros without attention
+    top: Tensor  # (B, H) output of the top layer, or h~_j with feed `output`
+    context: Tensor  # (B, K) context, empty without attention
+    row: Tensor  # (B, S) attention weights, zeros without attention
 
 
 class Decoder(nn.Module, ABC):
@@ -61,7 +61,7 @@ class Decoder(nn.Module, ABC):
         nn.init.uniform_(vectors, -0.1, 0.1)
 
     def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:
-        """Return the keys (B, S, …) of annotations (B, S, K), once for all steps; empty without attention."""
+        """Return the keys (B, S, …) of annotations (B, S, K), once for all steps. They are empty without attention."""
         return self.attention.keys(annotations, source_length) if self.attention else annotations[:, :, :0]
 
     def start(self, source: Source) -> State:
@@ -76,7 +76,7 @@ class Decoder(nn.Module, ABC):
         return State(step=step, layers=layers, feed=self.first_feed(source), history=history)
 
     def first_feed(self, source: Source) -> tuple[Tensor, ...]:
-        """Return the feed of the first step; empty for wirings without feed."""
+        """Return the feed of the first step, empty for wirings without feed."""
         return ()
 
     def step_input(self, embedded: Tensor) -> StepInput:
@@ -186,7 +186,7 @@ class AttendAfter(Decoder):
     h_j = LSTM([y_{j-1}; feed_{j-1}], h_{j-1}); c_j = attend(h_j); h~_j = tanh(W_c [c_j; h_j]), which the softmax reads
     (Luong et al. 2015; Yang et al. 2017).
 
-    feed_{j-1} is empty (`none`), h~_{j-1} (`output`, Luong's input feeding) or c_{j-1} (`context`, Yang eq. 4); it
+    feed_{j-1} is empty (`none`), h~_{j-1} (`output`, Luong's input feeding) or c_{j-1} (`context`, Yang eq. 4). It
     starts at 0. With a content-based score, the weights of step j are the alignment of y_{j-1}, the word that step j
     reads (Luong footnote 14).
     """
@@ -200,7 +200,7 @@ class AttendAfter(Decoder):
         self.combine = nn.Linear(annotation + hidden, hidden, bias=architecture.bias)
 
     def first_feed(self, source: Source) -> tuple[Tensor, ...]:
-        """Return zeros (B, size of the feed); empty without feed."""
+        """Return zeros (B, size of the feed), empty without feed."""
         if self.feed == "none":
             return ()
         # After `members.fold` a context has the width of `states`, not of an annotation.
@@ -223,7 +223,7 @@ class AttendAfter(Decoder):
         return steps.top if self.feed == "output" else self._combined(steps.top, steps.context)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Run all steps; without feed, the fused kernel computes all states before attention."""
+        """Return the output of all steps. Without feed, the fused kernel computes all states before attention."""
         steps = self._steps(vectors, source) if self.feed != "none" else self._after(vectors, source)
         return _stack(steps, len(vectors))
 

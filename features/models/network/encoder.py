@@ -12,15 +12,18 @@ Encoded = tuple[Tensor, tuple[Layer, ...]]
 """Result of an encoder: annotations and final states.
 
 Annotations (B, S, K) cover all positions of a batch, `<s>` and `</s>` included, and are 0 on padding. The final states
-are the state of each layer; of a bidirectional encoder, only the top layer's backward output at `<s>`; of a
-transformer, none.
+depend on the encoder:
+
+* unidirectional: the state of each layer
+* bidirectional: only the top layer's backward output at `<s>`
+* transformer: empty
 """
 
 
 class FirstStates(nn.Module):
     """First states of the encoder layers: zeros, or a learned vector for each layer, direction and state tensor.
 
-    Cohn et al. 2016 learn them (eq. 1, footnote 1); presets of other papers use zeros.
+    Cohn et al. 2016 learn them (eq. 1, footnote 1). Presets of other papers use zeros.
     """
 
     def __init__(self, architecture: Architecture, directions: int) -> None:
@@ -30,7 +33,7 @@ class FirstStates(nn.Module):
         self.vectors = nn.Parameter(torch.zeros(size)) if architecture.initial == "learned" else None
 
     def forward(self, layers: slice, batch: int) -> Tensor | Layer | None:
-        """Return the first states of some layers for torch's module, tensors (layers, B, H); None for zeros."""
+        """Return the first states of some layers for torch's module, tensors (layers, B, H), or None for zeros."""
         if self.vectors is None:
             return None
         states = self.vectors[:, layers, None].expand(-1, -1, batch, -1)  # (kept, layers, B, H)
@@ -101,7 +104,7 @@ class UnidirectionalEncoder(nn.Module):
 def _reversal(mask: Tensor, sentinels: bool) -> Tensor:
     """Return positions (B, S) that reverse each sentence and leave padding in place.
 
-    With `sentinels`, `<s>` and `</s>` are reversed too; otherwise they keep their positions.
+    With `sentinels`, `<s>` and `</s>` are reversed too. Otherwise they keep their positions.
     """
     positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)

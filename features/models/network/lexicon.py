@@ -11,7 +11,7 @@ from features.models.network.source import Source
 from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
 ENTRIES = 20
-"""Maximum number of translations per source word; the most probable ones are kept."""
+"""Maximum number of translations per source word. The most probable ones are kept."""
 SMALLEST = -60.0
 """Lower bound of log-probabilities in the gradient of a mixture, which keeps the gradient finite.
 
@@ -26,7 +26,7 @@ EPSILON = 0.001
 
 
 class Lexical(NamedTuple):
-    """Lexicon values for the next word at N steps, with U words for each step; all other words have the value 0.
+    """Lexicon values for the next word at N steps, with U words for each step. All other words have the value 0.
 
     If `mixes`, a value is the lexicon's part of the word's probability, and the softmax gets the rest of the
     probability mass. Otherwise values are added to the logits. The words of a step are distinct, except that `PADDING`
@@ -66,7 +66,7 @@ class Lexicon(nn.Module):
       learned value lambda, the sigmoid of `gate`. In the paper m = 1. Here m is the sum of p_lex, which is less than 1
       if the table was truncated or a word is unknown, and the softmax gets the rest.
 
-    alpha[j] is the attention row from which the context of the prediction was made, in every wiring; with granularity
+    alpha[j] is the attention row from which the context of the prediction was made, in every wiring. With granularity
     `fine`, its mean over the dimensions. `<s>` of the source acts as the empty word, which predicts target words
     without links. `</s>` predicts `</s>` with probability 1. Unknown words predict nothing.
 
@@ -84,7 +84,7 @@ class Lexicon(nn.Module):
         self.register_buffer("probabilities", torch.zeros(source_size, ENTRIES))
 
     def fill(self, table: Mapping[int, Mapping[int, float]]) -> None:
-        """Fill the table with lex(target word|source word), given by vocabulary indices; `BEGIN` is the empty word."""
+        """Fill the table with lex(target word|source word), given by vocabulary indices. `BEGIN` is the empty word."""
         words, probabilities = (torch.zeros_like(each, device="cpu") for each in (self.words, self.probabilities))
         for source, row in {**table, END: {END: 1.0}}.items():
             if source not in (PADDING, UNKNOWN):
@@ -139,7 +139,7 @@ def mix(lexical: Lexical, log_probs: Tensor, wanted: Tensor, smoothing: float, s
         lexical: (U, N) lexicon values.
         log_probs: (U, N) log p of the same words by the softmax.
         wanted: (1, N) target words.
-        smoothing: probability that label smoothing spreads evenly over all words; the target word has the rest.
+        smoothing: probability that label smoothing spreads evenly over all words. The target word has the rest.
         size: V.
     """
     log_rest = torch.log1p(-lexical.values.sum(dim=0, keepdim=True))  # (1, N)
@@ -161,7 +161,7 @@ def mix(lexical: Lexical, log_probs: Tensor, wanted: Tensor, smoothing: float, s
 def mixed_log_probs(lexical: Lexical, places: Tensor, words: Tensor, log_probs: Tensor) -> Tensor:
     """Return log p(words[m]) of the mixture at step places[m], (M,).
 
-    `lexical` is (U, N); `log_probs` (M,) are the softmax's values for the same words.
+    `lexical` is (U, N). `log_probs` (M,) are the softmax's values for the same words.
     """
     at_words = (lexical.values[:, places] * (lexical.words[:, places] == words)).sum(dim=0)  # (M,)
     rest = torch.log1p(-lexical.values.sum(dim=0))  # (N,)

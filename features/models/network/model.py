@@ -15,11 +15,11 @@ from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
 
 class TokenScores(NamedTuple):
-    """Scores of a batch of targets, token by token; J counts `</s>`. Features are reductions of these."""
+    """Scores of a batch of targets, token by token. J counts `</s>`. Features are reductions of these."""
 
     log_probs: Tensor  # (B, J) natural log of p(t_j | s, t_<j), 0 on padding
     unknown: Tensor  # (B, J) true if t_j is not in the vocabulary
-    attention: Tensor  # (B, J, S) row j is the attention of step j, on `<s>` and `</s>` too; 0 on padding
+    attention: Tensor  # (B, J, S) row j is the attention of step j, on `<s>` and `</s>` too, 0 on padding
     source_mask: Tensor  # (B, S) true on source words
 
 
@@ -35,7 +35,7 @@ class Objective(NamedTuple):
 class Contextualization(nn.Module):
     """Masks on the word vectors of both sides, computed from the whole source sentence (Choi et al. 2018, 4.3).
 
-    c_x = 1/I sum_i NN(x_i); the masks are sigmoid(W_x c_x + b_x) and sigmoid(W_y c_x + b_y). The paper does not specify
+    c_x = 1/I sum_i NN(x_i). The masks are sigmoid(W_x c_x + b_x) and sigmoid(W_y c_x + b_y). The paper does not specify
     NN. Here it is one tanh layer: a linear layer after it could be merged into W_x and W_y.
     """
 
@@ -47,7 +47,7 @@ class Contextualization(nn.Module):
         self.target = nn.Linear(size, size)
 
     def forward(self, embedded: Tensor, source_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return masks (B, E) for source and target, from vectors (B, S, E); `source_mask` (B, S) is true on words."""
+        """Return masks (B, E) for source and target, from vectors (B, S, E). `source_mask` (B, S) is true on words."""
         total = (torch.tanh(self.word(embedded)) * source_mask.unsqueeze(-1)).sum(dim=1)  # (B, E)
         mean = total / source_mask.sum(dim=1, keepdim=True).clamp(min=1)  # (B, E)
         return torch.sigmoid(self.source(mean)), torch.sigmoid(self.target(mean))
@@ -56,7 +56,7 @@ class Contextualization(nn.Module):
 class WordDropout(nn.Module):
     """Dropout of whole word vectors in training: each is set to 0 with probability p = `share`, or divided by 1 - p.
 
-    Each token is drawn independently (Sennrich & Zhang 2019); Gal & Ghahramani 2016 draw once for all tokens of a word.
+    Each token is drawn independently (Sennrich & Zhang 2019). Gal & Ghahramani 2016 draw once for all tokens of a word.
     `<s>` and `</s>` are never changed.
     """
 
@@ -74,7 +74,7 @@ class WordDropout(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """p(t|s): an encoder and a decoder from the tables; the sizes are the sizes of the vocabularies."""
+    """p(t|s): an encoder and a decoder from the tables. `source_size` and `target_size` are vocabulary sizes."""
 
     def __init__(
         self,
@@ -143,13 +143,13 @@ class EncoderDecoder(nn.Module):
     def decode(self, source: Source, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return softmax inputs (J, B, H) and attention rows (J, B, S) at the steps of targets (B, J+1).
 
-        Targets begin with `<s>` and end with `</s>`. The J steps predict t_1 … t_J; rows are 0 if t_j is padding.
+        Targets begin with `<s>` and end with `</s>`. The J steps predict t_1 … t_J. Rows are 0 if t_j is padding.
         """
         outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)  # (J, B, H), (J, B, S)
         return outputs, rows * (target[:, 1:].t() != PADDING).unsqueeze(-1)  # (J, B, H), (J, B, S)
 
     def lexical(self, source: Source, rows: Tensor) -> Lexical | None:
-        """Return the lexicon values at steps with attention rows (B, S) or (J, B, S); None without a lexicon."""
+        """Return the lexicon values at steps with attention rows (B, S) or (J, B, S), or None without a lexicon."""
         return self.lexicon(source, rows) if self.lexicon else None
 
     def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0, rdrop: float = 0.0) -> Objective:

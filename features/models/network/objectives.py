@@ -1,7 +1,7 @@
 """Training objectives on the attention of whole sentences.
 
-`GlobalFertility`, `Coverage` and `trace` are added to the log-likelihood; higher is better. `guidance` is a loss. Rows
-of attention are (J, B, S), 0 if a target is padding; J counts `</s>`.
+`GlobalFertility`, `Coverage` and `trace` are added to the log-likelihood, so higher is better. `guidance` is a loss.
+Rows of attention are (J, B, S), 0 if a target is padding. J counts `</s>`.
 """
 
 import math
@@ -45,7 +45,7 @@ class GlobalFertility(nn.Module):
 
 
 def log_density(fertility: Tensor, mean: Tensor, variance: Tensor, source_mask: Tensor) -> Tensor:
-    """Return the sum (B,) of log N(fertility; mean, variance) over words, in nats; all arguments are (B, S)."""
+    """Return the sum (B,) of log N(fertility; mean, variance) over words, in nats. All arguments are (B, S)."""
     error = (fertility - mean).square() / variance
     return -0.5 * ((error + torch.log(2 * math.pi * variance)) * source_mask).sum(dim=1)  # (B,)
 
@@ -68,11 +68,11 @@ def guidance(rows: Tensor, places: Tensor, shares: Tensor) -> Tensor:
     """Return the guided alignment loss -sum_j 1/|L_j| sum_{i in L_j} log alpha[j, i].
 
     This is the cross-entropy of attention with the links L_j of each target token j (Chen et al. 2016, eq. 4). The
-    paper takes the mean over target tokens; here it is the sum, like -log p. Tokens without links are left out.
+    paper takes the mean over target tokens. Here it is the sum, like -log p. Tokens without links are left out.
     Attention below `SMALLEST_ATTENTION` is raised to it, since a window may exclude a linked position.
 
     Args:
-        rows: (J, B, S) attention; with granularity `fine`, its mean over the dimensions.
+        rows: (J, B, S) attention, or with granularity `fine` its mean over the dimensions.
         places: (3, L) row, sentence and source position of each link.
         shares: (L,) 1 / number of links of the same target token.
 
@@ -86,11 +86,11 @@ def trace(forward: Tensor, backward: Tensor) -> Tensor:
     """Return the agreement of both directions, tr(A_{s→t} A_{t→s}) (Cohn et al. 2016, 3.4).
 
     Args:
-        forward: (J, B, I+1) attention of the source → target model; J counts the target's `</s>`, I+1 all source
+        forward: (J, B, I+1) attention of the source → target model. J counts the target's `</s>`, I+1 all source
             positions.
-        backward: (I, B, J+1) attention of the target → source model for the same pairs; I counts the source's `</s>`.
+        backward: (I, B, J+1) attention of the target → source model for the same pairs. I counts the source's `</s>`.
 
     Returns:
-        (B,) sum_ij forward[j, i] · backward[i, j] without the columns of `<s>`; at most min(I, J), which count `</s>`.
+        (B,) sum_ij forward[j, i] · backward[i, j] without the columns of `<s>`. At most min(I, J), which count `</s>`.
     """
     return torch.einsum("jbi,ibj->b", forward[:, :, 1:], backward[:, :, 1:])  # (B,)

@@ -31,8 +31,8 @@ class Softmax(nn.Linear):
     ) -> tuple[Tensor, Tensor]:
         """Return the loss and the sum of -log p over all rows (…, H), except rows whose word (…) is padding.
 
-        Both are (); the sum has no gradient. With label smoothing, the loss spreads `smoothing` of the probability
-        evenly over all words (Szegedy et al. 2016); without it both values are equal. `lexical` has all rows,
+        Both are (). The sum has no gradient. With label smoothing, the loss spreads `smoothing` of the probability
+        evenly over all words (Szegedy et al. 2016). Without it both values are equal. `lexical` has all rows,
         flattened. Under autocast, products have autocast's precision, and everything else has the precision of the
         weights.
         """
@@ -49,7 +49,7 @@ class Softmax(nn.Linear):
     def divergence(self, outputs: Tensor, others: Tensor, words: Tensor) -> Tensor:
         """Return KL(p||q) + KL(q||p) in nats, summed over all rows except rows whose word (…) is padding.
 
-        p is the distribution at a row of `outputs` (…, H), q at a row of `others`; both receive gradients. The result
+        p is the distribution at a row of `outputs` (…, H), q at a row of `others`. Both receive gradients. The result
         is twice eq. 4 of Liang et al. 2021. It is computed in the precision of the weights even under autocast, since
         it subtracts nearly equal values.
         """
@@ -61,14 +61,14 @@ class Softmax(nn.Linear):
             return divergence
 
     def log_probs(self, outputs: Tensor, words: Tensor, lexical: Lexical | None = None) -> Tensor:
-        """Return log p of words (…) at outputs (…, H), in nats; `lexical` has all rows, flattened."""
+        """Return log p of words (…) at outputs (…, H), in nats. `lexical` has all rows, flattened."""
         rows = np.arange(words.numel())  # (N,)
         return self.chosen(outputs.flatten(0, -2), rows, words.flatten(), lexical).view(words.shape)  # (…)
 
     def chosen(self, outputs: Tensor, rows: Integers, words: Tensor, lexical: Lexical | None = None) -> Tensor:
         """Return log p(words[m]) at row rows[m] of the outputs (N, H), (M,) in nats.
 
-        `rows` are in ascending order; a row may have several words.
+        `rows` are in ascending order. A row may have several words.
         """
         parts = []
         for block in _blocks(len(outputs)):
@@ -100,7 +100,7 @@ class Softmax(nn.Linear):
 
 
 class TiedSoftmax(Softmax):
-    """A softmax whose weights (V, E) are the vectors of the target words; both are saved and loaded as one tensor.
+    """A softmax whose weights (V, E) are the vectors of the target words. Both are saved and loaded as one tensor.
 
     The outputs are first projected from H to E, without bias (Press & Wolf 2017, where H equals E).
 
@@ -141,7 +141,7 @@ class _Loss(torch.autograd.Function):
         smoothing: float,
         *lexical: Any,
     ) -> tuple[Tensor, Tensor]:
-        """Return the loss and the sum of -log p; store the gradients if they are needed.
+        """Return the loss and the sum of -log p. Store the gradients if they are needed.
 
         `lexical` has the fields of a `Lexical`, or is empty.
         """
@@ -178,9 +178,9 @@ class _Part(NamedTuple):
     """Results of a block of rows."""
 
     plain: Tensor  # () sum of -log p of the target words
-    spread: Tensor  # () sum over rows of the mean of -log p of all words; only valid with label smoothing
-    slope: Tensor  # (V, N) gradient of the loss with respect to the logits; only valid if it is needed
-    of_values: Tensor  # (U, N) gradient with respect to the lexicon values; empty without a lexicon
+    spread: Tensor  # () sum over rows of the mean of -log p of all words, only valid with label smoothing
+    slope: Tensor  # (V, N) gradient of the loss with respect to the logits, only valid if it is needed
+    of_values: Tensor  # (U, N) gradient with respect to the lexicon values, empty without a lexicon
 
 
 def _measure(logits: Tensor, words: Tensor, smoothing: float, learns: bool, lexical: Lexical | None) -> _Part:

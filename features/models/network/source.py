@@ -35,7 +35,7 @@ def _views(value: Gathered, rows: Tensor) -> Gathered:
 
 
 def _each(values: Sequence[Any], function: Callable[[list[Tensor]], Tensor]) -> Any:
-    """Apply the function to the tensors at the same position in all values; return the results as one value."""
+    """Apply the function to the tensors at the same position in all values, and return the results as one value."""
     if isinstance(values[0], Tensor):
         return function(list(values))
     parts = [_each(each, function) for each in zip(*values, strict=True)]
@@ -53,15 +53,15 @@ class Source(NamedTuple):
     bias: Tensor  # (B, S) 0 where attention is allowed, minus infinity elsewhere
     source_length: Tensor  # (B, 1) I, the number of words without `<s>` and `</s>`
     last: tuple[Layer, ...]  # final encoder states, from which the decoder's first state is made
-    gate: tuple[Tensor, ...]  # (B, E) mask on target word vectors; empty unless the model is contextual
-    counts: tuple[int, ...] = ()  # number of consecutive rows that share each annotation; empty if each has its own
-    lexicon: tuple[Tensor, ...] = ()  # result of `Lexicon.look_up`, its table shared like annotations; else empty
+    gate: tuple[Tensor, ...]  # (B, E) mask on target word vectors, empty unless the model is contextual
+    counts: tuple[int, ...] = ()  # number of consecutive rows that share each annotation, empty if each has its own
+    lexicon: tuple[Tensor, ...] = ()  # result of `Lexicon.look_up`, its table shared like annotations, else empty
 
     def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
         """Return the source for several queries per source sentence.
 
-        `rows` are the source indices of the queries, ascending; `counts` is the number of queries of each source.
-        Annotations and the lexicon's table, the largest tensors, stay shared; the other tensors are copied to the rows.
+        `rows` are the source indices of the queries, ascending. `counts` is the number of queries of each source.
+        Annotations and the lexicon's table, the largest tensors, stay shared. The other tensors are copied to the rows.
         With a single source nothing is copied. On a GPU everything is copied: one product over a copy is faster than a
         small product for each sentence.
         """

@@ -15,7 +15,7 @@ from features.models.settings import Architecture
 from features.models.tables import find
 
 Carried = tuple[Tensor, ...]
-"""State of a term between two steps; every tensor has B rows."""
+"""State of a term between two steps. Every tensor has B rows."""
 
 
 class Term(nn.Module, ABC):
@@ -26,14 +26,14 @@ class Term(nn.Module, ABC):
     """
 
     def constant(self, source_length: Tensor, positions: Tensor) -> Tensor | None:
-        """Return the part (B, S, A) that is constant over steps; None if there is none.
+        """Return the part (B, S, A) that is constant over steps, or None if there is none.
 
-        `source_length` (B, 1) is I; `positions` (S,) are counted from 0.
+        `source_length` (B, 1) is I. `positions` (S,) are counted from 0.
         """
         return None
 
     def start(self, mask: Tensor) -> Carried:
-        """Return the state before the first step; `mask` has its shape (B, S)."""
+        """Return the state before the first step, for B sentences of S positions, the shape of `mask`."""
         return ()
 
     @abstractmethod
@@ -112,7 +112,7 @@ class PreviousWord(Term):
 class Memory(Term):
     """Memory term: a recurrent cell reads the attention in a window around each source position (Yang eq. 10-13).
 
-    One cell serves all positions. It reads the row of step j-1 before step j; before the first step that row is 0. The
+    One cell serves all positions. It reads the row of step j-1 before step j. Before the first step that row is 0. The
     memory is used for addressing only and is not part of the context.
     """
 

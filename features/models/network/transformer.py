@@ -199,7 +199,7 @@ class TransformerEncoder(nn.Module):
 
 
 class TransformerDecoder(nn.Module):
-    """Layers of attention to the previous words and to the source; the softmax reads their normalized output.
+    """Layers of attention to the previous words and to the source. The softmax reads their normalized output.
 
     It has the interface of `decoder.Decoder`. The state between steps has the keys and values of all positions so far.
     Attention rows are the weights of the last layer, averaged over its heads.
@@ -214,7 +214,7 @@ class TransformerDecoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def draw_vectors(self, vectors: Tensor) -> None:
-        """Initialize the word vectors (V, E) of one side; they are multiplied by sqrt(E) when they are read."""
+        """Initialize the word vectors (V, E) of one side. They are multiplied by sqrt(E) when they are read."""
         nn.init.normal_(vectors, std=vectors.shape[1] ** -0.5)
 
     def values(self, states: Tensor) -> Tensor:
@@ -260,7 +260,7 @@ class TransformerDecoder(nn.Module):
     def _run(
         self, rows: Tensor, before: tuple[Layer, ...], source: Source, bias: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Layer, ...]]:
-        """Run all layers over rows (B, T, H); return outputs (B, T, H), attention rows (B, T, S) and the next state."""
+        """Run all layers over rows (B, T, H). Return outputs (B, T, H), attention rows (B, T, S) and the next state."""
         rows, layers, weights = self.dropout(rows), [], source.bias
         width = 2 * rows.shape[2]
         keys_values = torch.split(source.states[..., rows.shape[2] :], width, dim=-1)  # (B, S, 2H) each

@@ -30,7 +30,7 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[SentencePair]) -> Itera
 
     Several models must have the same direction and target vocabulary. Their distributions are averaged, and attention
     is that of the first model. Each source of a batch is encoded once. Shapes are as in `TokenScores`, with tokens in
-    the order of the model; row n belongs to the pair with the n-th index.
+    the order of the model. Row n belongs to the pair with the n-th index.
     """
     first = models[0]
     sides = _sides(first, pairs)
@@ -49,7 +49,7 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[SentencePair]) -> Itera
 def score_alone(
     models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False
 ) -> Reading:
-    """Score each candidate from its first word, without sharing prefixes; equal pairs are scored once."""
+    """Score each candidate from its first word, without sharing prefixes. Equal pairs are scored once."""
     pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
     distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
     first, sides = models[0], _sides(models[0], distinct)
@@ -98,7 +98,7 @@ def _sides(model: Model, pairs: Iterable[SentencePair]) -> list[SentencePair]:
 
 
 def _score(model: Model, sources: Sequence[tuple[str, ...]], target: Tensor) -> TokenScores:
-    """Score targets (B, J+1) with B sources; equal sources are encoded once."""
+    """Score targets (B, J+1) with B sources. Equal sources are encoded once."""
     rows: dict[tuple[str, ...], int] = {}
     chosen = [rows.setdefault(source, len(rows)) for source in sources]
     with torch.inference_mode():

@@ -36,7 +36,7 @@ class Members:
         device: device on which the models run.
         advice: alternative for models that cannot be averaged, for the error message.
         precision: precision of products, `fp32` or `bf16`. If it is set, the models are prepared for many candidates
-            per source; default: as they were trained.
+            per source. Default: as they were trained.
 
     Raises:
         InputError: as in `load_model`, or a model differs from the first one in direction, word order or target
@@ -176,7 +176,7 @@ def fold(network: EncoderDecoder) -> None:
 
 
 def lower(network: EncoderDecoder, stepwise: bool) -> None:
-    """Multiply in bfloat16 in the decoder layers and the softmax; add, normalize and keep states in float32.
+    """Multiply in bfloat16 in the decoder layers and the softmax, but add, normalize and keep states in float32.
 
     The network is changed in place. `stepwise`: the decoder will only take single steps, so its recurrent layers can be
     lowered too. Torch's fused kernels require a single precision.
@@ -205,6 +205,6 @@ def perplexity_of(model: Members, pairs: Sequence[SentencePair]) -> float:
 
 
 def parameters_of(model: Model) -> int:
-    """Return the number of parameters that scoring needs; parameters of objectives are needed in training only."""
+    """Return the number of parameters that scoring needs. Parameters of objectives are needed in training only."""
     parameters = model.network.named_parameters()
     return sum(each.numel() for name, each in parameters if not name.startswith("objectives."))

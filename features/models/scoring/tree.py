@@ -1,6 +1,6 @@
 """Score the candidates of a source together: the decoder runs once for each different prefix.
 
-A node is a prefix, with the decoder state that all its continuations share. An edge is a next token; log-probabilities
+A node is a prefix, with the decoder state that all its continuations share. An edge is a next token. Log-probabilities
 are added up along the path.
 
     <s> ── the ──┬── house ── </s>
@@ -32,15 +32,15 @@ class Level:
 
     sources: Integers  # (N,) source of each node, ascending
     words: Integers  # (N,) last token of each prefix, `<s>` at the root
-    edge_in: Integers  # (N,) edge of the previous level that leads to each node; at the root the source
-    parents: Integers  # (N,) node of the previous level that this edge leaves; at the root the source
+    edge_in: Integers  # (N,) edge of the previous level that leads to each node, at the root the source
+    parents: Integers  # (N,) node of the previous level that this edge leaves, at the root the source
     nodes: Integers  # (M,) node that each edge leaves, ascending
     next_words: Integers  # (M,) token of each edge
     ended: Integers  # candidates that end in this level
     ends: Integers  # the last edge of each of these candidates
 
     def split(self, size: int) -> "Iterator[Level]":
-        """Yield parts of `size` nodes with their edges; the field `nodes` counts from the first node of the part."""
+        """Yield parts of `size` nodes with their edges. The field `nodes` counts from the first node of the part."""
         for start in range(0, len(self.sources), size):
             nodes = slice(start, start + size)
             edges = slice(*np.searchsorted(self.nodes, (start, start + size)))
@@ -58,7 +58,7 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
     """Yield the levels of the candidates' prefix tree, from the root on.
 
     Args:
-        sources: index of each candidate's source; each of 0, 1, 2, … must occur.
+        sources: index of each candidate's source. Each of 0, 1, 2, … must occur.
         targets: tokens of each candidate, without `</s>`.
     """
     longest = max(len(target) for target in targets)

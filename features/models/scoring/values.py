@@ -39,11 +39,11 @@ class SourceWords(NamedTuple):
     """Source words of N candidates."""
 
     mask: Tensor  # (N, S) true on words
-    fertility: tuple[Tensor, ...] = ()  # (N, S) mean and variance of expected attention; empty if not needed
+    fertility: tuple[Tensor, ...] = ()  # (N, S) mean and variance of expected attention, empty if not needed
 
 
 def of_tokens(log_probs: Tensor, unknown: Tensor, attention: Tensor) -> Sums:
-    """Return sums over single tokens (…), in float64; `attention` is (…, S)."""
+    """Return sums over single tokens (…), in float64. `attention` is (…, S)."""
     log_probs, rows = log_probs.double(), attention.double()
     nothing = torch.zeros_like(log_probs).unsqueeze(-1)  # (…, 1)
     return Sums(

@@ -1,4 +1,4 @@
-"""A model that processes prefixes of one length together; the prefixes share source sentences."""
+"""A model that processes prefixes of one length together, which share source sentences."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from features.models.network.source import gather, join
 from features.models.settings import Architecture
 
 MEMORY = {"cpu": 2**25, "cuda": 2**31}
-"""Bytes for the prefixes that take a step at once; on a CPU little more than its cache."""
+"""Bytes for the prefixes that take a step at once, on a CPU little more than its cache."""
 
 
 class Stepped(NamedTuple):
@@ -25,7 +25,7 @@ class Stepped(NamedTuple):
 
     state: State  # N rows, the state after the step
     outputs: Tensor  # (N, H) what the softmax reads
-    lexical: Lexical | None  # lexicon values for the next words; None without a lexicon
+    lexical: Lexical | None  # lexicon values for the next words, None without a lexicon
     row: Tensor  # (N, S) attention
 
 
@@ -47,12 +47,12 @@ class Walk:
         self.at_once = prefixes - prefixes % BLOCK if prefixes > BLOCK else prefixes
 
     def step(self, sources: Integers, words: Integers, parents: Integers) -> Stepped:
-        """Run the step of N prefixes; the state of the walk does not change.
+        """Run the step of N prefixes without changing the state of the walk.
 
         Args:
             sources: (N,) index of each prefix's source, ascending.
             words: (N,) last word of each prefix.
-            parents: (N,) index of the prefix that is one word shorter; at the root, of the source.
+            parents: (N,) index of the prefix that is one word shorter, or at the root of the source.
         """
         decoder, counts = self.network.decoder, np.bincount(sources, minlength=len(self.source.states))  # (sources,)
         source = self.source.spread(self.on_device(sources), tuple(counts.tolist()))

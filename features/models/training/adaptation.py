@@ -90,7 +90,7 @@ class Adaptation:
         return reached if better else []
 
     def _learn(self, fold: int, bar: Bar) -> dict[str, float]:
-        """Fine-tune the base weights without a fold (0: on all of dev); return the measurements of the last epoch."""
+        """Fine-tune the base weights without a fold (0: on all of dev). Return the metrics of the last epoch."""
         part = self._parts[fold]
         settings, parameters = part.settings, part.parameters
         optimizer = find("optimizer", settings.optimizer)(parameters, lr=settings.rate)
@@ -138,12 +138,12 @@ def _divide(task: Task) -> DevFolds:
 
 
 def _source(task: Task, pair: TokenPair) -> list[str]:
-    """Return the source sentence of a pair; the pairs of a backward model begin with the translation."""
+    """Return the source sentence of a pair. The pairs of a backward model begin with the translation."""
     return pair[1 if task.models[0].direction == "backward" else 0]
 
 
 def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -> Run:
-    """Return a run that trains on dev without a fold and is measured on that fold; with fold 0, on all of dev.
+    """Return a run that trains on dev without a fold and is measured on that fold, or with fold 0 on all of dev.
 
     Only usable sentences are trained on.
     """

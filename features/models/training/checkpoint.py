@@ -61,7 +61,7 @@ class Run:
     settings: Training
     learners: list[Learner]  # one, or the forward and the backward one
     pairs: Sequence[TokenPair]  # tokens of the training pairs, in the direction of the first learner
-    links: Sequence[Alignment]  # links of each pair, in the same direction; empty without word alignment
+    links: Sequence[Alignment]  # links of each pair, in the same direction, empty without word alignment
     corpus: list[EncodedCorpus]  # encoded training pairs for each learner, in the same order
     dev: list[EncodedCorpus]  # encoded dev pairs for each learner
     optimizer: torch.optim.Optimizer  # of the weights of all learners
@@ -92,7 +92,7 @@ def random_state(device: torch.device) -> Tensors:
 
 
 def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
-    """Write everything that determines how the training continues; `states` has the `random_state` of each process."""
+    """Write everything that determines how the training continues. `states` has the `random_state` of each process."""
     tensors = {_of_rank(rank, name): each for rank, state in enumerate(states) for name, each in state.items()}
     for number, learner in enumerate(run.learners):
         tensors |= {f"network.{number}.{name}": tensor for name, tensor in weights_of(learner).items()}
@@ -157,7 +157,7 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
 
 
 def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
-    """Raise `ValueError` if names, shapes or dtypes differ from the run's; training would fail some steps later."""
+    """Raise `ValueError` if names, shapes or dtypes differ from the run's. Training would fail some steps later."""
     if recent > run.settings.average:
         raise ValueError(f"weights of {recent} epochs, expected at most {run.settings.average}")
     left = {name for name in tensors if name.split(".")[0] != "random"}
@@ -181,7 +181,7 @@ def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
 def _state_kinds(settings: Training, weight: Tensor) -> TensorKinds:
     """Return names, shapes and dtypes of a weight's optimizer state, found by one step on a small tensor.
 
-    A state tensor with the shape of the small tensor has the shape of the weight; other state tensors keep their shape.
+    A state tensor with the shape of the small tensor has the shape of the weight. Other state tensors keep their shape.
     """
     probe = nn.Parameter(torch.zeros(2))
     probe.grad = torch.zeros(2)
@@ -203,7 +203,7 @@ def _kinds(tensors: Tensors) -> TensorKinds:
 
 
 def _restore_random(run: Run, tensors: Tensors) -> None:
-    """Restore the random state of this process; if it has none, derive a state from that of the first process."""
+    """Restore the random state of this process. If it has none, derive one from the first process's state."""
     own, own_of_gpu = (_of_rank(run.ranks.rank, name) for name in ("random", "random.cuda"))
     torch.set_rng_state(tensors["random"])
     if own in tensors:

@@ -31,7 +31,7 @@ class Diverged(InputError):
 
 
 def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
-    """Train for one epoch, or up to the last planned update; return the measurements of the epoch."""
+    """Train for one epoch, or up to the last planned update, and return the measurements of the epoch."""
     for learner in run.learners:
         learner.network.train()
     settings, progress, started = run.settings, run.progress, time.monotonic()
@@ -57,7 +57,7 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
 
 
 def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
-    """Take one optimizer step on some batches; return their sum of -log p and their number of tokens.
+    """Take one optimizer step on some batches, and return their sum of -log p and their number of tokens.
 
     As in the papers, SGD divides the loss by the number of sentences. Adam is insensitive to the scale of the loss, and
     divides it by the number of tokens. This process trains on its share of each batch.

@@ -62,7 +62,7 @@ class EncodedCorpus:
 
     pairs: list[EncodedPair]  # in the direction of the network
     target_lengths: list[int]  # words of each target before segmentation into subwords, plus one for `</s>`
-    links: list[Alignment]  # between the indices of each pair, without `<s>` and `</s>`; empty if not aligned
+    links: list[Alignment]  # between the indices of each pair, without `<s>` and `</s>`, empty if not aligned
 
     def tokens(self, numbers: Sequence[int]) -> int:
         """Return the number of target tokens of some pairs, `</s>` included."""

@@ -20,7 +20,7 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
     """Train the model of a task into its folder, or a pair of models into its folders `forward` and `backward`.
 
     Pairs with an empty or overlong side are left out of training, but not of dev. The folder must be empty or missing,
-    unless `resume`. Several processes (`task.ranks`) share each batch; the batch size does not depend on their number.
+    unless `resume`. Several processes (`task.ranks`) share each batch. The batch size does not depend on their number.
 
     Args:
         task: the training.
@@ -28,8 +28,8 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
         resume: continue a training that was killed, from the end of its last epoch.
 
     Raises:
-        InputError: no sentence pair is left to train on; a folder does not match or is in use; out of memory; the loss
-            diverges; or `adapt` is set and dev has fewer than two sentences to learn from.
+        InputError: no sentence pair is left to train on, a folder does not match or is in use, the memory does not
+            suffice, the loss diverges, or `adapt` is set and dev has fewer than two sentences to learn from.
     """
     check_adaptable(task)
     with contextlib.ExitStack() as stack:
@@ -64,7 +64,7 @@ def _train(task: Task, resume: bool) -> None:
 
 
 def _lead(task: Task, resume: bool) -> Run | None:
-    """Begin or resume the training; return None if it has already ended.
+    """Begin or resume the training. Return None if it has already ended.
 
     A checkpoint then exists, from which the other processes begin.
     """

@@ -47,7 +47,7 @@ class Task:
     dev: Sequence[TokenPair]  # token pairs for early stopping, and optionally for fine-tuning
     folder: Path  # of the model, or the parent of a pair's folders `forward` and `backward`
     device: torch.device
-    links: Sequence[Alignment] = ()  # links of each pair of the corpus; empty without word alignment
+    links: Sequence[Alignment] = ()  # links of each pair of the corpus, empty without word alignment
     ranks: Ranks = ALONE  # the processes that train together
     start: Path | None = None  # folder of the model or pair whose weights and vocabularies the training starts from
 
@@ -69,7 +69,7 @@ class Task:
 
     @property
     def starts(self) -> list[Path]:
-        """Folder of the model that each model starts from; empty if none."""
+        """Folder of the model that each model starts from, empty if none."""
         return self._of_models(self.start) if self.start else []
 
     def _of_models(self, folder: Path) -> list[Path]:
@@ -77,7 +77,7 @@ class Task:
 
 
 def begin_run(task: Task, resume: bool) -> Run:
-    """Create a run at its beginning, and its folders; arguments and errors are as in `train`."""
+    """Create a run at its beginning, and its folders. Arguments and errors are as in `train`."""
     pairs, links = _pairs_to_train_on(task)
     check_free(task.folder, resume)
     starts = _start_models(task)
@@ -96,7 +96,7 @@ def begin_run(task: Task, resume: bool) -> Run:
 
 
 def vocabulary_of(sentences: Sequence[Sequence[str]], settings: Training) -> Vocabulary:
-    """Build a vocabulary; log a message if the text gives fewer subwords than requested."""
+    """Build a vocabulary, and log a message if the text gives fewer subwords than requested."""
     vocabulary = build_vocabulary(sentences, settings)
     if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
         log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} pieces, not {settings.bpe}")
@@ -174,7 +174,7 @@ def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
 
 
 def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[Model]) -> list[Learner]:
-    """Create the networks; `vocabularies` are the source and target vocabularies of the first one."""
+    """Create the networks. `vocabularies` are the source and target vocabularies of the first one."""
     _check_memory(task, [len(vocabulary) for vocabulary in vocabularies])
     torch.manual_seed(task.settings.seed)
     learners = []
@@ -226,7 +226,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
 
 
 def _network(config: ModelConfig, source: int, target: int, start: Model | None) -> EncoderDecoder:
-    """Create a network; weights that `start` also has are copied from it."""
+    """Create a network, and copy all weights that `start` has too."""
     training = config.training
     network = EncoderDecoder(config.architecture, source, target, training.dropout, training.word_dropout)
     if training.init:

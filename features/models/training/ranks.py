@@ -7,7 +7,7 @@ process.
 
 DistributedDataParallel is not used: it averages gradients, requires equally many forward passes in each process, all
 through its wrapper, and handles one network at a time. Here shares may be empty, batches are accumulated, and two
-networks can be in one graph. Its advantage would be to exchange gradients during the backward pass;
+networks can be in one graph. Its advantage would be to exchange gradients during the backward pass.
 docs/lab/speed.md has the cost of the exchange.
 
 The process of rank 0 leads: it begins the training and writes all files. The other processes start from its checkpoint,
@@ -41,7 +41,7 @@ class Ranks:
     """One of the processes that train together. All processes call the same methods in the same order.
 
     Raises:
-        InputError: another process has ended; raised by all methods that exchange values.
+        InputError: another process has ended. Raised by all methods that exchange values.
     """
 
     device: torch.device = CPU  # where this process trains
@@ -58,11 +58,11 @@ class Ranks:
         return items[self.rank :: self.size]
 
     def add_gradients(self, weights: Sequence[nn.Parameter], losses: list[Tensor]) -> list[Tensor]:
-        """Replace the gradient of each weight by its sum over all processes; a missing gradient counts as 0.
+        """Replace the gradient of each weight by its sum over all processes. A missing gradient counts as 0.
 
         Args:
             weights: the same weights in all processes.
-            losses: () each, of this process; empty if its share is empty.
+            losses: () each, of this process, empty if its share is empty.
 
         Returns:
             () each: the losses themselves for a single process, otherwise one value, their sum over all processes.
@@ -80,7 +80,7 @@ class Ranks:
         return [total.squeeze(0)]
 
     def add_up(self, numbers: Sequence[float]) -> list[float]:
-        """Return values summed over all processes; all processes pass the same number of values."""
+        """Return values summed over all processes. All processes pass the same number of values."""
         if self.size == 1:
             return list(numbers)
         sums = on_device(numbers, self.device, torch.float64)  # (N,)
@@ -104,7 +104,7 @@ class Ranks:
                 dist.barrier()
 
     def gather(self, state: Tensor) -> list[Tensor]:
-        """Return the tensors (N,) of all processes in order of rank; they have equal sizes and dtypes."""
+        """Return the tensors (N,) of all processes in order of rank. They have equal sizes and dtypes."""
         if self.size == 1:
             return [state]
         own = state.to(self.device)
@@ -127,7 +127,7 @@ ALONE = Ranks()
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[Ranks]:
-    """Join the other processes started by torchrun while the block runs; processes other than rank 0 print no messages.
+    """Join the other processes started by torchrun while the block runs. Only rank 0 prints messages.
 
     On GPUs each process uses the GPU with its local rank. If the program had already joined the processes, it stays
     joined after the block, and can train several models in sequence.

@@ -46,7 +46,7 @@ class TrainingRequest:
         return settle(preset, self.paper_sizes, self.settings)
 
     def check(self, start: str) -> None:
-        """Raise `InputError` if the model cannot be trained; `start` is the folder to start from, or empty."""
+        """Raise `InputError` if the model cannot be trained. `start` is the folder to start from, or empty."""
         architecture, training = self.settle()
         if training.guidance and architecture.wiring == "none":
             raise InputError("setting 'guidance' needs a wiring with attention, not 'none'")
@@ -105,7 +105,7 @@ class TrainingRequest:
 
     @property
     def forward(self) -> str:
-        """Subfolder of the forward model; for a single model, which may be a backward model, its subfolder."""
+        """Subfolder of the forward model, or of a single model, even a backward one."""
         return self.folders[0]
 
 
@@ -140,20 +140,20 @@ def train_model(
     resume: bool = False,
     together: bool = False,
 ) -> None:
-    """Train into the folder `output`; settings and files are checked before torch is loaded.
+    """Train into the folder `output`. Settings and files are checked before torch is loaded.
 
     Args:
         request: the model to train.
         files: corpus and dev set.
         output: folder of the model, or of the pair of models.
         device: `auto`, `cpu` or `cuda`.
-        start: folder of a trained model to start from; empty for none.
+        start: folder of a trained model to start from, empty for none.
         resume: continue a training that was killed.
-        together: train together with the other processes that torchrun started; each calls this function with the same
+        together: train together with the other processes that torchrun started. Each calls this function with the same
             arguments.
 
     Raises:
-        InputError: settings, files or folders are invalid; out of memory; or the loss diverges.
+        InputError: settings, files or folders are invalid, the memory does not suffice, or the loss diverges.
     """
     request.check(start)
     request.check_corpus(files.corpus)
@@ -176,7 +176,7 @@ def train_model(
 
 
 def best_perplexity(folder: Path) -> float:
-    """Return the best dev perplexity of all epochs, per word with </s>; infinite if the folder has no metrics."""
+    """Return the best dev perplexity of all epochs, per word with </s>, infinite if the folder has no metrics."""
     epochs = read_epochs(folder, ["dev_perplexity"]) if os.path.lexists(folder / METRICS) else []
     return min((perplexity for (perplexity,) in epochs), default=math.inf)
 
@@ -191,7 +191,7 @@ def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[
 
 
 def read_epochs(folder: Path, keys: Sequence[str]) -> list[list[float]]:
-    """Return some metrics of each epoch, by their keys; perplexities may be infinite or NaN.
+    """Return some metrics of each epoch, by their keys. Perplexities may be infinite or NaN.
 
     Raises:
         InputError: the folder has no metrics file, or a line is not valid.
