@@ -164,7 +164,8 @@ def _kept(options: _Prefixes, room: Integers) -> _Prefixes:
 def _promising(living: _Prefixes, ends: list[list[_End]], longest: Integers, beam: Beam) -> _Prefixes:
     """Drop prefixes that can no longer be among the best.
 
-    log p only falls with each token, and log p / tokens is bounded by the present log p divided by the maximum length.
+    log p only falls with each token. log p / tokens is at most the present log p divided by the maximum number of
+    tokens.
     """
     lowest = [
         best[-1].value if len(best := _best(each, beam)) == beam.best else -np.inf for each in ends

@@ -4,7 +4,7 @@ A score measures how well a query (B, H) matches each annotation. `key` projects
 for all steps. `over` scores the queries (B, T, H) of all steps at once, without terms.
 
 A window turns scores into weights, over all positions or over the positions around a centre. Scores and weights are
-(B, S), or (B, S, K) with granularity `fine`.
+(B, S), or (B, S, K) with granularity `fine`. The weights of one step are its attention row.
 """
 
 from typing import NamedTuple

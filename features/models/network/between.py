@@ -83,7 +83,7 @@ class AttendBetween(Decoder):
         return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Return the output of all steps: layer by layer, each over all steps, or after `members.fold` step by step."""
+        """Run each layer over all steps. After `members.fold`, run all layers step by step."""
         if not isinstance(self.values, nn.Identity):
             return super().run(vectors, source)
         assert self.attention is not None

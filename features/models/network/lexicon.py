@@ -15,7 +15,7 @@ ENTRIES = 20
 SMALLEST = -60.0
 """Lower bound of log-probabilities in the gradient of a mixture, which keeps the gradient finite.
 
-Attention may be 0 at the only source word that has the target word as a translation.
+Without the bound it could overflow: attention may be 0 at the only source word with the right translation.
 """
 LEAST = 0.005
 """Minimum probability of a translation that is kept."""
@@ -67,7 +67,7 @@ class Lexicon(nn.Module):
       if the table was truncated or a word is unknown, and the softmax gets the rest.
 
     alpha[j] is the attention row from which the context of the prediction was made, in every wiring. With granularity
-    `fine`, its mean over the dimensions. `<s>` of the source acts as the empty word, which predicts target words
+    `fine` it is the mean over the dimensions. `<s>` of the source acts as the empty word, which predicts target words
     without links. `</s>` predicts `</s>` with probability 1. Unknown words predict nothing.
 
     The table is not trained. It is stored with the model and has, for each source word, its `ENTRIES` most probable

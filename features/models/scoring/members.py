@@ -126,7 +126,7 @@ def _difference(first: Model, other: Model) -> str:
 
 
 class Folded(nn.Module):
-    """Rest of a linear layer that read the context first, after its context weights were moved to the annotations.
+    """Rest of a linear layer that read the context first, after its context weights were applied to annotations.
 
     The input now begins with the products of all such layers, `total` values. The slice `own` holds those of this
     layer.

@@ -17,7 +17,7 @@ from features.models.network.source import gather, join
 from features.models.settings import Architecture
 
 MEMORY = {"cpu": 2**25, "cuda": 2**31}
-"""Bytes for the prefixes that take a step at once, on a CPU little more than its cache."""
+"""Bytes for the prefixes that take a step at once. On a CPU it is little more than the cache."""
 
 
 class Stepped(NamedTuple):
@@ -52,7 +52,7 @@ class Walk:
         Args:
             sources: (N,) index of each prefix's source, ascending.
             words: (N,) last word of each prefix.
-            parents: (N,) index of the prefix that is one word shorter, or at the root of the source.
+            parents: (N,) index of the prefix that is one word shorter. At the root, index of the source.
         """
         decoder, counts = self.network.decoder, np.bincount(sources, minlength=len(self.source.states))  # (sources,)
         source = self.source.spread(self.on_device(sources), tuple(counts.tolist()))

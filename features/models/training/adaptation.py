@@ -143,9 +143,9 @@ def _source(task: Task, pair: TokenPair) -> list[str]:
 
 
 def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -> Run:
-    """Return a run that trains on dev without a fold and is measured on that fold, or with fold 0 on all of dev.
+    """Return a run that trains on dev without a fold and is measured on that fold.
 
-    Only usable sentences are trained on.
+    With fold 0 it trains on all usable sentences of dev.
     """
     seen = [pair for pair, own in zip(dev, folds, strict=True) if own not in (0, fold)]
     unseen = [pair for pair, own in zip(dev, folds, strict=True) if own == fold]

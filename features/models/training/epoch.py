@@ -68,7 +68,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
     plain: list[Tensor] = []
     run.optimizer.zero_grad()
-    # The share of a process is empty if a batch has fewer sentences than there are processes.
+    # The share of a process can be empty if a batch has fewer sentences than there are processes.
     for batch in filter(None, map(run.ranks.share, batches)):
         outcomes = [
             learner.forward(corpus.pairs, batch, run.device)

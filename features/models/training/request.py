@@ -56,7 +56,7 @@ class TrainingRequest:
             raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
 
     def check_corpus(self, corpus: "ParallelFiles") -> None:
-        """Raise `InputError` if a setting needs the word alignment and it is missing, or if no setting needs it."""
+        """Raise `InputError` if a setting needs the word alignment and it is missing, or if no setting uses it."""
         _, training = self.settle()
         if self.reads(corpus) != corpus:
             raise InputError(f"{corpus.alignment}: a word alignment is for the settings lexicon and guidance; set one")
