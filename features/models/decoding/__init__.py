@@ -1,1 +1,1 @@
-"""Models say translations of their own: search, and words for what they do not know."""
+"""Translation with trained models: beam search, and replacement of unknown words."""

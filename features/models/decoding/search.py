@@ -1,11 +1,11 @@
-"""Beam search: of each source the prefixes that look best go on, a word at a time, until enough of them have ended.
+"""Beam search: the best prefixes of each source are extended word by word, until enough of them have ended.
 
-    sources   living prefixes, a row each      best next words of each            kept
-    0         the house | a house              is, was, </s> | is, has, was       of all of a source the best, as many
-    1         there                            is, are, was                       as its beam has room for
+    sources   active prefixes, one per row      best next words of each prefix     kept
+    0         the house | a house               is, was, </s> | is, has, was       for each source, the best of all
+    1         there                             is, are, was                       options that fit into its beam
 
-What ends takes a place of the beam for good (Bahdanau et al. 2015 do the same), so that a beam of 1 is greedy search,
-and one that nothing falls out of finds all translations.
+A finished translation keeps its slot in the beam (as in Bahdanau et al. 2015). So a beam of 1 is greedy search, and a
+beam that is large enough to drop nothing finds all translations.
 """
 
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ from features.models.scoring.walk import Walk
 from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
 LOGITS = {"cpu": 2**22, "cuda": 2**28}
-"""Log-probabilities of next words that are held at once."""
+"""Maximum number of log-probabilities of next words in memory at once."""
 
 
 @dataclass(frozen=True)
 class Beam:
-    """How to search.
+    """Settings of the search.
 
     Attributes:
-        size: prefixes and ended translations of a source that are kept, from 1.
-        best: translations to return, at most `size`.
-        normalize: compare translations by log p / tokens instead of log p, `</s>` counted.
-        unknown: whether `<unk>` may be said.
+        size: maximum number of prefixes and finished translations kept for each source, at least 1.
+        best: number of translations to return, at most `size`.
+        normalize: compare translations by log p / tokens instead of log p, counting `</s>`.
+        unknown: whether `<unk>` may be predicted.
     """
 
     size: int
@@ -44,36 +44,36 @@ class Beam:
     unknown: bool = True
 
     def value(self, log_prob: float, tokens: int) -> float:
-        """Return by what a translation of so many tokens, `</s>` counted, is compared with others; higher is better."""
+        """Return the value by which translations are compared, higher is better. `tokens` counts `</s>`."""
         return log_prob / tokens if self.normalize else log_prob
 
 
 class Ended(NamedTuple):
-    """A translation: its tokens in the order of the model, without `</s>`, and log p with it, in nats."""
+    """A finished translation: its tokens in the model's order, without `</s>`, and its log p in nats, with `</s>`."""
 
     tokens: list[int]
     log_prob: float
 
 
 class _End(NamedTuple):
-    """Where a translation ended."""
+    """The end of a finished translation."""
 
     value: float
     log_prob: float
-    depth: int  # tokens of it, without `</s>`
-    prefix: int  # row of its last prefix among the living ones of that depth
+    depth: int  # number of tokens, without `</s>`
+    prefix: int  # row of its last prefix among the active prefixes of that depth
 
 
 class _Prefixes(NamedTuple):
-    """N living prefixes of one length, in the order of their sources and then of log p."""
+    """N active prefixes of one length, ordered by source, then by log p."""
 
-    sources: Integers  # (N,) number of the source
-    words: Integers  # (N,) last token, `<s>` at first
-    parents: Integers  # (N,) the prefix one token shorter; at first the source
+    sources: Integers  # (N,) index of the source
+    words: Integers  # (N,) last token, initially `<s>`
+    parents: Integers  # (N,) row of the prefix that is one token shorter, initially the source
     log_probs: Array  # (N,) natural log
 
     def at(self, rows: Integers) -> "_Prefixes":
-        """Return some of them."""
+        """Return the prefixes of these rows."""
         return _Prefixes._make(part[rows] for part in self)
 
 
@@ -83,10 +83,13 @@ def search(
     """Return the best translations of each source by the mean of the models' distributions, the best first.
 
     Args:
-        models: forward models that say the same words in the same order; their decoders may be folded.
+        models: forward models with the same target vocabulary and word order. They may be prepared by `members.fold`.
         sources: tokens of the sources.
-        limits: tokens of each translation, at most: behind so many only `</s>` can come.
-        beam: how to search. The number of translations is `beam.best`, or less where no more were found.
+        limits: maximum number of tokens of each translation. After them only `</s>` is allowed.
+        beam: settings of the search.
+
+    Returns:
+        `beam.best` translations of each source, or fewer if no more were found.
     """
     with torch.inference_mode():
         walks = [Walk(model, sources) for model in models]
@@ -97,7 +100,7 @@ def search(
         ends: list[list[_End]] = [[] for _ in sources]
         while len(living.words):
             past.append(living)
-            left = longest[living.sources] - len(past) + 1  # (N,) tokens that may still come before `</s>`
+            left = longest[living.sources] - len(past) + 1  # (N,) number of tokens still allowed before `</s>`
             options = _options(walks, living, left, beam.size, unsaid)
             room = np.array([beam.size - len(each) for each in ends])  # (sources,)
             kept = _kept(options, room)
@@ -110,7 +113,7 @@ def search(
 
 
 def _options(walks: Sequence[Walk], living: _Prefixes, left: Integers, size: int, unsaid: list[int]) -> _Prefixes:
-    """Return the `size` best next tokens of each prefix, `</s>` where nothing is left; move the walks behind it."""
+    """Return the `size` best next tokens of each prefix, only `</s>` at the length limit, and advance the walks."""
     words_known = len(walks[0].network.target_embedding.weight)
     rows = max(1, min(LOGITS[walks[0].source.bias.device.type] // words_known, *(walk.at_once for walk in walks)))
     states, tops = [], []
@@ -136,7 +139,10 @@ def _options(walks: Sequence[Walk], living: _Prefixes, left: Integers, size: int
 
 
 def _best_words(log_probs: Tensor, left: Integers, size: int, unsaid: list[int]) -> tuple[Array, Integers]:
-    """(N, size) log p of the best words and their numbers, of log p (N, V) of all, which are changed; of equals any."""
+    """Return log p of the best words, (N, size), and their indices, from log p (N, V) of all words.
+
+    `log_probs` is changed in place. The order of ties is undefined.
+    """
     for word in unsaid:
         log_probs[:, word] = float("-inf")
     full = on_device(np.flatnonzero(left == 0), log_probs.device)
@@ -148,18 +154,22 @@ def _best_words(log_probs: Tensor, left: Integers, size: int, unsaid: list[int])
 
 
 def _kept(options: _Prefixes, room: Integers) -> _Prefixes:
-    """Return the most probable options of each source, as many as there is room (sources,) for; the first of equals."""
-    order = np.lexsort((-options.log_probs, options.sources))  # (M,) source by source, the best first
+    """Return the most probable options of each source, as many as it has room (sources,) for, on ties the first."""
+    order = np.lexsort((-options.log_probs, options.sources))  # (M,) source by source, best first
     sources = options.sources[order]  # (M,) ascending
-    ranks = np.arange(len(order)) - np.searchsorted(sources, sources)  # (M,) among those of the same source
+    ranks = np.arange(len(order)) - np.searchsorted(sources, sources)  # (M,) rank among the options of the same source
     return options.at(order[ranks < room[sources]])
 
 
 def _promising(living: _Prefixes, ends: list[list[_End]], longest: Integers, beam: Beam) -> _Prefixes:
-    """Leave out what can no longer be among the best, for log p only falls; at most tokens its mean is highest."""
+    """Drop prefixes that can no longer be among the best.
+
+    log p only falls with each token. log p / tokens is at most the present log p divided by the maximum number of
+    tokens.
+    """
     lowest = [
         best[-1].value if len(best := _best(each, beam)) == beam.best else -np.inf for each in ends
-    ]  # of a source
+    ]  # lowest value among the best ends of each source
     values = [
         beam.value(log_prob, int(longest[source]) + 1)
         for log_prob, source in zip(living.log_probs.tolist(), living.sources.tolist(), strict=True)
@@ -172,7 +182,7 @@ def _best(ends: list[_End], beam: Beam) -> list[_End]:
 
 
 def _trace(past: Sequence[_Prefixes], end: _End) -> Ended:
-    """Go back from the end of a translation to its first token."""
+    """Return the tokens of a translation, by following its prefixes back from the end."""
     tokens, row = [], end.prefix
     for prefixes in past[end.depth : 0 : -1]:
         tokens.append(int(prefixes.words[row]))

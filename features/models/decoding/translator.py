@@ -1,4 +1,4 @@
-"""Sentences in, their translations by a model or several out, with words for what the models do not know."""
+"""Translate source sentences with one or several models, and replace unknown words."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -24,15 +24,16 @@ KEEP, COPY = "keep", "copy"
 
 
 class Replacement:
-    """What `<unk>` becomes (Luong et al. 2015, section 4; Yang et al. 2017, 5.2, after Jean et al. 2015).
+    """Replacement of `<unk>` (Luong et al. 2015, section 4; Yang et al. 2017, 5.2, after Jean et al. 2015).
 
-    The source word with most attention at that step, sentinels left out, the first of equals; or what this word is
-    most often translated as, by a table. The row of a token is that of
-    `word_rows`; of several models it is the first one's.
+    `<unk>` is replaced by the source word with most attention at its step, without `<s>` and `</s>`, on ties by the
+    first, or by the most probable translation of this word in a table. Attention rows are computed by `word_rows`, with
+    several models from the first one.
 
     Args:
-        how: `keep` for `<unk>` itself, `copy` for the source word, or Moses' `lex.f2e`, in which the most probable
-            translation is taken, and the source word where the table lacks it or has it translated as no word.
+        how: `keep` for `<unk>` itself, `copy` for the source word, or the path of Moses' `lex.f2e` for the most
+            probable translation. The source word is copied if the table lacks it, or if its best translation is no
+            word.
 
     Raises:
         InputError: the table cannot be read, or is a `lex.e2f`, which predicts source words.
@@ -57,7 +58,13 @@ class Replacement:
     def replace(
         self, models: Sequence[Model], sources: Sequence[tuple[str, ...]], said: Sequence[Sequence[Sequence[str]]]
     ) -> list[list[tuple[str, ...]]]:
-        """Return what models said of each source, with words for `<unk>`."""
+        """Return the translations of each source with `<unk>` replaced.
+
+        Args:
+            models: the models that made the translations.
+            sources: tokens of the sources.
+            said: translations of each source.
+        """
         texts = [[tuple(text) for text in of_source] for of_source in said]
         if self._keeps:
             return texts
@@ -74,7 +81,7 @@ class Replacement:
         return texts
 
     def _replaced(self, source: tuple[str, ...], text: tuple[str, ...], rows: AttentionRows) -> tuple[str, ...]:
-        """Return a text with words for `<unk>`, by (J, I) attention."""
+        """Return one translation with `<unk>` replaced, by attention rows (J, I)."""
         best = [source[place] for place in rows.argmax(axis=1)]
         unknown = SPECIAL[UNKNOWN]
         return tuple(
@@ -84,28 +91,28 @@ class Replacement:
 
 
 PREFIXES = {"cpu": 384, "cuda": 8192}
-"""Prefixes of several sources that are searched together, at most."""
+"""Maximum number of prefixes, over several sources, that are searched together."""
 WINDOW = 1024
-"""Sources that are sorted by length, so that those which are searched together end together."""
+"""Number of sources that are sorted by length, so that sources searched together end at similar steps."""
 
 
 class Translation(NamedTuple):
     """A translation of a source."""
 
     tokens: tuple[str, ...]
-    log_prob: float  # natural log of p(tokens), `</s>` included, as the feature `neural` has it
-    value: float  # by which it is compared with others, see `Beam.value`
+    log_prob: float  # natural log of p(tokens), `</s>` included, equal to the feature `neural`
+    value: float  # value by which translations are compared (`Beam.value`)
 
 
 class Translator:
-    """Forward models, of which several translate by the mean of their distributions.
+    """Forward models that translate. Several models translate with the mean of their distributions.
 
     Attributes:
-        signature: of the models and of how they search.
+        signature: of the models and of the search.
 
     Raises:
-        InputError: a folder that is no model, a backward model, or models that do not say the same words in the same
-            order.
+        InputError: a folder is not a model, a model is a backward model, or the models differ in target vocabulary or
+            word order.
     """
 
     def __init__(self, folders: Sequence[str], beam: Beam, unknown: Replacement, resources: Resources) -> None:
@@ -114,7 +121,7 @@ class Translator:
         first = self._members.models[0]
         if first.config.direction == "backward":
             raise InputError(f"{folders[0]}: a backward model, which says the source; name forward models")
-        if first.target.subwords or first.config.architecture.wiring == "none":  # no word could take its place
+        if first.target.subwords or first.config.architecture.wiring == "none":  # `<unk>` could not be replaced
             self._beam = replace(beam, unknown=False)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
         parts += [f"unknown:{unknown.signature}", *(["precision:bf16"] if resources.precision == "bf16" else [])]
@@ -123,15 +130,16 @@ class Translator:
     def translate(
         self, sources: Sequence[tuple[str, ...]], done: Callable[[int], object] = lambda count: None
     ) -> Iterator[list[Translation]]:
-        """Yield the translations of each source, different ones, the best first: `best` of the beam, or less.
+        """Yield the translations of each source, without duplicates, best first: `best` of the beam, or fewer.
 
-        Sources of similar length are translated together; `done` hears how many more, before they are yielded.
+        Sources of similar length are translated together. Before their translations are yielded, `done` is called with
+        their number.
 
-        A translation has at most twice as many words, or pieces of them, as the first model reads of the source, and
-        ten more; of a source without words it is empty.
+        A translation has at most twice as many tokens as the first model reads of the source, plus ten. The translation
+        of an empty source is empty.
 
         Raises:
-            InputError: the memory does not suffice for a beam of a single source.
+            InputError: out of memory with a single source.
         """
         for start in range(0, len(sources), WINDOW):
             window = sources[start : start + WINDOW]
@@ -144,7 +152,7 @@ class Translator:
             yield from translations
 
     def _batches(self, sources: Sequence[tuple[str, ...]]) -> Iterator[tuple[list[int], list[Model]]]:
-        """Yield the places of sources of similar length that the same models translate together, and these models."""
+        """Yield indices of sources of similar length that the same models translate together, and these models."""
         count = max(1, PREFIXES[self._device.type] // self._beam.size)
         for places, models in self._members.for_each(sources):
             order = sorted(places, key=lambda place: len(sources[place]))
@@ -152,7 +160,7 @@ class Translator:
                 yield order[first : first + count], models
 
     def _together(self, models: list[Model], sources: list[tuple[str, ...]]) -> list[list[Translation]]:
-        """Translate sources, or if the memory does not suffice their halves."""
+        """Translate sources together, or each half separately if the memory does not suffice."""
         limits = [2 * len(models[0].source.encode(source)) + 10 if source else 0 for source in sources]
         try:
             ended = search(models, sources, limits, self._beam)
@@ -170,7 +178,7 @@ class Translator:
     def _worded(
         self, models: list[Model], sources: list[tuple[str, ...]], ended: list[list[Ended]]
     ) -> list[list[Translation]]:
-        """Put words for the tokens of the models; what they would cut into other tokens is scored anew."""
+        """Turn tokens into words and replace `<unk>`. Score texts again whose tokens have changed."""
         first = models[0]
         said = [[first.target.decode(self._in_order(each.tokens)) for each in ends] for ends in ended]
         texts = self._unknown.replace(models, sources, said)
@@ -187,7 +195,7 @@ class Translator:
     def _score(
         self, models: list[Model], sources: list[tuple[str, ...]], log_probs: list[dict[tuple[str, ...], float]]
     ) -> None:
-        """Score the texts that have no log-probability yet."""
+        """Score the texts that have no log-probability yet (NaN)."""
         new = [tuple(text for text, value in known.items() if math.isnan(value)) for known in log_probs]
         numbers = [number for number, texts in enumerate(new) if texts]
         if not numbers:
@@ -198,7 +206,7 @@ class Translator:
             log_probs[each.sentence].update((text, next(values)) for text in each.hypotheses)
 
     def _sorted(self, known: dict[tuple[str, ...], float]) -> list[Translation]:
-        """Return translations of a source in the order of their values."""
+        """Return the translations of a source, sorted by value."""
         target = self._members.models[0].target
         translations = [
             Translation(text, log_prob, self._beam.value(log_prob, len(target.encode(text)) + 1))

@@ -1,1 +1,1 @@
-"""The network: parts that the tables name, put together by `model`."""
+"""The network: its parts, and `model`, which assembles them."""

@@ -1,8 +1,10 @@
-"""Attention: scores, windows, and both together with terms.
+"""Attention: the scores, the windows, and the module that combines them with the terms.
 
-Scores say how well a query (B, H) fits each annotation: `key` projects annotations (B, S, K), once for all steps, and
-`over` scores the queries (B, T, H) of all steps at once, without terms. Windows make weights of scores, over all
-positions or those around one. Scores are (B, S), or (B, S, K) where fine.
+A score measures how well a query (B, H) matches each annotation. `key` projects the annotations (B, S, K) to keys once
+for all steps. `over` scores the queries (B, T, H) of all steps at once, without terms.
+
+A window turns scores into weights, over all positions or over the positions around a centre. Scores and weights are
+(B, S), or (B, S, K) with granularity `fine`. The weights of one step are its attention row.
 """
 
 from typing import NamedTuple
@@ -16,17 +18,18 @@ from features.models.settings import Architecture
 from features.models.tables import find
 
 SLICE = 2**20
-"""Numbers of the hidden layer of the additive score that are reckoned at once, where all steps are scored."""
+"""Maximum number of hidden-layer elements that `Additive.over` computes at once, but at least one step."""
 
 
 class Additive(nn.Module):
-    """f = v' tanh(W_e e_i + W_h q + terms) (Bahdanau et al. 2015; Cohn eq. 5).
+    """Additive score f = v' tanh(W_e e_i + W_h q + terms) (Bahdanau et al. 2015; Cohn eq. 5).
 
-    Reckoned as v' (2 sigmoid(2x) - 1), which is the same and on a CPU three times as fast as torch's tanh. With
-    granularity `fine`, v is a matrix with a row for each dimension of the annotation (Choi et al. 2018, AttY2D).
+    tanh(x) is computed as 2 sigmoid(2x) - 1, which is equal and on a CPU three times as fast as torch's tanh. With
+    granularity `fine`, v is a matrix with one row for each dimension of the annotation (Choi et al. 2018, AttY2D).
 
-    Without terms it is the score `concat` of Luong et al. 2015 (eq. 7), v' tanh(W [q; e_i]) with W cut in two. They
-    held the half of W on e_i at the identity (footnote 15), which did badly; here it is learned.
+    Without terms this is the score `concat` of Luong et al. 2015 (eq. 7), v' tanh(W [q; e_i]), with W split into two
+    parts. Luong et al. fixed the part for e_i at the identity (footnote 15), which gave poor results. Here it is
+    learned.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -37,16 +40,17 @@ class Additive(nn.Module):
         self.out = nn.Linear(architecture.attention, architecture.annotation if self.fine else 1, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
-        """(B, S), or (B, S, K) where fine; terms broadcast to the keys."""
+        """Return scores (B, S), or (B, S, K) with granularity `fine`. Terms are broadcast to the keys."""
         hidden = self.query(query).unsqueeze(1)  # (B, 1, A)
         for term in terms:
             hidden = hidden + term
         halves = torch.sigmoid_((keys + hidden).mul_(2))  # (B, S, A)
+        # v' tanh(x) = v' (2 sigmoid(2x) - 1) = 2 v' sigmoid(2x) - sum(v)
         scores: Tensor = 2 * self.out(halves) - self.out.weight.sum(dim=1)  # (B, S, K) or (B, S, 1)
         return scores if self.fine else scores.squeeze(-1)  # (B, S, K) or (B, S)
 
     def over(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """(B, T, S), some steps at a time."""
+        """Return scores (B, T, S), computed for a few steps at a time to limit the memory."""
         steps = max(1, SLICE // keys.numel())
         return torch.cat([self._scores(part, keys) for part in torch.split(queries, steps, dim=1)], dim=1)  # (B, T, S)
 
@@ -57,23 +61,23 @@ class Additive(nn.Module):
 
 
 class Dot(nn.Module):
-    """f = q' e_i (Luong eq. 7)."""
+    """Dot product score f = q' e_i (Luong eq. 7)."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.key: nn.Module = nn.Identity()
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
-        """(B, S)."""
+        """Return scores (B, S)."""
         return torch.bmm(keys, query.unsqueeze(-1)).squeeze(-1)  # (B, S)
 
     def over(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """(B, T, S)."""
+        """Return scores (B, T, S)."""
         return torch.bmm(queries, keys.transpose(1, 2))  # (B, T, S)
 
 
 class General(Dot):
-    """f = q' W e_i (Luong eq. 7)."""
+    """General score f = q' W e_i (Luong eq. 7)."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__(architecture)
@@ -81,10 +85,11 @@ class General(Dot):
 
 
 class Location(nn.Module):
-    """f = W_a q, a row of W_a for `<s>` and for each of the next L positions (Luong eq. 8, footnote 6).
+    """Location-based score f = W_a q (Luong eq. 8, footnote 6).
 
-    Positions past L get none. Luong's early code took the softmax over all L, so that rows of short sentences summed
-    below 1; here it runs over the sentence.
+    W_a has one row for `<s>` and one for each of the next L positions. Later positions get no weight. Luong's
+    early code computed the softmax over all L positions, so that the weights of short sentences summed to less than 1.
+    Here the softmax covers the positions of the sentence only.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -92,48 +97,52 @@ class Location(nn.Module):
         self.position = nn.Linear(architecture.hidden, architecture.positions + 1, bias=False)
 
     def key(self, states: Tensor) -> Tensor:
-        """(B, S, 0) nothing: the score does not look at annotations."""
+        """Return empty keys (B, S, 0): this score does not use the annotations."""
         return states[:, :, :0]  # (B, S, 0)
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
-        """(B, S)."""
+        """Return scores (B, S)."""
         return self.over(query, keys)
 
     def over(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """(…, S)."""
+        """Return scores (…, S) of queries (…, H)."""
         scores: Tensor = self.position(queries)  # (…, L+1)
         missing = keys.shape[1] - scores.shape[-1]
+        # A negative `missing` cuts the scores to S positions.
         return nn.functional.pad(scores, (0, missing), value=float("-inf"))  # (…, S)
 
 
 class Global(nn.Module):
-    """All positions."""
+    """Global window: all positions."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
-        """Weights like the scores, which sum to 1 over S."""
+        """Return weights in the shape of the scores. They sum to 1 over S."""
         return _softmax(scores, source.bias)
 
 
 class LocalMonotonic(nn.Module):
-    """local-m: positions within D of p_j = min(j, I) (Luong et al. 2015, 3.2, and Luong's code for j > I)."""
+    """Window `local-m`: positions within D of p_j = min(j, I) (Luong et al. 2015, 3.2).
+
+    The paper has p_j = j. The minimum is from Luong's code, for j > I.
+    """
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.reach = architecture.reach
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
-        """Weights like the scores, which sum to 1 over S; `step` (B, 1) is j."""
+        """Return weights in the shape of the scores. They sum to 1 over S. `step` (B, 1) is j."""
         distance = _positions(source) - torch.minimum(step, source.source_length)  # (B, S)
         return _softmax(scores, _within(source, distance, self.reach))
 
 
 class LocalPredictive(nn.Module):
-    """local-p: positions within D of p_j = I · sigmoid(v' tanh(W q)), weighted by a Gaussian (Luong eq. 9-10).
+    """Window `local-p`: positions within D of p_j = I · sigmoid(v' tanh(W q)), weighted by a Gaussian (Luong eq. 9-10).
 
-    The deviation is D / 2. The weights are not renormalized, as in the paper, and sum below 1.
+    The standard deviation is D / 2. As in the paper, the weights are not renormalized, so they sum to less than 1.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -143,7 +152,7 @@ class LocalPredictive(nn.Module):
         self.out = nn.Linear(architecture.attention, 1, bias=False)
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
-        """Weights like the scores."""
+        """Return weights in the shape of the scores. They sum to less than 1 over S."""
         centre = source.source_length * torch.sigmoid(self.out(torch.tanh(self.hidden(query))))  # (B, 1)
         distance = _positions(source) - centre  # (B, S)
         weights = _softmax(scores, _within(source, distance.detach(), self.reach))
@@ -163,16 +172,22 @@ def _softmax(scores: Tensor, bias: Tensor) -> Tensor:
 
 
 def _like(values: Tensor, scores: Tensor) -> Tensor:
-    """Give (B, S) values the axis K if the scores have it."""
+    """Return (B, S) values, with an additional last axis if the scores have the axis K."""
     return values if scores.dim() == 2 else values.unsqueeze(-1)  # (B, S) or (B, S, 1)
 
 
 History = tuple[Carried, ...]
-"""What each term hands to the next step."""
+"""State of all terms between two steps, one entry for each term."""
 
 
 class Query(NamedTuple):
-    """What a step asks with: (B, H) state of the decoder, (B, E) vector of the word before, (B, 1) its number j."""
+    """Input of attention at one step.
+
+    Attributes:
+        state: (B, H) state of the decoder.
+        word: (B, E) vector of the previous word.
+        step: (B, 1) number j of the step, from 1.
+    """
 
     state: Tensor
     word: Tensor
@@ -180,7 +195,13 @@ class Query(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """(B, K) annotations summed by weight, (B, S) the weights (where fine, their mean over K), the next history."""
+    """Result of attention at one step.
+
+    Attributes:
+        context: (B, K) sum of the annotations, weighted by attention.
+        row: (B, S) attention weights, or with granularity `fine` their mean over K.
+        history: state of the terms for the next step.
+    """
 
     context: Tensor
     row: Tensor
@@ -188,7 +209,7 @@ class Attended(NamedTuple):
 
 
 class Attention(nn.Module):
-    """Where to look at a step, and what is seen there."""
+    """Attention of a decoder: a score, a window, and optional terms."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -198,7 +219,10 @@ class Attention(nn.Module):
         self.fine = architecture.granularity == "fine"
 
     def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:
-        """(B, S, …) annotations (B, S, K) projected once for all steps; `source_length` (B, 1) is I."""
+        """Return keys (B, S, …): annotations (B, S, K) projected once for all steps, plus the terms' constant parts.
+
+        `source_length` (B, 1) is I.
+        """
         keys: Tensor = self.score.key(annotations)
         positions = torch.arange(keys.shape[1], device=keys.device, dtype=source_length.dtype)  # (S,)
         for term in self._terms():
@@ -211,14 +235,14 @@ class Attention(nn.Module):
         return tuple(term.start(source.bias) for term in self._terms())
 
     def weights(self, query: Query, source: Source, history: History) -> Tensor:
-        """(B, S), or (B, S, K) where fine: weights of the annotations, 0 where attention may not go."""
+        """Return attention weights (B, S), or (B, S, K) with granularity `fine`. Masked positions have weight 0."""
         terms = self._terms()
         added = [term(carried, query.step, query.word) for term, carried in zip(terms, history, strict=True)]
         row: Tensor = self.window(self.score(query.state, source.keys, added), query.state, query.step, source)
         return row
 
     def forward(self, query: Query, source: Source, history: History) -> Attended:
-        """Attend once."""
+        """Attend once: return the context, the weights and the history for the next step."""
         weights = self.weights(query, source, history)
         context = source.context(weights)  # (B, K)
         row = weights.mean(dim=-1) if self.fine else weights  # (B, S)
@@ -226,9 +250,9 @@ class Attention(nn.Module):
         return Attended(context=context, row=row, history=after)
 
     def over(self, queries: Tensor, source: Source) -> tuple[Tensor, Tensor]:
-        """(T, B, K) contexts and (T, B, S) rows of all steps at once, for queries (T, B, H).
+        """Return contexts (T, B, K) and weights (T, B, S) of all steps at once, from queries (T, B, H).
 
-        For a global window without terms, with one weight an annotation.
+        Supports only a global window without terms, with granularity `word`.
         """
         scores = self.score.over(queries.transpose(0, 1), source.keys)  # (B, T, S)
         rows = torch.softmax(scores + source.bias.unsqueeze(1), dim=2)  # (B, T, S)

@@ -1,4 +1,4 @@
-"""Attention between the layers of the decoder, so that all steps of a layer can be taken at once."""
+"""Attention between the bottom layer and the upper layers of the decoder, so that each layer can run over all steps."""
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from features.models.tables import find
 
 
 class Upper(nn.Module):
-    """A recurrent layer above attention, which reads [c_j; x_j]: the context, and what leaves the layer below."""
+    """A recurrent layer above attention. Its input is [c_j; x_j]: the context and the output of the layer below."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -22,33 +22,38 @@ class Upper(nn.Module):
         self.below = Columns(hidden, gates)
         self.recurrent = Columns(hidden, gates)
         self.dropout = nn.Dropout(dropout)
-        for weight in self.parameters():  # as torch's recurrent layers begin
+        for weight in self.parameters():  # initialized like torch's recurrent layers
             nn.init.uniform_(weight, -(hidden**-0.5), hidden**-0.5)
 
     def step(self, context: Tensor, below: Tensor, state: Layer) -> Layer:
-        """Take one step, from context (B, K) and the layer below (B, H)."""
+        """Return the next state, from the context (B, K) and the output (B, H) of the layer below."""
         entering = self.below(self.dropout(below)) + self.beside(self.dropout(context))  # (B, gates·H)
         return self.cell.step(entering, self.recurrent(state[0]), state)
 
     def run(self, contexts: Tensor, below: Tensor, state: Layer) -> Tensor:
-        """(T, B, H) output of all steps, from contexts (T, B, K) and the layer below (T, B, H)."""
+        """Return outputs (T, B, H) of all steps, from contexts (T, B, K) and outputs (T, B, H) of the layer below."""
         entering = self.dropout(torch.cat([contexts, below], dim=-1))  # (T, B, K+H)
         weight_in = torch.cat([self.beside.weight, self.below.weight], dim=1)  # (gates·H, K+H)
         weights = (weight_in, self.recurrent.weight, self.below.bias, self.recurrent.bias)
-        exact = [weight.to(below.dtype) for weight in weights]  # the fused kernels want all in one precision
+        exact = [weight.to(below.dtype) for weight in weights]  # the fused kernels require a single precision
         first = self.cell.packed(tuple(tensor.unsqueeze(0) for tensor in state))  # (1, B, H) each
         outputs: Tensor = self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
         return outputs
 
 
 class AttendBetween(Decoder):
-    """Attention asked by the bottom layer, its context read by all layers above.
+    """Wiring `attend-between`: the bottom layer queries attention, and all layers above read its context.
 
-    h_j = LSTM_1(y_{j-1}, h_{j-1}), which leaves the bottom layer as x_j; c_j = attend(h_j); each layer above makes
-    h_j = LSTM([c_j; x_j], h_{j-1}) of the x_j from below it, and x_j + h_j leaves it; of what leaves the top,
-    u_j = tanh(x_j + W_uc c_j + W_ui y_{j-1}) (Wu et al. 2016, section 3). They ask with the bottom layer's output of
-    the step before, and have the softmax read the top layer alone; attention of the same step lets each layer run over
-    all steps at once, and the output layer is that of `attend-first`.
+    Step j (Wu et al. 2016, section 3):
+
+    * bottom layer: h_j = LSTM_1(y_{j-1}, h_{j-1}), with output x_j = h_j
+    * attention: c_j = attend(h_j)
+    * each layer above: h_j = LSTM([c_j; x_j], h_{j-1}), with x_j from the layer below. Its output is x_j + h_j
+    * softmax input: u_j = tanh(x_j + W_uc c_j + W_ui y_{j-1}), with x_j from the top layer
+
+    In the paper the query is the bottom layer's output of the previous step, and the softmax reads the top layer alone.
+    Here the query is the output of the current step, so that each layer runs over all steps at once, and the output
+    layer is that of `attend-first`.
     """
 
     stacked = False
@@ -62,7 +67,7 @@ class AttendBetween(Decoder):
         self.readers = (*(f"uppers.{number}.beside" for number in above), "context_output")
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
-        """Take one step."""
+        """Return the output of one step and the next state."""
         (bottom,) = self.recurrence.step(step_input, None, state.layers[:1])
         query = Query(state=bottom[0], word=step_input.vectors, step=state.step)
         context, row, history = self.attend(query, source, state.history)
@@ -78,7 +83,7 @@ class AttendBetween(Decoder):
         return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Take all steps layer by layer; once contexts are products (`members.fold`), one after the other."""
+        """Run each layer over all steps. After `members.fold`, run all layers step by step."""
         if not isinstance(self.values, nn.Identity):
             return super().run(vectors, source)
         assert self.attention is not None

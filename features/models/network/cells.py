@@ -1,4 +1,4 @@
-"""Recurrent layers: over a whole sequence by torch's fused kernels, or one step at a time with the same weights."""
+"""Recurrent layers: whole sequences with torch's fused kernels, or single steps with the same weights."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,13 +10,14 @@ from features.models.settings import Architecture
 from features.models.tables import find
 
 Layer = tuple[Tensor, ...]
-"""State of a layer: (B, H) its output, then what else the cell keeps."""
+"""State of a layer: its output (B, H), then the other tensors of the cell, if any."""
 
 
 def tanh(values: Tensor) -> Tensor:
-    """Return tanh, on a CPU as 2 sigmoid(2x) - 1, which torch reckons in a third of the time.
+    """Return tanh, on a CPU computed as 2 sigmoid(2x) - 1 in a third of the time of torch's tanh.
 
-    On a CPU in float32 also where autocast multiplied in bfloat16, whose numbers about a half lie 0.004 apart.
+    On a CPU, bfloat16 values (from autocast) are converted to float32 first. The subtraction would lose precision:
+    bfloat16 values near 0.5 are 0.004 apart.
     """
     if values.is_cuda:
         return torch.tanh(values)
@@ -27,17 +28,18 @@ def tanh(values: Tensor) -> Tensor:
 class Cell(NamedTuple):
     """A recurrent cell.
 
-    `step` takes what enters (B, gates·H), what comes from the state (B, gates·H), and the state, to the next state.
+    `step` takes the input's part (B, gates·H) and the state's part (B, gates·H) of the gates, and the state. It returns
+    the next state.
     """
 
-    gates: int  # blocks of H in its weights
-    kept: int  # tensors in the state of a layer
-    layers: type[nn.RNNBase]  # torch's module for a stack of them
+    gates: int  # number of blocks of H rows in the weights
+    kept: int  # number of tensors in the state of a layer
+    layers: type[nn.RNNBase]  # torch module of a stack of layers
     step: Callable[[Tensor, Tensor, Layer], Layer]
-    run: Callable[..., Any]  # torch's fused kernel of a stack
+    run: Callable[..., Any]  # fused kernel of a stack of layers
 
     def packed(self, state: Layer) -> Tensor | Layer:
-        """Return a state as torch's module takes it: what the cell keeps, without the tuple if that is one tensor."""
+        """Return the state as torch's module expects it: a tuple, or the tensor itself if the cell has only one."""
         return state if self.kept > 1 else state[0]
 
 
@@ -60,50 +62,51 @@ def _rnn(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
 
 
 LSTM = Cell(gates=4, kept=2, layers=nn.LSTM, step=_lstm, run=torch.lstm)
-"""Hochreiter & Schmidhuber 1997."""
+"""LSTM (Hochreiter & Schmidhuber 1997)."""
 GRU = Cell(gates=3, kept=1, layers=nn.GRU, step=_gru, run=torch.gru)
-"""Cho et al. 2014, in the form of torch: the reset gate acts after the recurrent product."""
+"""GRU (Cho et al. 2014) in torch's form: the reset gate is applied after the recurrent product."""
 RNN = Cell(gates=1, kept=1, layers=nn.RNN, step=_rnn, run=torch.rnn_tanh)
-"""Elman 1990."""
+"""Simple recurrent network (Elman 1990)."""
 
 
 def multiplied_in(weight: Tensor) -> torch.dtype:
-    """Return the precision of products of a weight: that of autocast, or its own where that is off."""
+    """Return the precision in which a weight is multiplied: that of autocast, or its own if autocast is off."""
     device_type = weight.device.type
     return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else weight.dtype
 
 
 def product(weight: Tensor, rows: Tensor, bias: Tensor | None) -> Tensor:
-    """(out, N) W xᵀ + b for rows (N, in), multiplied in the precision of W, which may be lower than theirs.
+    """Return W xᵀ + b, (out, N), for rows x (N, in).
 
-    On a CPU this is up to twice as fast as x Wᵀ.
+    The product is computed in the precision of W, which may be lower than that of the rows. On a CPU it is up to twice
+    as fast as x Wᵀ.
     """
     wide = torch.mm(weight, rows.t().to(weight.dtype)).to(rows.dtype)  # (out, N)
     return wide if bias is None else wide.add_(bias.unsqueeze(1))  # (out, N)
 
 
 def columns(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """(…, out) W x + b for rows (…, in): what `functional.linear` gives, laid out in memory by columns.
+    """Return W x + b, (…, out), for rows x (…, in), like `functional.linear` but laid out in memory by columns.
 
-    The gates of a cell are then blocks without gaps.
+    Each gate of a cell is then a contiguous block of memory.
     """
     return product(weight, rows.flatten(0, -2), bias).t().view(*rows.shape[:-1], -1)  # (…, out)
 
 
 class Columns(nn.Linear):
-    """A linear layer whose result is laid out by columns."""
+    """A linear layer whose output is laid out in memory by columns."""
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(…, out)."""
+        """Return outputs (…, out)."""
         return columns(rows, self.weight, self.bias)
 
 
 class Product:
-    """A product of the same weight (out, in) that many steps take while they learn; call it with rows (B, in).
+    """A product of one weight (out, in) that many training steps use. Call it with rows (B, in).
 
-    Gradients of weight and bias are reckoned in one product over all steps, after the last of them. One a step would
-    write, and add, as many numbers as the weight has for a few rows: a tenth of the time of a training. Under autocast
-    all are in its precision, and so is their sum.
+    The gradients of weight and bias are computed in one product over all steps, at the end of the backward pass. A
+    product at each step would write and add a matrix of the weight's size for only a few rows, which takes a tenth of
+    the training time. Under autocast all products, and the sum, have autocast's precision.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -111,17 +114,18 @@ class Product:
         self._weights = _Handed.apply(self._steps, weight.to(multiplied_in(weight)), *([] if bias is None else [bias]))  # type: ignore[no-untyped-call]
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """(B, out), laid out by columns."""
+        """Return outputs (B, out), laid out in memory by columns."""
         outputs: Tensor = _Taken.apply(self._steps, rows, *self._weights)  # type: ignore[no-untyped-call]
         return outputs
 
 
 class _Handed(torch.autograd.Function):
-    """Weights as they are handed to steps, which leave the slopes of their products and their rows."""
+    """Passes weights to the steps, and computes their gradients from the tensors that the steps append."""
 
     @staticmethod
     def forward(ctx: Any, steps: list[tuple[Tensor, Tensor]], *weights: Tensor) -> tuple[Tensor, ...]:
         ctx.steps, ctx.count = steps, len(weights)
+        # `_Taken` returns no gradients for the weights: do not fill in zeros.
         ctx.set_materialize_grads(False)
         return tuple(weight.view_as(weight) for weight in weights)
 
@@ -131,11 +135,12 @@ class _Handed(torch.autograd.Function):
             return None, *[None] * ctx.count
         slopes, rows = (torch.cat(parts) for parts in zip(*ctx.steps, strict=True))  # (steps·B, out), (steps·B, in)
         ctx.steps.clear()
+        # The slice drops the gradient of the bias if there is no bias.
         return None, slopes.t() @ rows, *[slopes.sum(dim=0)][: ctx.count - 1]  # (out, in), (out,)
 
 
 class _Taken(torch.autograd.Function):
-    """A product of one step."""
+    """Product of one step. Its backward pass appends the output gradient and the rows to `steps`."""
 
     @staticmethod
     def forward(
@@ -158,23 +163,27 @@ def _plain(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
 
 
 class StepProducts(NamedTuple):
-    """Products that each step of a recurrence takes."""
+    """Products with the weights of a recurrence, the same at each step."""
 
-    beside: Callable[[Tensor], Tensor] | None = None  # of what stands beside the words
-    entering: tuple[Callable[[Tensor], Tensor], ...] = ()  # of what each layer but the first reads
-    recurrent: tuple[Callable[[Tensor], Tensor], ...] = ()  # of each layer's state
+    beside: Callable[[Tensor], Tensor] | None = None  # of the additional input `beside`
+    entering: tuple[Callable[[Tensor], Tensor], ...] = ()  # of the inputs of all layers except the first
+    recurrent: tuple[Callable[[Tensor], Tensor], ...] = ()  # of the states of all layers
 
 
 class StepInput(NamedTuple):
-    """Previous words y_{j-1} of a step."""
+    """Previous words y_{j-1}, as the input of a step."""
 
-    vectors: Tensor  # (B, E) with dropout
+    vectors: Tensor  # (B, E) after dropout
     gates: Tensor  # (B, gates·H) their part of the first layer's gates
-    products: StepProducts = StepProducts()  # those of the recurrence, the same for all steps of a run
+    products: StepProducts = StepProducts()  # of the recurrence, shared by all steps of a run
 
 
 class Recurrence(nn.Module):
-    """A stack of layers that reads word vectors (…, E) and, beside them, `beside` values that arise while it runs."""
+    """A stack of recurrent layers that reads word vectors (…, E) and optionally an additional input.
+
+    The additional input is a context or a feed, which becomes known only while the recurrence runs. Its size is
+    `beside`, 0 if it is not used.
+    """
 
     def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
         super().__init__()
@@ -185,12 +194,12 @@ class Recurrence(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def word_gates(self, embedded: Tensor) -> Tensor:
-        """(…, gates·H) part of the word vectors in the first layer's gates, for all steps at once."""
+        """Return the part (…, gates·H) of the word vectors in the first layer's gates, for all steps at once."""
         weight, _, bias, _ = self.stack.all_weights[0]
         return columns(embedded, weight, bias)
 
     def products(self) -> StepProducts:
-        """Return the products of all steps of a run."""
+        """Return the products that all steps of a run share."""
         beside, weights = self.beside, self.stack.all_weights
         learns = torch.is_grad_enabled() and not weights[0][0].is_cuda  # not measured on a GPU
         kind = Product if learns else _plain
@@ -201,7 +210,7 @@ class Recurrence(nn.Module):
         )
 
     def step(self, step_input: StepInput, beside: Tensor | None, state: tuple[Layer, ...]) -> tuple[Layer, ...]:
-        """Take one step of every layer, from what was made of the words before and from `beside` (B, …)."""
+        """Return the next state of every layer, from the previous words and the additional input `beside` (B, …)."""
         entering, products = step_input.gates, step_input.products
         after: list[Layer] = []
         if products.beside is not None and beside is not None:
@@ -213,7 +222,7 @@ class Recurrence(nn.Module):
         return tuple(after)
 
     def run(self, embedded: Tensor, state: tuple[Layer, ...]) -> Tensor:
-        """(T, B, H) top layer over all steps (T, B, E); for what reads nothing beside the words."""
+        """Return the top layer's outputs (T, B, H) over all steps (T, B, E), only without additional input."""
         first = tuple(torch.stack(tensors) for tensors in zip(*state, strict=True))  # (layers, B, H) each
         outputs: Tensor = self.stack(embedded, self.cell.packed(first))[0]
         return outputs

@@ -1,4 +1,4 @@
-"""Decoders: one step of the target at a time, with everything that goes from step to step in one value."""
+"""Decoders: they process the target step by step, and one value carries all state from step to step."""
 
 import dataclasses
 from abc import ABC, abstractmethod
@@ -16,40 +16,40 @@ from features.models.settings import Architecture
 
 
 class State(NamedTuple):
-    """What a step hands to the next. Rows can be gathered: batches, beams and children of a prefix all do."""
+    """State between two steps. Its rows can be gathered, for batches, beams, and the children of a prefix."""
 
     step: Tensor  # (B, 1) number of the next step, from 1
     layers: tuple[Layer, ...]  # state of each recurrent layer
-    feed: tuple[Tensor, ...]  # (B, …) what the step before feeds in, empty if nothing
-    history: History  # what the attention terms remember
+    feed: tuple[Tensor, ...]  # (B, …) output of the previous step that is fed in, empty for wirings without feed
+    history: History  # state of the attention terms
 
 
 class StepOutput(NamedTuple):
-    """What a step leaves for the softmax, or all steps with an axis T in front."""
+    """Output of one step, or of all steps with an axis T in front."""
 
-    top: Tensor  # (B, H) state of the top layer, or with feed `output` what is made of it
-    context: Tensor  # (B, K) what attention saw; empty without attention
-    row: Tensor  # (B, S) weights of the source positions; zeros without attention
+    top: Tensor  # (B, H) output of the top layer, or h~_j with feed `output`
+    context: Tensor  # (B, K) context, empty without attention
+    row: Tensor  # (B, S) attention weights, zeros without attention
 
 
 class Decoder(nn.Module, ABC):
-    """What the wirings share: the first state, the words before, and running all steps one after the other.
+    """Base class of the wirings: the first state, the input of a step, and the loop over all steps.
 
-    After a bidirectional encoder the first state is tanh(W_0 backward_1 + b_0) (Bahdanau et al. 2015, who have no b_0);
-    a unidirectional one hands over its last state layer by layer (Sutskever et al. 2014).
+    After a bidirectional encoder the first state is tanh(W_0 backward_1 + b_0) (Bahdanau et al. 2015, without b_0). A
+    unidirectional encoder passes on its last state, layer by layer (Sutskever et al. 2014).
     """
 
     attends = True
     readers: tuple[str, ...] = ()
     """Names of the linear layers whose input begins with the context."""
     stacked = True
-    """All recurrent layers are the recurrence; otherwise it is the bottom one alone."""
+    """Whether `recurrence` holds all recurrent layers, or only the bottom one."""
 
     def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
         super().__init__()
         hidden, layers = architecture.hidden, architecture.layers
         self.attention = Attention(architecture) if self.attends else None
-        self.values: nn.Module = nn.Identity()  # of the annotations: what contexts are sums of
+        self.values: nn.Module = nn.Identity()  # maps annotations to the values that a context sums
         below = architecture if self.stacked else dataclasses.replace(architecture, layers=1)
         self.recurrence = Recurrence(below, beside, dropout)
         self.bridge = nn.Linear(hidden, layers * hidden) if architecture.encoder == "bidirectional" else None
@@ -57,11 +57,11 @@ class Decoder(nn.Module, ABC):
         self.dropout = nn.Dropout(dropout)
 
     def draw_vectors(self, vectors: Tensor) -> None:
-        """Draw the first word vectors (V, E) of a side."""
+        """Initialize the word vectors (V, E) of one side."""
         nn.init.uniform_(vectors, -0.1, 0.1)
 
     def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:
-        """(B, S, …) what attention makes of the annotations (B, S, K) once for all steps."""
+        """Return the keys (B, S, …) of annotations (B, S, K), once for all steps. They are empty without attention."""
         return self.attention.keys(annotations, source_length) if self.attention else annotations[:, :, :0]
 
     def start(self, source: Source) -> State:
@@ -76,31 +76,37 @@ class Decoder(nn.Module, ABC):
         return State(step=step, layers=layers, feed=self.first_feed(source), history=history)
 
     def first_feed(self, source: Source) -> tuple[Tensor, ...]:
-        """Return what is fed to the first step: nothing, unless the wiring feeds."""
+        """Return the feed of the first step, empty for wirings without feed."""
         return ()
 
     def step_input(self, embedded: Tensor) -> StepInput:
-        """Prepare the vectors (B, E) of previous words for a step."""
+        """Return the input of a step, from the vectors (B, E) of the previous words."""
         vectors = self.dropout(embedded)
         recurrence = self.recurrence
         return StepInput(vectors=vectors, gates=recurrence.word_gates(vectors), products=recurrence.products())
 
     @abstractmethod
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
-        """Take one step."""
+        """Return the output of one step and the next state."""
 
     @abstractmethod
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
-        """(…, H) what the softmax reads, of one step or all, before dropout; `vectors` (…, E) are of words before."""
+        """Return the softmax input (…, H) of one step or of all steps, before dropout.
+
+        `vectors` (…, E) are the vectors of the previous words.
+        """
 
     def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
-        """(T, B, H) what the softmax reads at all steps, (T, B, S) rows; from vectors (T, B, E) of previous words."""
+        """Return the softmax inputs (T, B, H) and the attention weights (T, B, S) of all steps.
+
+        `embedded` (T, B, E) are the vectors of the previous words.
+        """
         vectors = self.dropout(embedded)
         steps = self.run(vectors, source)
         return self.dropout(self.output(steps, vectors)), steps.row
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Take all steps over word vectors (T, B, E)."""
+        """Return the outputs of all steps over word vectors (T, B, E)."""
         return _stack(self._steps(vectors, source), len(vectors))
 
     def _steps(self, vectors: Tensor, source: Source) -> Iterator[StepOutput]:
@@ -111,14 +117,14 @@ class Decoder(nn.Module, ABC):
             yield output
 
     def attend(self, query: Query, source: Source, history: History) -> Attended:
-        """Attend once; see `Attention`."""
+        """Attend once and return the result."""
         assert self.attention is not None
         attended: Attended = self.attention(query, source, history)
         return attended
 
 
 class Unattended(Decoder):
-    """h_j = LSTM(y_{j-1}, h_{j-1}), the softmax on h_j: the encoder-decoder of Sutskever et al. 2014."""
+    """Wiring `none`: h_j = LSTM(y_{j-1}, h_{j-1}), and the softmax reads h_j (Sutskever et al. 2014)."""
 
     attends = False
 
@@ -126,28 +132,28 @@ class Unattended(Decoder):
         super().__init__(architecture, 0, dropout)
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
-        """Take one step."""
+        """Return the output of one step and the next state."""
         layers = self.recurrence.step(step_input, None, state.layers)
         top = layers[-1][0]
         output = StepOutput(top=top, context=top[:, :0], row=torch.zeros_like(source.bias))  # (B, H), (B, 0), (B, S)
         return output, State(step=state.step + 1, layers=layers, feed=(), history=())
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
-        """Return the top state."""
+        """Return the state of the top layer."""
         return steps.top
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Take all steps with the fused kernel."""
+        """Run all steps with the fused kernel."""
         tops = self.recurrence.run(vectors, self.start(source).layers)  # (T, B, H)
         rows = source.bias.new_zeros(len(tops), *source.bias.shape)  # (T, B, S)
         return StepOutput(top=tops, context=tops[..., :0], row=rows)
 
 
 class AttendFirst(Decoder):
-    """Attention asked by the state before the step, its context read by the step.
+    """Wiring `attend-first`: the query is the state before the step, and the step reads the context.
 
     c_j = attend(g_{j-1}); g_j = LSTM([y_{j-1}; c_j], g_{j-1}); u_j = tanh(g_j + W_uc c_j + W_ui y_{j-1})
-    (Bahdanau et al. 2015; the output layer as Cohn et al. 2016, eq. 3). With output `state` the softmax reads g_j.
+    (Bahdanau et al. 2015, with the output layer of Cohn et al. 2016, eq. 3). With output `state` the softmax reads g_j.
     """
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
@@ -160,7 +166,7 @@ class AttendFirst(Decoder):
             self.context_output = nn.Linear(architecture.annotation, hidden, bias=False)
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
-        """Take one step."""
+        """Return the output of one step and the next state."""
         query = Query(state=state.layers[-1][0], word=step_input.vectors, step=state.step)
         context, row, history = self.attend(query, source, state.history)
         layers = self.recurrence.step(step_input, context, state.layers)
@@ -168,19 +174,21 @@ class AttendFirst(Decoder):
         return StepOutput(top=layers[-1][0], context=context, row=row), after
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
-        """Return u_j, or g_j."""
+        """Return u_j, or g_j with output `state`."""
         if not self.combines:
             return steps.top
         return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
 
 class AttendAfter(Decoder):
-    """Attention asked by the state after the step.
+    """Wiring `attend-after`: the query is the state after the step.
 
     h_j = LSTM([y_{j-1}; feed_{j-1}], h_{j-1}); c_j = attend(h_j); h~_j = tanh(W_c [c_j; h_j]), which the softmax reads
-    (Luong et al. 2015; Yang et al. 2017). The feed is nothing, `output` h~_{j-1} (Luong's input feeding), or `context`
-    c_{j-1} (Yang eq. 4); it starts at 0. Content-based rows tell the alignment of the word that step j read, y_{j-1}
-    (Luong footnote 14).
+    (Luong et al. 2015; Yang et al. 2017).
+
+    feed_{j-1} is empty (`none`), h~_{j-1} (`output`, Luong's input feeding) or c_{j-1} (`context`, Yang eq. 4). It
+    starts at 0. With a content-based score, Luong et al. take the attention row of step j as the alignment of y_{j-1},
+    which step j reads (footnote 14). `alignment.sentinel_rows` explains which row this project uses.
     """
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
@@ -192,14 +200,15 @@ class AttendAfter(Decoder):
         self.combine = nn.Linear(annotation + hidden, hidden, bias=architecture.bias)
 
     def first_feed(self, source: Source) -> tuple[Tensor, ...]:
-        """(B, feed) zeros."""
+        """Return zeros (B, size of the feed), empty without feed."""
         if self.feed == "none":
             return ()
+        # After `members.fold` a context has the width of `states`, not of an annotation.
         size = self.feed_size if self.feed == "output" else source.states.shape[2]
         return (source.states.new_zeros(len(source.source_length), size),)
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
-        """Take one step."""
+        """Return the output of one step and the next state."""
         layers = self.recurrence.step(step_input, state.feed[0] if state.feed else None, state.layers)
         top = layers[-1][0]
         query = Query(state=top, word=step_input.vectors, step=state.step)
@@ -214,7 +223,7 @@ class AttendAfter(Decoder):
         return steps.top if self.feed == "output" else self._combined(steps.top, steps.context)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Take all steps; without feed the recurrence runs ahead of attention, with the fused kernel."""
+        """Return the output of all steps. Without feed, the fused kernel computes all states before attention."""
         steps = self._steps(vectors, source) if self.feed != "none" else self._after(vectors, source)
         return _stack(steps, len(vectors))
 
@@ -231,10 +240,11 @@ class AttendAfter(Decoder):
 
 
 def _stack(steps: Iterator[StepOutput], count: int) -> StepOutput:
-    """(T, B, …) each of `count` steps.
+    """Stack the outputs of `count` steps to (T, B, …).
 
-    Where nothing is learned they are copied into place at once: small tensors that stay between the large ones of each
-    step would keep glibc from using the room of these again, and the heap would grow with every step.
+    Without gradients, each output is copied at once into a tensor for all steps. Otherwise the small outputs would stay
+    allocated between the large temporary tensors of each step, glibc could not reuse that memory, and the heap would
+    grow with every step.
     """
     if torch.is_grad_enabled():
         return StepOutput._make(torch.stack(tensors) for tensors in zip(*steps, strict=True))

@@ -1,4 +1,4 @@
-"""Encoders: source words to annotations."""
+"""Encoders: from source words to annotations."""
 
 import torch
 from torch import Tensor, nn
@@ -9,14 +9,21 @@ from features.models.settings import Architecture
 from features.models.tables import find
 
 Encoded = tuple[Tensor, tuple[Layer, ...]]
-"""(B, S, K) annotation of every position of a batch, sentinels included, 0 on padding; and the state of each layer at
-the end, or if bidirectional the top backward output at `<s>` alone."""
+"""Result of an encoder: annotations and final states.
+
+Annotations (B, S, K) cover all positions of a batch, `<s>` and `</s>` included, and are 0 on padding. The final states
+depend on the encoder:
+
+* unidirectional: the state of each layer
+* bidirectional: only the top layer's backward output at `<s>`
+* transformer: empty
+"""
 
 
 class FirstStates(nn.Module):
-    """First states of an encoder's layers: zeros, or a learned vector for each layer, direction and kept tensor.
+    """First states of the encoder layers: zeros, or a learned vector for each layer, direction and state tensor.
 
-    Cohn et al. 2016 learn them (eq. 1, footnote 1); the other presets take zeros.
+    Cohn et al. 2016 learn them (eq. 1, footnote 1). Presets of other papers use zeros.
     """
 
     def __init__(self, architecture: Architecture, directions: int) -> None:
@@ -26,7 +33,7 @@ class FirstStates(nn.Module):
         self.vectors = nn.Parameter(torch.zeros(size)) if architecture.initial == "learned" else None
 
     def forward(self, layers: slice, batch: int) -> Tensor | Layer | None:
-        """(layers, B, H) of each tensor that the cell keeps, as torch takes them; none for zeros."""
+        """Return the first states of some layers for torch's module, tensors (layers, B, H), or None for zeros."""
         if self.vectors is None:
             return None
         states = self.vectors[:, layers, None].expand(-1, -1, batch, -1)  # (kept, layers, B, H)
@@ -34,9 +41,9 @@ class FirstStates(nn.Module):
 
 
 class BidirectionalEncoder(nn.Module):
-    """Layers in both directions: e_i = [forward_i; backward_i] (Bahdanau et al. 2015).
+    """Recurrent layers in both directions: e_i = [forward_i; backward_i] (Bahdanau et al. 2015).
 
-    The backward layer reads each sentence reversed within its own length, so that padding comes last for both and
+    The backward layers read each sentence reversed within its own length. Padding comes last in both directions and
     changes nothing.
     """
 
@@ -50,7 +57,7 @@ class BidirectionalEncoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
-        """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
+        """Encode word vectors (B, S, E); `mask` (B, S) is false on padding."""
         order = _reversal(mask, sentinels=True)  # (B, S)
         states, batch = embedded, len(embedded)
         for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
@@ -63,9 +70,10 @@ class BidirectionalEncoder(nn.Module):
 
 
 class UnidirectionalEncoder(nn.Module):
-    """Stacked layers that read the source once, from left to right or reversed (Sutskever et al. 2014; Luong et al.).
+    """Stacked recurrent layers that read the source left to right, or reversed (Sutskever et al. 2014; Luong et al.).
 
-    Reversing turns the words around and leaves the sentinels in place; annotations go back to their own positions.
+    Only the words are reversed: `<s>` and `</s>` keep their positions. The annotations are returned in the original
+    order.
     """
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
@@ -81,7 +89,7 @@ class UnidirectionalEncoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
-        """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
+        """Encode word vectors (B, S, E); `mask` (B, S) is false on padding."""
         order = _reversal(mask, sentinels=False)  # (B, S)
         below = self.dropout(_take(embedded, order) if self.reverse else embedded)
         lengths = mask.sum(dim=1).cpu()  # (B,)
@@ -89,12 +97,15 @@ class UnidirectionalEncoder(nn.Module):
         outputs, ends = self.stack(packed, self.first(slice(None), len(mask)))
         states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])  # (B, S, H)
         tensors = ends if self.cell.kept > 1 else (ends,)
-        last = tuple(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))  # a tuple of (B, H) a layer
+        last = tuple(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))  # for each layer, a tuple of (B, H)
         return _take(states, order) if self.reverse else states, last
 
 
 def _reversal(mask: Tensor, sentinels: bool) -> Tensor:
-    """(B, S) positions that reverse each sentence, with its sentinels or within them, and leave padding in place."""
+    """Return positions (B, S) that reverse each sentence and leave padding in place.
+
+    With `sentinels`, `<s>` and `</s>` are reversed too. Otherwise they keep their positions.
+    """
     positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
     turned = mask if sentinels else mask & (positions > 0) & (positions < lengths - 1)

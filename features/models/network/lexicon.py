@@ -1,4 +1,4 @@
-"""A lexicon in the softmax: what the words that a step attends to are known to be translated as."""
+"""A lexicon in the softmax: translation probabilities of the source words that a step attends to."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,65 +11,71 @@ from features.models.network.source import Source
 from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
 ENTRIES = 20
-"""Most probable translations of a word that are kept."""
+"""Maximum number of translations per source word. The most probable ones are kept."""
 SMALLEST = -60.0
-"""Log-probability below which a slope grows no more: a row of attention may be 0 at the only word that says a word."""
+"""Lower bound of log-probabilities in the gradient of a mixture, which keeps the gradient finite.
+
+Without the bound it could overflow: attention may be 0 at the only source word with the right translation.
+"""
 LEAST = 0.005
-"""Probability of a translation that is kept, at least."""
+"""Minimum probability of a translation that is kept."""
 LARGEST_SHARE = 0.9999
-"""Of a mixture that the lexicon may have: the softmax has to say what the lexicon does not."""
+"""Maximum weight of the lexicon in a mixture: the softmax must still predict words that the lexicon lacks."""
 EPSILON = 0.001
-"""Added to the probability of every word, so that those which the lexicon lacks can be said (Arthur et al. 2016)."""
+"""Added to the probability of every word, so that words missing in the lexicon remain possible (Arthur et al. 2016)."""
 
 
 class Lexical(NamedTuple):
-    """What a lexicon says of the U words that each of N steps may say by it; all other words have the value 0.
+    """Lexicon values for the next word at N steps, with U words for each step. All other words have the value 0.
 
-    No word has a value twice in a row; `PADDING` fills rows up, with the value 0. What `mixes` is a share of the
-    probability of the word, and the softmax has what these leave; else values are added to logits.
+    If `mixes`, a value is the lexicon's part of the word's probability, and the softmax gets the rest of the
+    probability mass. Otherwise values are added to the logits. The words of a step are distinct, except that `PADDING`
+    fills up shorter rows, with the value 0.
     """
 
     values: Tensor  # (N, U)
-    words: Tensor  # (N, U) their numbers
+    words: Tensor  # (N, U) indices in the target vocabulary
     mixes: bool
 
     def rows(self, rows: Tensor) -> "Lexical":
-        """Return some of the steps, by their numbers."""
+        """Return the values of some steps, given by their indices."""
         return Lexical(values=self.values[rows], words=self.words[rows], mixes=self.mixes)
 
     def columns(self, block: slice) -> "Lexical":
-        """(U, N) each: some of the steps, as columns."""
+        """Return the values of a block of steps as columns, (U, N) each."""
         return Lexical(values=self.values[block].t(), words=self.words[block].t(), mixes=self.mixes)
 
 
 class Mixed(NamedTuple):
-    """What a lexicon changes of a loss over N steps."""
+    """Effect of a lexicon mixture on the loss over N steps."""
 
-    at_words: Tensor  # () sum of what it adds to log p of the wanted words
-    mean: Tensor  # () sum of what it adds to the mean of log p of all words, if there is smoothing
-    left: Tensor  # (1, N) probability that a word which is wanted came from the softmax
-    taken: Tensor  # (U, N) the share of each word in what is wanted, as far as it came from the lexicon
-    slope: Tensor  # (U, N) of the loss by the lexicon's shares
+    at_words: Tensor  # () sum of the changes to log p of the target words
+    mean: Tensor  # () sum of the changes to the mean of log p over all words, for label smoothing
+    left: Tensor  # (1, N) fraction of the target probability that comes from the softmax (r in `mix`)
+    taken: Tensor  # (U, N) fraction that comes from the lexicon, by word (y(w) (1 - a(w)) in `mix`)
+    slope: Tensor  # (U, N) gradient of the loss with respect to the lexicon values
 
 
 class Lexicon(nn.Module):
-    """p_lex(w | step j) = sum_i alpha[j, i] lex(w | s_i), in the softmax (Arthur et al. 2016, section 3).
+    """A lexicon in the softmax: p_lex(w | step j) = sum_i alpha[j, i] lex(w | s_i) (Arthur et al. 2016, section 3).
 
-    As a `bias`, the logit of w gets log(p_lex(w) + epsilon) - log(epsilon): that second part, the same for all words,
-    is not theirs and changes no probability, but leaves the words that the lexicon lacks as they are. As a `mixture`
-    (their linear interpolation), p(w) = lambda p_lex(w) + (1 - lambda m) p_softmax(w) with one learned number lambda,
-    the sigmoid of `gate`; they have m = 1, here it is the sum of p_lex, which is less where the table was cut off or a
-    word is unknown, and the softmax has the rest. alpha[j] is the row that made
-    the context of the prediction, in every wiring; where fine, its mean over the dimensions. `<s>` of the source stands
-    for no word and predicts what was linked to none, `</s>` predicts `</s>` with probability 1, an unknown word says
-    nothing.
+    * `bias`: log(p_lex(w) + epsilon) - log(epsilon) is added to the logit of w. The second term is not in the paper. It
+      is the same for all words and changes no probability, but it leaves the logits of words without an entry
+      unchanged.
+    * `mixture` (linear interpolation in the paper): p(w) = lambda p_lex(w) + (1 - lambda m) p_softmax(w), with one
+      learned value lambda, the sigmoid of `gate`. In the paper m = 1. Here m is the sum of p_lex, which is less than 1
+      if the table was truncated or a word is unknown, and the softmax gets the rest.
 
-    The table is no weight that is learned. It is stored with the model: for each source word its `ENTRIES` most
-    probable translations with at least `LEAST`.
+    alpha[j] is the attention row from which the context of the prediction was made, in every wiring. With granularity
+    `fine` it is the mean over the dimensions. `<s>` of the source acts as the empty word, which predicts target words
+    without links. `</s>` predicts `</s>` with probability 1. Unknown words predict nothing.
+
+    The table is not trained. It is stored with the model and has, for each source word, its `ENTRIES` most probable
+    translations with a probability of at least `LEAST`.
     """
 
-    words: Tensor  # (V of the source, ENTRIES) numbers of target words; `PADDING` where there are fewer
-    probabilities: Tensor  # (V of the source, ENTRIES), 0 where there are fewer
+    words: Tensor  # (source vocabulary size, ENTRIES) indices of target words, filled up with `PADDING`
+    probabilities: Tensor  # (source vocabulary size, ENTRIES), filled up with 0
 
     def __init__(self, source_size: int, mixes: bool) -> None:
         super().__init__()
@@ -78,7 +84,7 @@ class Lexicon(nn.Module):
         self.register_buffer("probabilities", torch.zeros(source_size, ENTRIES))
 
     def fill(self, table: Mapping[int, Mapping[int, float]]) -> None:
-        """Take lex(target word|source word), by their numbers; `BEGIN` stands for no word."""
+        """Fill the table with lex(target word|source word), given by vocabulary indices. `BEGIN` is the empty word."""
         words, probabilities = (torch.zeros_like(each, device="cpu") for each in (self.words, self.probabilities))
         for source, row in {**table, END: {END: 1.0}}.items():
             if source not in (PADDING, UNKNOWN):
@@ -90,11 +96,16 @@ class Lexicon(nn.Module):
         self.probabilities.copy_(probabilities)
 
     def look_up(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, U) lex(w | s_i) of sources (B, S), and (B, U) the words w that some s_i has in the table."""
+        """Return the lexicon entries of source sentences (B, S).
+
+        Returns:
+            (B, S, U) lex(w | s_i), and (B, U) the words w: every translation of some s_i, filled up with `PADDING`.
+        """
         entries = self.words[source].long().flatten(1)  # (B, S·ENTRIES)
+        # Number the distinct words of each sentence: sort them, then count the positions where a new word begins.
         ascending, order = entries.sort(dim=1)  # (B, S·ENTRIES) both
         is_new = functional.pad(ascending[:, 1:] != ascending[:, :-1], (1, 0))  # (B, S·ENTRIES)
-        places = torch.empty_like(order).scatter_(1, order, is_new.cumsum(dim=1))  # (B, S·ENTRIES) of each entry in U
+        places = torch.empty_like(order).scatter_(1, order, is_new.cumsum(dim=1))  # (B, S·ENTRIES) index of each in U
         size = int(places.max()) + 1
         words = entries.new_zeros(len(entries), size).scatter_(1, places, entries)  # (B, U)
         probabilities = self.probabilities[source]  # (B, S, ENTRIES)
@@ -102,7 +113,7 @@ class Lexicon(nn.Module):
         return table.scatter_add_(2, places.view_as(probabilities), probabilities), words
 
     def forward(self, source: Source, rows: Tensor) -> Lexical:
-        """Return what is known of the next word at steps that attend by rows (B, S), or (J, B, S) for J · B steps."""
+        """Return lexicon values at steps with attention rows (B, S), or (J, B, S) for J · B steps."""
         table, words = source.lexicon
         with torch.autocast(rows.device.type, enabled=False):
             attended = rows.to(table.dtype)
@@ -118,17 +129,17 @@ class Lexicon(nn.Module):
 
 
 def mix(lexical: Lexical, log_probs: Tensor, wanted: Tensor, smoothing: float, size: int) -> Mixed:
-    """Mix a lexicon's shares into a softmax over `size` words.
+    """Mix lexicon values into a softmax over `size` words.
 
-    With the weights y of all words in the loss, -sum_w y(w) log p(w), a(w) = p_softmax's part of p(w) and
-    r = sum_w y(w) a(w), its slope by the logits is r p_softmax(w) - y(w) a(w), and by a share r / (1 - sum of shares) -
-    y(w) / p(w).
+    The loss is -sum_w y(w) log p(w), with weights y of all words. Let a(w) be the fraction of p(w) that comes from the
+    softmax, and r = sum_w y(w) a(w). The gradient with respect to the logits is r p_softmax(w) - y(w) a(w). The
+    gradient with respect to a lexicon value is r / (1 - sum of values) - y(w) / p(w).
 
     Args:
-        lexical: (U, N) shares.
+        lexical: (U, N) lexicon values.
         log_probs: (U, N) log p of the same words by the softmax.
-        wanted: (1, N) words.
-        smoothing: share of all words alike in the weights; the rest is of the wanted word.
+        wanted: (1, N) target words.
+        smoothing: probability that label smoothing spreads evenly over all words. The target word has the rest.
         size: V.
     """
     log_rest = torch.log1p(-lexical.values.sum(dim=0, keepdim=True))  # (1, N)
@@ -148,16 +159,22 @@ def mix(lexical: Lexical, log_probs: Tensor, wanted: Tensor, smoothing: float, s
 
 
 def mixed_log_probs(lexical: Lexical, places: Tensor, words: Tensor, log_probs: Tensor) -> Tensor:
-    """(M,) log p(words[m]) at step places[m] of shares (U, N), from the same by the softmax."""
+    """Return log p(words[m]) of the mixture at step places[m], (M,).
+
+    `lexical` is (U, N). `log_probs` (M,) are the softmax's values for the same words.
+    """
     at_words = (lexical.values[:, places] * (lexical.words[:, places] == words)).sum(dim=0)  # (M,)
     rest = torch.log1p(-lexical.values.sum(dim=0))  # (N,)
     return torch.logaddexp(at_words.log(), log_probs + rest[places])  # (M,)
 
 
 def mixed_with_all(lexical: Lexical, log_probs: Tensor) -> Tensor:
-    """(N, V) log p of all words, from shares (N, U) and the same by the softmax (N, V), which is changed into it."""
+    """Return log p of all words, (N, V), from lexicon values (N, U) and the softmax's `log_probs` (N, V).
+
+    `log_probs` is changed in place and returned.
+    """
     log_rest = torch.log1p(-lexical.values.sum(dim=1, keepdim=True))  # (N, 1)
     left = log_probs.add_(log_rest)  # (N, V)
     known = torch.logaddexp(lexical.values.log(), left.gather(1, lexical.words))  # (N, U)
-    # Rows are filled up with `PADDING`, whose share is 0: each of its entries writes what stands there.
+    # `PADDING` may occur several times in a row. Its value is 0, so all its entries write the same log p.
     return left.scatter_(1, lexical.words, known)  # (N, V)

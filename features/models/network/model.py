@@ -1,4 +1,4 @@
-"""The encoder-decoder: parts from the tables, put together."""
+"""The encoder-decoder, assembled from the parts in the tables."""
 
 from typing import NamedTuple
 
@@ -15,28 +15,28 @@ from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
 
 class TokenScores(NamedTuple):
-    """What a model says of a batch of targets, token by token; J counts `</s>`. Features are reductions of these."""
+    """Scores of a batch of targets, token by token. J counts `</s>`. Features are reductions of these."""
 
     log_probs: Tensor  # (B, J) natural log of p(t_j | s, t_<j), 0 on padding
-    unknown: Tensor  # (B, J) true where t_j is not in the vocabulary
-    attention: Tensor  # (B, J, S) row j is the attention of step j on the source, sentinels included; 0 on padding
-    source_mask: Tensor  # (B, S) true on the words of the source
+    unknown: Tensor  # (B, J) true if t_j is not in the vocabulary
+    attention: Tensor  # (B, J, S) row j is the attention of step j, on `<s>` and `</s>` too, 0 on padding
+    source_mask: Tensor  # (B, S) true on source words
 
 
 class Objective(NamedTuple):
-    """What training looks at, of a batch of pairs."""
+    """Training objective of a batch of sentence pairs."""
 
-    loss: Tensor  # sum of -log p over the target tokens, with label smoothing and R-drop if asked for
-    plain: Tensor  # the same without these two, and without gradient
-    bonus: Tensor  # sum of what is added to the log-likelihood
-    rows: Tensor  # (J, B, S) attention, 0 on padding; with R-drop (J, 2B, S), the second passes behind the first
+    loss: Tensor  # sum of -log p over the target tokens, with label smoothing and R-drop if set
+    plain: Tensor  # sum of -log p without label smoothing and R-drop, and without gradient
+    bonus: Tensor  # sum of the objectives that are added to the log-likelihood
+    rows: Tensor  # (J, B, S) attention, 0 on padding; with R-drop (J, 2B, S), second passes last
 
 
 class Contextualization(nn.Module):
-    """Masks on the word vectors of both sides, made of the whole source (Choi et al. 2018, 4.3).
+    """Masks on the word vectors of both sides, computed from the whole source sentence (Choi et al. 2018, 4.3).
 
-    c_x = 1/I sum_i NN(x_i); the masks are sigmoid(W_x c_x + b_x) and sigmoid(W_y c_x + b_y). The paper leaves NN open;
-    here it is one tanh layer, since a linear layer on top would melt into W_x and W_y.
+    c_x = 1/I sum_i NN(x_i). The masks are sigmoid(W_x c_x + b_x) and sigmoid(W_y c_x + b_y). The paper does not specify
+    NN. Here it is one tanh layer: a linear layer after it could be merged into W_x and W_y.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -47,17 +47,17 @@ class Contextualization(nn.Module):
         self.target = nn.Linear(size, size)
 
     def forward(self, embedded: Tensor, source_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, E) masks for source and target, from vectors (B, S, E); `source_mask` (B, S) is true on words."""
+        """Return masks (B, E) for source and target, from vectors (B, S, E). `source_mask` (B, S) is true on words."""
         total = (torch.tanh(self.word(embedded)) * source_mask.unsqueeze(-1)).sum(dim=1)  # (B, E)
         mean = total / source_mask.sum(dim=1, keepdim=True).clamp(min=1)  # (B, E)
         return torch.sigmoid(self.source(mean)), torch.sigmoid(self.target(mean))
 
 
 class WordDropout(nn.Module):
-    """Leaves out the whole vector of a share of the words while training; the others are divided by 1 - share.
+    """Dropout of whole word vectors in training: each is set to 0 with probability p = `share`, or divided by 1 - p.
 
-    Each token is drawn by itself (Sennrich & Zhang 2019; Gal & Ghahramani 2016 draw once for all tokens of a word).
-    Sentinels always stay as they are.
+    Each token is drawn independently (Sennrich & Zhang 2019). Gal & Ghahramani 2016 draw once for all tokens of a word.
+    `<s>` and `</s>` are never changed.
     """
 
     def __init__(self, share: float) -> None:
@@ -65,7 +65,7 @@ class WordDropout(nn.Module):
         self.share = share
 
     def forward(self, vectors: Tensor, words: Tensor) -> Tensor:
-        """(…, E) what is left of vectors (…, E) of words (…)."""
+        """Return the vectors (…, E) of words (…) after dropout."""
         if not self.training or not self.share:
             return vectors
         kept = torch.rand(words.shape, device=words.device) >= self.share  # (…)
@@ -74,7 +74,7 @@ class WordDropout(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """p(t|s) with an encoder and a decoder of the tables; the sizes are those of the vocabularies."""
+    """p(t|s): an encoder and a decoder from the tables. `source_size` and `target_size` are vocabulary sizes."""
 
     def __init__(
         self,
@@ -107,19 +107,20 @@ class EncoderDecoder(nn.Module):
                 embedding.weight[PADDING].zero_()
 
     def encode(self, source: Tensor) -> Source:
-        """Encode sources (B, S), which begin with `<s>`, end with `</s>`, and are padded behind."""
+        """Encode sources (B, S), which begin with `<s>`, end with `</s>`, and are padded at the end."""
         mask, source_mask = _masks(source)
         annotations, last, gate = self._annotate(source, mask, source_mask)
         source_length = source_mask.sum(dim=1, keepdim=True)  # (B, 1)
+        # An empty source keeps `<s>` and `</s>`: a softmax over no position is NaN.
         open_to_attention = mask if self.sentinels else torch.where(source_length > 0, source_mask, mask)  # (B, S)
         bias = annotations.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
-        length = source_length.to(torch.promote_types(bias.dtype, torch.float32))  # bfloat16 counts no further than 256
+        length = source_length.to(torch.promote_types(bias.dtype, torch.float32))  # bfloat16 is exact up to 256 only
         states, keys = self.decoder.values(annotations), self.decoder.keys(annotations, length)
         encoded = Source(states=states, keys=keys, bias=bias, source_length=length, last=last, gate=gate)
         return encoded._replace(lexicon=self.lexicon.look_up(source)) if self.lexicon else encoded
 
     def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S) mean and variance of the attention that words should get, by the global fertility of the model."""
+        """Return mean and variance (B, S) of the attention that words should get, by the model's global fertility."""
         annotations = self._annotate(source, *_masks(source))[0]
         expected: tuple[Tensor, Tensor] = self.objectives["fertility"].expected(annotations)  # type: ignore[operator]
         return expected
@@ -127,36 +128,40 @@ class EncoderDecoder(nn.Module):
     def _annotate(
         self, source: Tensor, mask: Tensor, source_mask: Tensor
     ) -> tuple[Tensor, tuple[Layer, ...], tuple[Tensor, ...]]:
-        """Return what the encoder does, and what contextual vectors of target words are multiplied with."""
+        """Return annotations, final states, and for a contextual model the mask (B, E) of target vectors."""
         embedded = self.word_dropout(self.source_embedding(source), source)  # (B, S, E)
         if self.context is None:
             return *self.encoder(embedded, mask), ()
         source_gate, target_gate = self.context(embedded, source_mask)
-        return *self.encoder(embedded * source_gate.unsqueeze(1), mask), (target_gate,)  # gate (B, 1, E)
+        return *self.encoder(embedded * source_gate.unsqueeze(1), mask), (target_gate,)  # source gate (B, 1, E)
 
     def embed(self, target: Tensor, source: Source) -> Tensor:
-        """(…, B, E) vectors of previous target words (…, B)."""
+        """Return the vectors (…, B, E) of previous target words (…, B)."""
         embedded: Tensor = self.word_dropout(self.target_embedding(target), target)
         return embedded * source.gate[0] if source.gate else embedded
 
     def decode(self, source: Source, target: Tensor) -> tuple[Tensor, Tensor]:
-        """(J, B, H) what the softmax reads at the steps of targets (B, J+1), and (J, B, S) rows of attention.
+        """Return softmax inputs (J, B, H) and attention rows (J, B, S) at the steps of targets (B, J+1).
 
-        Targets begin with `<s>` and end with `</s>`. The J steps say t_1 … t_J; rows are 0 where t_j is padding.
+        Targets begin with `<s>` and end with `</s>`. The J steps predict t_1 … t_J. Rows are 0 if t_j is padding.
         """
         outputs, rows = self.decoder(self.embed(target[:, :-1].t(), source), source)  # (J, B, H), (J, B, S)
         return outputs, rows * (target[:, 1:].t() != PADDING).unsqueeze(-1)  # (J, B, H), (J, B, S)
 
     def lexical(self, source: Source, rows: Tensor) -> Lexical | None:
-        """Return what the lexicon says at steps that attend by rows (B, S) or (J, B, S), if the model has one."""
+        """Return the lexicon values at steps with attention rows (B, S) or (J, B, S), or None without a lexicon."""
         return self.lexicon(source, rows) if self.lexicon else None
 
     def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0, rdrop: float = 0.0) -> Objective:
-        """Return what training looks at, of sources (B, S) and targets (B, J+1).
+        """Return the training objective of sources (B, S) and targets (B, J+1).
 
-        With `rdrop`, alpha in R-drop (Liang et al. 2021, eq. 3-5), each pair is passed twice, with a dropout of its own
-        each time: loss and bonus are sums over both passes, `plain` is their mean, and the loss has alpha / 2 times
-        their symmetric divergence at every target token.
+        Args:
+            source: (B, S) word indices.
+            target: (B, J+1) word indices.
+            smoothing: label smoothing.
+            rdrop: alpha of R-drop (Liang et al. 2021, eq. 3-5). If it is not 0, each pair is passed twice with
+                different dropout. Loss and bonus are sums over both passes, and `plain` is their mean. The loss also
+                has alpha / 2 times the symmetric divergence of both passes at every target token.
         """
         if rdrop:
             source, target = source.repeat(2, 1), target.repeat(2, 1)  # (2B, S), (2B, J+1)
@@ -173,7 +178,7 @@ class EncoderDecoder(nn.Module):
 
     @torch.inference_mode()
     def score(self, source: Source, target: Tensor) -> TokenScores:
-        """Score targets (B, J+1) against encoded sources with as many rows."""
+        """Score targets (B, J+1) with B encoded sources."""
         outputs, rows = self.decode(source, target)
         words = target[:, 1:].t()  # (J, B)
         lexical = self.lexical(source, rows)
@@ -183,7 +188,7 @@ class EncoderDecoder(nn.Module):
 
 
 def _masks(source: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, S) what is no padding, and what is a word, of sources that begin with `<s>` and end with `</s>`."""
+    """Return two masks (B, S) of sources between `<s>` and `</s>`: true except on padding, and true on words only."""
     mask = source != PADDING
     positions = torch.arange(mask.shape[1], device=mask.device)  # (S,)
     return mask, (positions > 0) & (positions <= mask.sum(dim=1, keepdim=True) - 2)  # (B, S) both

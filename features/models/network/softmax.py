@@ -1,4 +1,4 @@
-"""The output softmax and its loss, a few rows at a time, so that logits of a whole batch never stand in memory.
+"""The output softmax and its loss, in blocks of rows, so that the logits of a whole batch are never in memory.
 
 On a CPU this is also faster: a block of logits stays in the cache from the product to the gradient.
 """
@@ -16,24 +16,25 @@ from features.models.network.lexicon import Lexical, mix, mixed_log_probs, mixed
 from features.models.vocabulary import PADDING
 
 BLOCK = 256
-"""Rows of logits held at once."""
+"""Number of rows of logits in memory at once."""
 
 
 class Softmax(nn.Linear):
     """p(word | output): a linear layer from H to the V words of the vocabulary, and the softmax over them."""
 
     def project(self, outputs: Tensor) -> Tensor:
-        """Return what the weights are multiplied with, of outputs (…, H): they themselves."""
+        """Return the input (…, H) of the linear layer: the outputs themselves."""
         return outputs
 
     def loss(
         self, outputs: Tensor, words: Tensor, smoothing: float = 0.0, lexical: Lexical | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return the loss over all rows (…, H) but those where a word (…) is padding, and their sum of -log p.
+        """Return the loss and the sum of -log p over all rows (…, H), except rows whose word (…) is padding.
 
-        Both are (); the sum is without gradient. With label smoothing, the loss wants a share of the probability of all
-        words alike (Szegedy et al. 2016); without it they are equal. What a lexicon says is of all rows, flattened.
-        Under autocast products have its precision, and all else that of the weights.
+        Both are (). The sum has no gradient. With label smoothing, the loss spreads `smoothing` of the probability
+        evenly over all words (Szegedy et al. 2016). Without it both values are equal. `lexical` has all rows,
+        flattened. Under autocast, products have autocast's precision, and everything else has the precision of the
+        weights.
         """
         real, precision = _real(words), multiplied_in(self.weight)
         rows = self.project(outputs.flatten(0, -2)[real]).to(self.weight.dtype)  # (N, H)
@@ -46,11 +47,11 @@ class Softmax(nn.Linear):
             return losses
 
     def divergence(self, outputs: Tensor, others: Tensor, words: Tensor) -> Tensor:
-        """() nats, KL(p||q) + KL(q||p) summed over all rows but those where a word (…) is padding.
+        """Return KL(p||q) + KL(q||p) in nats, summed over all rows except rows whose word (…) is padding.
 
-        p is what is said at rows of `outputs` (…, H), q at those of `others`; gradients go to both. Twice what Liang et
-        al. 2021 have in eq. 4. Reckoned in the precision of the weights, also under autocast: this subtracts numbers
-        that are nearly the same.
+        p is the distribution at a row of `outputs` (…, H), q at a row of `others`. Both receive gradients. The result
+        is twice eq. 4 of Liang et al. 2021. It is computed in the precision of the weights even under autocast, since
+        it subtracts nearly equal values.
         """
         real = _real(words)
         pairs = [side.flatten(0, -2)[real].to(self.weight.dtype) for side in (outputs, others)]  # (N, H) both
@@ -60,12 +61,15 @@ class Softmax(nn.Linear):
             return divergence
 
     def log_probs(self, outputs: Tensor, words: Tensor, lexical: Lexical | None = None) -> Tensor:
-        """(…) natural log of p(word), from outputs (…, H) and words (…); what a lexicon says is of all, flattened."""
+        """Return log p of words (…) at outputs (…, H), in nats. `lexical` has all rows, flattened."""
         rows = np.arange(words.numel())  # (N,)
         return self.chosen(outputs.flatten(0, -2), rows, words.flatten(), lexical).view(words.shape)  # (…)
 
     def chosen(self, outputs: Tensor, rows: Integers, words: Tensor, lexical: Lexical | None = None) -> Tensor:
-        """(M,) natural log of p(words[m]) at output rows[m] of (N, H); `rows` ascend, and a row may have many words."""
+        """Return log p(words[m]) at row rows[m] of the outputs (N, H), (M,) in nats.
+
+        `rows` are in ascending order. A row may have several words.
+        """
         parts = []
         for block in _blocks(len(outputs)):
             first, last = np.searchsorted(rows, (block.start, block.stop))
@@ -76,7 +80,7 @@ class Softmax(nn.Linear):
             places = on_device(rows[first:last] - block.start, words.device)  # (M,)
             at_words = logits[words[first:last], places]  # (M,)
             highest = logits.amax(dim=0)  # (N,)
-            log_norm = logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,) in half the time of logsumexp
+            log_norm = logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,), twice as fast as logsumexp
             log_probs = at_words - log_norm[places]  # (M,)
             if known and known.mixes:
                 log_probs = mixed_log_probs(known, places, words[first:last], log_probs)
@@ -84,7 +88,7 @@ class Softmax(nn.Linear):
         return torch.cat(parts)  # (M,)
 
     def all_log_probs(self, outputs: Tensor, lexical: Lexical | None) -> Tensor:
-        """(N, V) natural log of p of every word at outputs (N, H), laid out by rows."""
+        """Return log p of every word at outputs (N, H), (N, V) in nats, laid out in memory by rows."""
         logits = torch.mm(self.project(outputs).to(self.weight.dtype), self.weight.t()).to(outputs.dtype)  # (N, V)
         if self.bias is not None:
             logits.add_(self.bias)
@@ -96,11 +100,12 @@ class Softmax(nn.Linear):
 
 
 class TiedSoftmax(Softmax):
-    """A softmax whose weights (V, E) are the vectors of the target words, with which they are saved and loaded.
+    """A softmax whose weights (V, E) are the vectors of the target words. Both are saved and loaded as one tensor.
 
-    What it reads is projected from H to E first, without bias (Press & Wolf 2017, where H is E). Its gradients move the
-    vector of padding, too, which is 0 at first: that one is read at steps behind `</s>` alone, which nothing looks at,
-    and as a weight it says how unlikely padding is, like any other word that is never seen.
+    The outputs are first projected from H to E, without bias (Press & Wolf 2017, where H equals E).
+
+    Training also changes the vector of padding, which starts at 0. As an input it is read only at steps after `</s>`,
+    which are ignored. As a weight it learns that padding is improbable, like any word that never occurs.
     """
 
     def __init__(self, hidden: int, vectors: nn.Embedding, bias: bool) -> None:
@@ -109,7 +114,7 @@ class TiedSoftmax(Softmax):
         self.projection = nn.Linear(hidden, vectors.embedding_dim, bias=False)
 
     def project(self, outputs: Tensor) -> Tensor:
-        """(…, E) of outputs (…, H)."""
+        """Return the outputs (…, H) projected to (…, E)."""
         projected: Tensor = self.projection(outputs)
         return projected
 
@@ -136,9 +141,9 @@ class _Loss(torch.autograd.Function):
         smoothing: float,
         *lexical: Any,
     ) -> tuple[Tensor, Tensor]:
-        """Return loss and sum of -log p; keep the gradients if they will be asked for.
+        """Return the loss and the sum of -log p. Store the gradients if they are needed.
 
-        `lexical` are the fields of a `Lexical`, or nothing.
+        `lexical` has the fields of a `Lexical`, or is empty.
         """
         learns, known = ctx.needs_input_grad[0], Lexical(*lexical) if lexical else None
         plain, spread = outputs.new_zeros(()), outputs.new_zeros(())
@@ -163,28 +168,32 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients."""
+        """Scale the stored gradients."""
         outputs, weight, *others = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
         bias, values = others[0] if ctx.has_bias else None, others[-1:] if ctx.lexical else []
         return outputs, weight, bias, None, None, None, *values, *[None] * (ctx.lexical - 1)
 
 
 class _Part(NamedTuple):
-    """What a block of rows says."""
+    """Results of a block of rows."""
 
-    plain: Tensor  # () sum of -log p of the words
-    spread: Tensor  # () sum over rows of the mean of -log p of all words, if there is smoothing
-    slope: Tensor  # (V, N) of the loss by the logits, if it learns
-    of_values: Tensor  # (U, N) of the loss by what the lexicon says, if it learns and has one; else empty
+    plain: Tensor  # () sum of -log p of the target words
+    spread: Tensor  # () sum over rows of the mean of -log p of all words, only valid with label smoothing
+    slope: Tensor  # (V, N) gradient of the loss with respect to the logits, only valid if it is needed
+    of_values: Tensor  # (U, N) gradient with respect to the lexicon values, empty without a lexicon
 
 
 def _measure(logits: Tensor, words: Tensor, smoothing: float, learns: bool, lexical: Lexical | None) -> _Part:
-    """Return loss and slopes of logits (V, N), which are used up, and words (1, N); `lexical` is (U, N)."""
+    """Return loss and gradients of a block, from logits (V, N), which are overwritten, and words (1, N).
+
+    `lexical` is (U, N). The gradients are meaningful only if `learns`.
+    """
     if lexical and not lexical.mixes:
         logits.scatter_add_(0, lexical.words, lexical.values)  # (V, N)
     highest = logits.amax(dim=0, keepdim=True)  # (1, N)
     at_words, mean = logits.gather(0, words).sum(), logits.mean(dim=0).sum() if smoothing else 0  # () both
     known = logits.gather(0, lexical.words) - highest if lexical and lexical.mixes else None  # (U, N)
+    # `slope` reuses the memory of the logits: first exp(logit - highest), then p, then the gradient.
     slope = logits.sub_(highest).exp_()
     norm = slope.sum(dim=0, keepdim=True)  # (1, N)
     log_norm = norm.log().sum() + highest.sum()  # ()
@@ -209,7 +218,7 @@ class _Divergence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, outputs: Tensor, others: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Return KL(p||q) + KL(q||p); keep the gradients."""
+        """Return KL(p||q) + KL(q||p) and store the gradients."""
         total, sides = outputs.new_zeros(()), (outputs, others)
         gradients = [torch.empty_like(outputs), torch.empty_like(others), torch.zeros_like(weight)]
         if bias is not None:
@@ -233,26 +242,29 @@ class _Divergence(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients."""
+        """Scale the stored gradients."""
         outputs, others, weight, *bias = (gradient * grad_outputs[0] for gradient in ctx.saved_tensors)
         return outputs, others, weight, bias[0] if bias else None
 
 
 def _add_gradients(of_rows: Tensor, of_weight: Tensor, slope: Tensor, weight: Tensor, rows: Tensor) -> None:
-    """Write the gradient of rows (N, H) whose logits have these slopes (V, N), and add to that of the weight (V, H).
+    """Write the gradient of rows (N, H), and add the gradient of the weight (V, H) to `of_weight`.
 
-    Multiplied in the precision of the weight.
+    `slope` (V, N) is the gradient with respect to the logits. Products have the precision of the weight.
     """
     slope, rows = slope.to(weight.dtype), rows.to(weight.dtype)
     if of_weight.dtype == weight.dtype:
-        of_weight.addmm_(slope, rows)  # (V, H) without another one between
+        of_weight.addmm_(slope, rows)  # (V, H) without a temporary matrix
     else:
         of_weight += slope @ rows  # (V, H)
     of_rows.copy_(slope.t() @ weight)  # (N, H)
 
 
 def _real(words: Tensor) -> Tensor:
-    """(N,) places of the words (…), flattened, that are no padding; a mask would be counted at each use."""
+    """Return the indices (N,) of the flattened words (…) that are not padding.
+
+    A boolean mask would have to be counted at each use.
+    """
     return (words.flatten() != PADDING).nonzero().squeeze(1)  # (N,)
 
 

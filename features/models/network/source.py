@@ -1,4 +1,4 @@
-"""Encoded source sentences, and the one way in which rows of anything are gathered."""
+"""Encoded source sentences, and functions that gather the rows of nested tensors."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -9,33 +9,33 @@ from torch import Tensor
 from features.models.network.cells import Layer
 
 Gathered = TypeVar("Gathered")
-"""A tensor, a tuple or a record of such, however deep."""
+"""A tensor, or a tuple or record of tensors, nested to any depth."""
 
 
 def gather(value: Gathered, rows: Tensor) -> Gathered:
-    """Return the value with row `rows[n]` of its tensors at n."""
+    """Return the value with row `rows[n]` of each tensor at index n."""
     gathered: Gathered = _each([value], lambda tensors: tensors[0].index_select(0, rows))  # (rows, …)
     return gathered
 
 
 def put(value: Gathered, rows: Tensor, part: Gathered) -> None:
-    """Write row n of the part's tensors into row `rows[n]` of the value's."""
+    """Write row n of each tensor of `part` into row `rows[n]` of the same tensor of `value`."""
     _each([value, part], lambda tensors: tensors[0].index_copy_(0, rows, tensors[1]))  # (rows, …)
 
 
 def join(values: Sequence[Gathered]) -> Gathered:
-    """Return a value whose tensors have the rows of each behind those of the one before."""
+    """Return a value whose tensors are the concatenated rows of all values."""
     return values[0] if len(values) == 1 else _each(values, torch.cat)  # (all rows, …)
 
 
 def _views(value: Gathered, rows: Tensor) -> Gathered:
-    """Return what `gather` returns of a value with one row, without a copy."""
+    """Return the result of `gather` for a value with one row, as views instead of copies."""
     gathered: Gathered = _each([value], lambda tensors: tensors[0].expand(len(rows), *tensors[0].shape[1:]))
     return gathered
 
 
 def _each(values: Sequence[Any], function: Callable[[list[Tensor]], Tensor]) -> Any:
-    """Call the function with the tensors that stand at the same place in each value."""
+    """Apply the function to the tensors at the same position in all values, and return the results as one value."""
     if isinstance(values[0], Tensor):
         return function(list(values))
     parts = [_each(each, function) for each in zip(*values, strict=True)]
@@ -43,25 +43,27 @@ def _each(values: Sequence[Any], function: Callable[[list[Tensor]], Tensor]) -> 
 
 
 class Source(NamedTuple):
-    """Encoded source sentences with all that does not change from step to step.
+    """Encoded source sentences, with everything that does not change from step to step.
 
-    Positions count the sentinels: `<s>` is 0, words are 1 … I, `</s>` is I+1.
+    Positions count `<s>` and `</s>`: `<s>` is 0, words are 1 … I, `</s>` is I+1.
     """
 
     states: Tensor  # (B, S, K) annotations, or products of them (`members.fold`), or both (`transformer`)
     keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms
-    bias: Tensor  # (B, S) 0 where attention may go, minus infinity elsewhere
-    source_length: Tensor  # (B, 1) I, the number of words without sentinels
-    last: tuple[Layer, ...]  # what the decoder's first state is made of
-    gate: tuple[Tensor, ...]  # (B, E) mask on the target's word vectors; empty unless the model is contextual
-    counts: tuple[int, ...] = ()  # rows that share each annotation, one after the other; empty if each has its own
-    lexicon: tuple[Tensor, ...] = ()  # what `Lexicon.look_up` returns, shared as annotations are; empty without lexicon
+    bias: Tensor  # (B, S) 0 where attention is allowed, minus infinity elsewhere
+    source_length: Tensor  # (B, 1) I, the number of words without `<s>` and `</s>`
+    last: tuple[Layer, ...]  # final encoder states, from which the decoder's first state is made
+    gate: tuple[Tensor, ...]  # (B, E) mask on target word vectors, empty unless the model is contextual
+    counts: tuple[int, ...] = ()  # number of consecutive rows that share each annotation, empty if each has its own
+    lexicon: tuple[Tensor, ...] = ()  # result of `Lexicon.look_up`, its table shared like annotations, else empty
 
     def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
-        """Return the source for queries that share it: `rows` ascend, and `counts` says how often each occurs.
+        """Return the source for several queries per source sentence.
 
-        All but the annotations are copied to the rows; these are the largest part, and stay one for all, but on a GPU,
-        where one product over a copy is faster than a small one a sentence. Of a single source nothing is copied.
+        `rows` are the source indices of the queries, ascending. `counts` is the number of queries of each source.
+        Annotations and the lexicon's table, the largest tensors, stay shared. The other tensors are copied to the rows.
+        With a single source nothing is copied. On a GPU everything is copied: one product over a copy is faster than a
+        small product for each sentence.
         """
         if self.states.is_cuda:
             return gather(self._replace(last=()), rows)
@@ -72,16 +74,16 @@ class Source(NamedTuple):
         return shared._replace(lexicon=(*self.lexicon[:1], *words))
 
     def context(self, weights: Tensor) -> Tensor:
-        """(B, K) annotations summed by weights (B, S), or (B, S, K) for a weight in each dimension."""
+        """Return contexts (B, K): annotations summed with weights (B, S), or (B, S, K) for one weight per dimension."""
         return self.summed(weights, self.states)
 
     def summed(self, weights: Tensor, states: Tensor) -> Tensor:
-        """(B, K) sums of states (B, S, K) by weights (B, S), or (B, S, K) for a weight in each dimension.
+        """Return states (B, S, K) summed with weights (B, S), or (B, S, K) for one weight per dimension: (B, K).
 
-        Where states are shared, laid out by columns as `cells.columns` does:
+        If states are shared, the result is laid out in memory by columns, like that of `cells.columns`:
 
-            weights of the rows of source   0 0 0 | 1 | 2 2     counts (3, 1, 2)
-            times states of source          0     | 1 | 2
+            source of each row of weights   0 0 0 | 1 | 2 2     counts (3, 1, 2)
+            source of the states            0     | 1 | 2
         """
         if not self.counts:
             return _weighted(weights, states)
@@ -97,7 +99,7 @@ class Source(NamedTuple):
 
     @property
     def source_mask(self) -> Tensor:
-        """(B, S) true on the words, false on sentinels and padding."""
+        """Mask (B, S): true on words, false on `<s>`, `</s>` and padding."""
         positions = torch.arange(self.bias.shape[1], device=self.bias.device)  # (S,)
         return (positions > 0) & (positions <= self.source_length)
 

@@ -1,7 +1,7 @@
-"""A transformer (Vaswani et al. 2017) whose layers normalize before each sublayer (Xiong et al. 2020).
+"""A transformer (Vaswani et al. 2017) with layer normalization before each sublayer (Xiong et al. 2020).
 
-Attention runs over heads of size d = H / heads. It is made of plain products: for sentences of some twenty words
-torch's own function takes many times as long on a CPU.
+Attention has heads of size d = H / heads. It uses plain products: for sentences of about twenty words, torch's own
+attention function is many times slower on a CPU.
 """
 
 import math
@@ -18,25 +18,31 @@ from features.models.settings import Architecture
 
 
 class Dense(nn.Linear):
-    """A linear layer that multiplies in the precision of its weights, which may be lower than that of what it reads."""
+    """A linear layer that multiplies in the precision of its weights, which may be lower than that of its input."""
 
     def reset_parameters(self) -> None:
-        """Begin as Glorot & Bengio 2010, without bias."""
+        """Initialize the weights like Glorot & Bengio 2010, and the bias with 0."""
         nn.init.xavier_uniform_(self.weight)
         nn.init.zeros_(self.bias)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(…, out)."""
+        """Return outputs (…, out)."""
         if rows.dtype == self.weight.dtype:
             return super().forward(rows)
         return functional.linear(rows.to(self.weight.dtype), self.weight).to(rows.dtype) + self.bias
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Attend in every head by softmax(q'k / sqrt(d) + bias): (B, T, H) values summed, (B, heads, T, S) the weights.
+    """Attend in every head with softmax(q'k / sqrt(d) + bias).
 
-    Queries are (B, heads, T, d), keys and values (B, heads, S, d); `bias` (B or 1, T or 1, S or 1) is 0 where attention
-    may go.
+    Args:
+        queries: (B, heads, T, d).
+        keys: (B, heads, S, d).
+        values: (B, heads, S, d).
+        bias: (B or 1, T or 1, S or 1), 0 where attention is allowed, minus infinity elsewhere.
+
+    Returns:
+        Weighted sums of the values, (B, T, H), and the weights, (B, heads, T, S).
     """
     batch, heads, steps, size = queries.shape
     scores = torch.bmm((queries * size**-0.5).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))  # (B·heads, T, S)
@@ -46,15 +52,15 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple
 
 
 def _split(rows: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """(B, heads, T, d) each of so many parts that stand side by side in rows (B, T, parts·H)."""
+    """Split rows (B, T, parts·H) into their parts, (B, heads, T, d) each."""
     batch, length, size = rows.shape
     return rows.view(batch, length, parts, heads, size // parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
 
 
 def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads: int) -> tuple[Tensor, Tensor]:
-    """Attend, as `attend` does, with queries (B, T, H) to keys and values (B, S, 2H) of the source.
+    """Attend with queries (B, T, H) to keys and values (B, S, 2H) of the source, like `attend`.
 
-    Where rows share their source (`Source.spread`), T is 1, and those of one source go together as its steps.
+    If rows share their source (`Source.spread`), T is 1, and the rows of one source are processed as its steps.
     """
     if not source.counts:
         keys, values = _split(keys_values, 2, heads)
@@ -72,7 +78,7 @@ def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads:
 
 
 def place(embedded: Tensor, positions: Tensor) -> Tensor:
-    """(…, E) word vectors (…, E) times sqrt(E), and sine and cosine of their positions (…, 1), counted from 0."""
+    """Return word vectors (…, E) times sqrt(E), plus sine and cosine of their positions (…, 1), which count from 0."""
     size = embedded.shape[-1]
     places = torch.arange(0, size, 2, device=embedded.device, dtype=embedded.dtype)  # (E/2,)
     angles = positions * torch.exp(places * (-math.log(10000) / size))  # (…, E/2)
@@ -81,7 +87,7 @@ def place(embedded: Tensor, positions: Tensor) -> Tensor:
 
 
 class SelfAttention(nn.Module):
-    """x + attention(norm(x)): every position looks at those of its own side; dropout on what is added."""
+    """x + attention(norm(x)): attention to all positions of the same side, with dropout on the sublayer's output."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -91,9 +97,10 @@ class SelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
-        """(B, T, H) what leaves the sublayer; (B, heads, t+T, 2d) keys, and behind each its value, of all positions.
+        """Return the output (B, T, H), and the keys and values of all positions, (B, heads, t+T, 2d).
 
-        `before` has those of the t earlier positions, if any; `bias` (B or 1, T or 1, t+T or 1) is as in `attend`.
+        The last axis has the key, then the value of a position. `before` has the keys and values of the t earlier
+        positions, or is empty. `bias` (B or 1, T or 1, t+T or 1) is like that of `attend`.
         """
         queries, *own = _split(self.project(self.norm(rows)), 3, self.heads)  # (B, heads, T, d) each
         after = torch.cat(own, dim=-1)  # (B, heads, T, 2d)
@@ -104,7 +111,7 @@ class SelfAttention(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    """x + attention(norm(x)): every position looks at the annotations; dropout on what is added."""
+    """x + attention(norm(x)): attention to the annotations, with dropout on the sublayer's output."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -115,13 +122,16 @@ class SourceAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor, keys_values: Tensor, source: Source) -> tuple[Tensor, Tensor]:
-        """(B, T, H) what leaves the sublayer, (B, heads, T, S) weights; `keys_values` (B, S, 2H) of the annotations."""
+        """Return the output (B, T, H) and the weights (B, heads, T, S).
+
+        `keys_values` (B, S, 2H) are the keys and values of the annotations.
+        """
         contexts, weights = _of_annotations(self.query(self.norm(rows)), keys_values, source, self.heads)
         return rows + self.dropout(self.out(contexts)), weights
 
 
 class FeedForward(nn.Module):
-    """x + W_2 max(0, W_1 norm(x) + b_1) + b_2; dropout inside, and on what is added."""
+    """x + W_2 max(0, W_1 norm(x) + b_1) + b_2, with dropout on the hidden layer and on the sublayer's output."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -131,7 +141,7 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(…, H)."""
+        """Return the output (…, H)."""
         inside = self.dropout(torch.relu(self.enter(self.norm(rows))))  # (…, F)
         outputs: Tensor = rows + self.dropout(self.leave(inside))
         return outputs
@@ -146,13 +156,13 @@ class EncoderLayer(nn.Module):
         self.feedforward = FeedForward(architecture, dropout)
 
     def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
-        """(B, S, H)."""
+        """Return the output (B, S, H)."""
         outputs: Tensor = self.feedforward(self.attention(rows, (), bias)[0])
         return outputs
 
 
 class DecoderLayer(nn.Module):
-    """Attention to the words before, then to the source, then the feed-forward sublayer."""
+    """Attention to the previous words, then to the source, then the feed-forward sublayer."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -163,14 +173,14 @@ class DecoderLayer(nn.Module):
     def forward(
         self, rows: Tensor, before: Layer, bias: Tensor, keys_values: Tensor, source: Source
     ) -> tuple[Tensor, Layer, Tensor]:
-        """(B, T, H) what leaves the layer, with what the two kinds of attention return beside it."""
+        """Return the output (B, T, H), the keys and values of all positions, and the weights on the source."""
         rows, after = self.attention(rows, before, bias)
         rows, weights = self.source_attention(rows, keys_values, source)
         return self.feedforward(rows), after, weights
 
 
 class TransformerEncoder(nn.Module):
-    """Layers of attention over the source, normalized at the end."""
+    """Layers of attention to the source, with layer normalization at the end."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -179,7 +189,7 @@ class TransformerEncoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
-        """Encode word vectors (B, S, E), of which those where `mask` (B, S) is true are real."""
+        """Encode word vectors (B, S, E); `mask` (B, S) is false on padding."""
         positions = torch.arange(mask.shape[1], device=mask.device, dtype=embedded.dtype)  # (S,)
         bias = embedded.new_zeros(mask.shape).masked_fill(~mask, float("-inf")).unsqueeze(1)  # (B, 1, S)
         rows = self.dropout(place(embedded, positions.unsqueeze(1)))  # (B, S, H)
@@ -189,10 +199,10 @@ class TransformerEncoder(nn.Module):
 
 
 class TransformerDecoder(nn.Module):
-    """Layers of attention over the words before and over the source; the softmax reads their normalized output.
+    """Layers of attention to the previous words and to the source. The softmax reads their normalized output.
 
-    It offers what `decoder.Decoder` does. A step hands on keys and values of all positions so far. Rows of attention
-    are those of the last layer, the mean over its heads.
+    It has the interface of `decoder.Decoder`. The state between steps has the keys and values of all positions so far.
+    Attention rows are the weights of the last layer, averaged over its heads.
     """
 
     readers: tuple[str, ...] = ()
@@ -204,15 +214,15 @@ class TransformerDecoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def draw_vectors(self, vectors: Tensor) -> None:
-        """Draw the first word vectors (V, E) of a side, which are scaled by sqrt(E) where they are read."""
+        """Initialize the word vectors (V, E) of one side. They are multiplied by sqrt(E) when they are read."""
         nn.init.normal_(vectors, std=vectors.shape[1] ** -0.5)
 
     def values(self, states: Tensor) -> Tensor:
-        """(B, S, H + layers·2H) annotations (B, S, H), and behind them their keys and values for each layer."""
+        """Return annotations (B, S, H) and their keys and values for each layer, (B, S, H + layers·2H)."""
         return torch.cat([states, *(layer.source_attention.keys_values(states) for layer in self._layers())], dim=-1)
 
     def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:
-        """(B, S, 0) nothing: the keys are among the values, which rows share."""
+        """Return empty keys (B, S, 0): the keys are part of `values`, which rows of the same source share."""
         return annotations[:, :, :0]
 
     def start(self, source: Source) -> State:
@@ -221,11 +231,11 @@ class TransformerDecoder(nn.Module):
         return State(step=step, layers=((),) * len(self.layers), feed=(), history=())
 
     def step_input(self, embedded: Tensor) -> StepInput:
-        """Prepare the vectors (B, E) of previous words for a step."""
+        """Return the input of a step, from the vectors (B, E) of the previous words."""
         return StepInput(vectors=embedded, gates=embedded[:, :0])
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
-        """Take one step."""
+        """Return the output of one step and the next state."""
         rows = place(step_input.vectors, state.step - 1).unsqueeze(1)  # (B, 1, H)
         tops, weights, layers = self._run(rows, state.layers, source, rows.new_zeros(1, 1, 1))
         top, row = tops[:, 0], weights[:, 0]  # (B, H), (B, S)
@@ -236,7 +246,10 @@ class TransformerDecoder(nn.Module):
         return steps.top
 
     def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
-        """(T, B, H) what the softmax reads at all steps, (T, B, S) rows; from vectors (T, B, E) of previous words."""
+        """Return the softmax inputs (T, B, H) and the attention rows (T, B, S) of all steps.
+
+        `embedded` (T, B, E) are the vectors of the previous words.
+        """
         vectors = embedded.transpose(0, 1)  # (B, T, E)
         steps = vectors.shape[1]
         positions = torch.arange(steps, device=vectors.device, dtype=vectors.dtype).unsqueeze(1)  # (T, 1)
@@ -247,7 +260,7 @@ class TransformerDecoder(nn.Module):
     def _run(
         self, rows: Tensor, before: tuple[Layer, ...], source: Source, bias: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Layer, ...]]:
-        """Run all layers over (B, T, H); return (B, T, H), (B, T, S) rows of the last one, and their state."""
+        """Run all layers over rows (B, T, H). Return outputs (B, T, H), attention rows (B, T, S) and the next state."""
         rows, layers, weights = self.dropout(rows), [], source.bias
         width = 2 * rows.shape[2]
         keys_values = torch.split(source.states[..., rows.shape[2] :], width, dim=-1)  # (B, S, 2H) each

@@ -1,1 +1,1 @@
-"""What a trained model says of given translations."""
+"""Scoring of given translations with trained models."""

@@ -1,4 +1,4 @@
-"""Score given translations one by one: pairs of token lists in, log-probabilities of every token out."""
+"""Score given translations one by one: pairs of token lists in, log-probabilities of all tokens out."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,19 +18,19 @@ from features.models.scoring.values import SourceWords, of_tokens, select, total
 from features.progress import show_status
 
 BATCH = 256
-"""Candidates in a batch, at most."""
+"""Maximum number of candidates in a batch."""
 
 
 SentencePair = tuple[tuple[str, ...], tuple[str, ...]]
-"""Tokens of a source and of its translation, whatever the direction of the model."""
+"""Tokens of a source and of its translation, in this order for models of both directions."""
 
 
 def score_pairs(models: Sequence[Model], pairs: Sequence[SentencePair]) -> Iterator[tuple[list[int], TokenScores]]:
-    """Yield (numbers of pairs, their scores), a batch at a time, until each pair was scored once.
+    """Yield (indices of pairs, their scores), batch by batch, until each pair has been scored once.
 
-    Several models, of one direction and target vocabulary, score as the mean of their distributions; rows of
-    attention are those of the first. Each source of a batch is encoded once. Shapes are those of `TokenScores`, its
-    tokens in the order of the model; row n belongs to pair numbers[n].
+    Several models must have the same direction and target vocabulary. Their distributions are averaged, and attention
+    is that of the first model. Each source of a batch is encoded once. Shapes are as in `TokenScores`, with tokens in
+    the order of the model. Row n belongs to the pair with the n-th index.
     """
     first = models[0]
     sides = _sides(first, pairs)
@@ -49,7 +49,7 @@ def score_pairs(models: Sequence[Model], pairs: Sequence[SentencePair]) -> Itera
 def score_alone(
     models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False
 ) -> Reading:
-    """Score each candidate from its first word; equal ones of equal sources are scored once."""
+    """Score each candidate from its first word, without sharing prefixes. Equal pairs are scored once."""
     pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
     distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
     first, sides = models[0], _sides(models[0], distinct)
@@ -69,36 +69,36 @@ def score_alone(
 
 
 def fertility(model: Model, sources: Sequence[tuple[str, ...]]) -> tuple[Tensor, Tensor]:
-    """(B, S) mean and variance of the attention that source words should get."""
+    """Return mean and variance (B, S) of the attention that source words should get."""
     with torch.inference_mode():
         return model.network.fertility(pad([model.source.encode(source) for source in sources], model.device))
 
 
 def mean_log(log_probs: Sequence[Tensor]) -> Tensor:
-    """Average models word by word: log of the mean of their probabilities."""
+    """Return the log of the models' mean probability of each token."""
     if len(log_probs) == 1:
         return log_probs[0]
     return torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))  # shape of one of them
 
 
 def perplexity(mean: float) -> float:
-    """Return exp of a mean loss, infinite where it is too large for a number."""
+    """Return exp of a mean loss, infinite if it is too large for a float."""
     return math.exp(mean) if mean < 700 else math.inf
 
 
 def encode_target(model: Model, tokens: Sequence[str]) -> list[int]:
-    """Return the numbers of a target in the order in which the model says them."""
+    """Return the vocabulary indices of a target, in the order in which the model predicts them."""
     numbers = model.target.encode(tokens)
     return numbers[::-1] if model.config.right_to_left else numbers
 
 
 def _sides(model: Model, pairs: Iterable[SentencePair]) -> list[SentencePair]:
-    """Return what the network reads, and what it says."""
+    """Return pairs of network input and network output."""
     return [pair[::-1] if model.config.direction == "backward" else pair for pair in pairs]
 
 
 def _score(model: Model, sources: Sequence[tuple[str, ...]], target: Tensor) -> TokenScores:
-    """Score targets (B, J+1) with B sources, of which equals are encoded once."""
+    """Score targets (B, J+1) with B sources. Equal sources are encoded once."""
     rows: dict[tuple[str, ...], int] = {}
     chosen = [rows.setdefault(source, len(rows)) for source in sources]
     with torch.inference_mode():

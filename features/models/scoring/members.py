@@ -1,6 +1,6 @@
-"""Models ready to score, together if there are several, each by weights that have not seen the sentence at hand.
+"""Models for scoring, single or in an ensemble, each with weights that were not trained on the sentence to score.
 
-Here are also their preparation for many candidates of each source, and their size and perplexity.
+Also their preparation for many candidates per source, their size and their perplexity.
 """
 
 import os
@@ -24,23 +24,26 @@ from moses_io.files.errors import InputError
 
 
 class Members:
-    """One model, or several whose distributions are averaged word by word.
+    """One model, or several models whose distributions are averaged word by word.
 
-    A model that learned from dev has other weights for the sentences of dev (`DevFolds`), which are loaded when the
-    first of them is read. Where they were left behind, as in a reranker, a warning says what is read instead.
+    A model that was fine-tuned on dev has separate weights for the sentences of each fold of dev (`DevFolds`). They are
+    loaded when the first of these sentences is scored. If they are missing, as in a reranker, the weights for other
+    sentences are used, and a warning is logged.
 
     Attributes:
-        models: as they are for sentences that none of them has learned from.
-        signature: of these.
+        models: the models, with the weights for sentences outside of dev.
+        signature: signature of `models`.
 
     Args:
-        folders: of the models.
-        device: where they run.
-        advice: what else to do with models that cannot be averaged.
-        precision: of products, `fp32` or `bf16`, for many candidates of each source; default: as they were trained.
+        folders: folders of the models.
+        device: device on which the models run.
+        advice: alternative for models that cannot be averaged, for the error message.
+        precision: precision of products, `fp32` or `bf16`. If it is set, the models are prepared for many candidates
+            per source. Default: as they were trained.
 
     Raises:
-        InputError: as `load_model`, or a model that does not say the same words in the same order as the first.
+        InputError: as in `load_model`, or a model differs from the first one in direction, word order or target
+            vocabulary.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class Members:
         self._loaded: dict[tuple[int, int], Model] = {}
         self.models = self._without((0,) * len(folders))
         self._digests = {(number, 0): model.digest for number, model in enumerate(self.models)}
-        self._folds = [DevFolds.read(folder) for folder in self._folders]  # after weights, as training writes them
+        self._folds = [DevFolds.read(folder) for folder in self._folders]  # after weights: training writes folds first
         self._warned = False
         for folder, model in zip(folders[1:], self.models[1:], strict=True):
             reason = _difference(self.models[0], model)
@@ -64,15 +67,15 @@ class Members:
         self.signature = "|".join(model.signature for model in self.models)
 
     def signature_for(self, source: tuple[str, ...]) -> str:
-        """Return the signature of the models that read a source."""
+        """Return the signature of the models that score a source."""
         keys = enumerate(self._folds_of(source))
         return "|".join(signature_of(self.models[key[0]].config, self._digest(key)) for key in keys)
 
     def for_each(self, sources: Sequence[tuple[str, ...]]) -> Iterator[tuple[list[int], list[Model]]]:
-        """Yield the places of the sources that the same models read, with these models.
+        """Yield groups of sources that are scored by the same models: indices of the sources, and the models.
 
         Raises:
-            InputError: the models are on a GPU, and this process was forked after they were opened.
+            InputError: the models are on a GPU, and this process was forked after they were loaded.
         """
         check_process(self._device, self._process)
         places = defaultdict[tuple[int, ...], list[int]](list)
@@ -82,7 +85,10 @@ class Members:
             yield together, self._without(folds)
 
     def _folds_of(self, source: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the fold of each model that must not have seen a source; 0 for one that never has, or always."""
+        """Return, for each model, the fold whose weights score a source.
+
+        It is 0 if the source is not in the model's dev set, or if the weights of its fold are missing.
+        """
         folds = []
         for folder, dev in zip(self._folders, self._folds, strict=True):
             fold = dev.fold_of(source)
@@ -98,7 +104,7 @@ class Members:
         return tuple(folds)
 
     def _without(self, folds: tuple[int, ...]) -> list[Model]:
-        """Return the models without a fold each."""
+        """Return the models, each with the weights for its fold, which were trained without it."""
         for number, fold in enumerate(folds):
             if (number, fold) not in self._loaded:
                 model = load_model(self._folders[number], self._device, weights_file(fold))
@@ -123,9 +129,10 @@ def _difference(first: Model, other: Model) -> str:
 
 
 class Folded(nn.Module):
-    """What is left of a linear layer that read the context first, once the annotations were multiplied by its weights.
+    """Rest of a linear layer that read the context first, after its context weights were applied to annotations.
 
-    Its input begins with the products of all such layers, `total` values, of which its own are those of `own`.
+    The input now begins with the products of all such layers, `total` values. The slice `own` holds those of this
+    layer.
     """
 
     def __init__(self, layer: nn.Linear, width: int, own: slice, total: int) -> None:
@@ -135,14 +142,14 @@ class Folded(nn.Module):
         self.bias = layer.bias
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(…, outputs) what the layer gave."""
+        """Return the outputs (…, outputs) of the original layer."""
         if self.rest is None:
             return rows[..., self.own]
         return rows[..., self.own] + functional.linear(rows[..., self.total :], self.rest, self.bias)
 
 
 def prepare(model: Model, precision: str) -> None:
-    """Make a model ready for many candidates of each source, or for translating, in `fp32` or `bf16`."""
+    """Prepare a model for many candidates per source, or for translation, with products in `fp32` or `bf16`."""
     forward = model.config.direction == "forward"
     if forward:
         fold(model.network)
@@ -151,9 +158,10 @@ def prepare(model: Model, precision: str) -> None:
 
 
 def fold(network: EncoderDecoder) -> None:
-    """Multiply annotations instead of contexts from now on: W sum_i a_i e_i = sum_i a_i W e_i.
+    """Multiply the weights with annotations instead of contexts: W sum_i a_i e_i = sum_i a_i W e_i.
 
-    This pays where many hypotheses share a source. Where each dimension has weights of its own it cannot be done.
+    The network is changed in place. This is faster if many hypotheses share a source. With granularity `fine`, where
+    each dimension has its own attention weights, it is not possible, and nothing is changed.
     """
     decoder = network.decoder
     layers = [decoder.get_submodule(name) for name in decoder.readers]
@@ -171,9 +179,10 @@ def fold(network: EncoderDecoder) -> None:
 
 
 def lower(network: EncoderDecoder, stepwise: bool) -> None:
-    """Multiply in bfloat16, and add, normalize and keep states in float32, in the decoder's layers and the softmax.
+    """Multiply in bfloat16 in the decoder layers and the softmax, but add, normalize and keep states in float32.
 
-    `stepwise` says that the decoder will take single steps only; torch's fused kernels want all in one precision.
+    The network is changed in place. `stepwise`: the decoder will only take single steps, so its recurrent layers can be
+    lowered too. Torch's fused kernels require a single precision.
     """
     parts = list(network.decoder.modules())
     lowered = [part.weight for part in parts if isinstance(part, Columns | Dense)]
@@ -186,9 +195,9 @@ def lower(network: EncoderDecoder, stepwise: bool) -> None:
 
 
 def perplexity_of(model: Members, pairs: Sequence[SentencePair]) -> float:
-    """Return the perplexity a word, `</s>` counted, of what a model predicts of pairs of source and target.
+    """Return the perplexity per word, counting `</s>`, of a model's predictions for pairs of source and target.
 
-    Of a pair of dev it is that of weights which have not learned from it.
+    Pairs from dev are scored with weights that were not trained on them.
     """
     total = 0.0
     for places, models in model.for_each([source for source, _ in pairs]):
@@ -199,6 +208,6 @@ def perplexity_of(model: Members, pairs: Sequence[SentencePair]) -> float:
 
 
 def parameters_of(model: Model) -> int:
-    """Return how many weights scoring needs; those of objectives are for training alone."""
+    """Return the number of parameters that scoring needs. Parameters of objectives are needed in training only."""
     parameters = model.network.named_parameters()
     return sum(each.numel() for name, each in parameters if not name.startswith("objectives."))

@@ -1,7 +1,7 @@
 """Score the candidates of a source together: the decoder runs once for each different prefix.
 
-A node is a prefix: the decoder's state after it, shared by all that follow. An edge is a next token: its
-log-probability is added up along the path.
+A node is a prefix, with the decoder state that all its continuations share. An edge is a next token. Log-probabilities
+are added up along the path.
 
     <s> ── the ──┬── house ── </s>
                  └── old ── house ── …
@@ -31,16 +31,16 @@ class Level:
     """Nodes of one depth, and the edges that leave them."""
 
     sources: Integers  # (N,) source of each node, ascending
-    words: Integers  # (N,) last token of its prefix, `<s>` at the root
-    edge_in: Integers  # (N,) edge of the level before that leads to it; at the root the source
-    parents: Integers  # (N,) node of the level before that this edge leaves; at the root the source
+    words: Integers  # (N,) last token of each prefix, `<s>` at the root
+    edge_in: Integers  # (N,) edge of the previous level that leads to each node, at the root the source
+    parents: Integers  # (N,) node of the previous level that this edge leaves, at the root the source
     nodes: Integers  # (M,) node that each edge leaves, ascending
-    next_words: Integers  # (M,) its token
+    next_words: Integers  # (M,) token of each edge
     ended: Integers  # candidates that end in this level
-    ends: Integers  # the edge by which each of them does
+    ends: Integers  # the last edge of each of these candidates
 
     def split(self, size: int) -> "Iterator[Level]":
-        """Yield stretches of `size` nodes with their edges, whose nodes count from the first of the stretch."""
+        """Yield parts of `size` nodes with their edges. The field `nodes` counts from the first node of the part."""
         for start in range(0, len(self.sources), size):
             nodes = slice(start, start + size)
             edges = slice(*np.searchsorted(self.nodes, (start, start + size)))
@@ -55,22 +55,22 @@ class Level:
 
 
 def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Iterator[Level]:
-    """Yield the levels of the tree of candidates, the root's first.
+    """Yield the levels of the candidates' prefix tree, from the root on.
 
     Args:
-        sources: number of each candidate's source; all of 0, 1, 2, … must occur.
-        targets: its tokens, without `</s>`.
+        sources: index of each candidate's source. Each of 0, 1, 2, … must occur.
+        targets: tokens of each candidate, without `</s>`.
     """
     longest = max(len(target) for target in targets)
     rows = [[*target, END] + [END] * (longest - len(target)) for target in targets]
     tokens = np.array(rows)  # (candidates, longest + 1)
     lengths = np.array([len(target) for target in targets])
-    living, nodes_of = np.arange(len(targets)), np.array(sources)  # candidates that go on, and the node of each
+    living, nodes_of = np.arange(len(targets)), np.array(sources)  # candidates that have not ended, and their nodes
     of_source = np.arange(nodes_of.max() + 1)  # (N,)
     words, edge_in, parents = np.full_like(of_source, BEGIN), of_source, of_source
     stride = int(tokens.max()) + 1
     for depth in range(longest + 1):
-        pairs = nodes_of * stride + tokens[living, depth]  # (living,) node and next token as one number
+        pairs = nodes_of * stride + tokens[living, depth]  # (living,) node and next token as one integer
         edges, edge_of = np.unique(pairs, return_inverse=True)  # (M,), (living,)
         nodes, next_words = np.divmod(edges, stride)  # (M,) each
         ends = lengths[living] == depth
@@ -91,12 +91,12 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
 
 
 def paths_of(levels: Sequence[Level], candidates: int) -> list[Integers]:
-    """Return the nodes that each candidate passes, counted from the root's level on; J+1 for J tokens."""
+    """Return the nodes on the path of each candidate, J+1 for J tokens, numbered over all levels from the root on."""
     starts = np.cumsum([0, *(len(level.sources) for level in levels)])
     paths, at = np.empty((len(levels), candidates), dtype=np.int64), np.zeros(candidates, dtype=np.int64)
     lengths = np.empty(candidates, dtype=np.int64)
     for depth, level in reversed(list(enumerate(levels))):
-        at[level.ended] = level.nodes[level.ends]  # a candidate that ends further up stands on any node
+        at[level.ended] = level.nodes[level.ends]  # arbitrary for candidates that ended earlier, cut off below
         lengths[level.ended] = depth + 1
         paths[depth] = starts[depth] + at
         at = level.parents[at]  # (candidates,)
@@ -108,12 +108,12 @@ def score_tree(
 ) -> Reading:
     """Score all candidates of some sentences with forward models.
 
-    All prefixes of one length go together; the normalizer of the softmax serves all words that follow, and what a
-    candidate's tokens add up to goes along the path. Several models score as the mean of their distributions; attention
-    is that of the first. Equal to `score_alone` up to the rounding of float32.
+    All prefixes of one length are processed together. The softmax is normalized once for all continuations of a prefix,
+    and the values of tokens are added up along the path. Several models score with the mean of their distributions, and
+    attention is that of the first model. Results equal those of `score_alone` up to the rounding of float32.
     """
     first, sources = models[0], [each.source for each in sentences]
-    owners = [number for number, each in enumerate(sentences) for _ in each.hypotheses]  # (N,) place of the sentence
+    owners = [number for number, each in enumerate(sentences) for _ in each.hypotheses]  # (N,) index of the sentence
     targets = [encode_target(first, hypothesis) for each in sentences for hypothesis in each.hypotheses]
     levels = list(prefix_tree(owners, targets))
     steps = Steps(taken=sum(len(level.sources) for level in levels), alone=sum(len(target) + 1 for target in targets))
@@ -140,14 +140,14 @@ def score_tree(
 
 
 def _tokens(walks: Sequence[Walk], level: Level) -> tuple[Sums, Tensor]:
-    """Return the sums of the single tokens of a level's edges, as the mean of the models, and (N, S) attention."""
+    """Return the values of the single token on each edge, with the models averaged, and attention rows (N, S)."""
     log_probs, rows = zip(*(_step(walk, level) for walk in walks), strict=True)
     unknown = walks[0].on_device(level.next_words) == UNKNOWN
     return of_tokens(mean_log(log_probs), unknown, rows[0][walks[0].on_device(level.nodes)]), rows[0]  # (N, S) → (M, S)
 
 
 def _step(walk: Walk, level: Level) -> tuple[Tensor, Tensor]:
-    """(M,) log-probability of each edge of the next level, and (N, S) attention of its nodes."""
+    """Return the log-probability (M,) of each edge of a level, and the attention rows (N, S) of its nodes."""
     states, log_probs, rows = [], [], []
     for part in level.split(walk.at_once):
         step = walk.step(part.sources, part.words, part.parents)
@@ -160,6 +160,6 @@ def _step(walk: Walk, level: Level) -> tuple[Tensor, Tensor]:
 
 
 def _nothing(walk: Walk) -> Sums:
-    """Return the sums of no tokens, a row a source."""
+    """Return sums over no tokens, one row per source."""
     zeros = torch.zeros_like(walk.source.bias)  # (sources, S)
     return of_tokens(zeros[:, 0], zeros[:, 0] > 0, zeros)

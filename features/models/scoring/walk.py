@@ -1,4 +1,4 @@
-"""A model on its way through prefixes of translations, all of one length, that share their sources."""
+"""A model that processes prefixes of one length together, which share source sentences."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,24 +17,24 @@ from features.models.network.source import gather, join
 from features.models.settings import Architecture
 
 MEMORY = {"cpu": 2**25, "cuda": 2**31}
-"""Bytes that prefixes may take whose step is taken at once; on a CPU little more than its cache holds."""
+"""Bytes for the prefixes that take a step at once. On a CPU it is little more than the cache."""
 
 
 class Stepped(NamedTuple):
-    """A step of N prefixes."""
+    """Result of one step of N prefixes."""
 
-    state: State  # N rows, behind the step
+    state: State  # N rows, the state after the step
     outputs: Tensor  # (N, H) what the softmax reads
-    lexical: Lexical | None  # what the lexicon says of the next words, if the model has one
+    lexical: Lexical | None  # lexicon values for the next words, None without a lexicon
     row: Tensor  # (N, S) attention
 
 
 class Walk:
-    """A model, the sources that it has encoded, and its state behind all prefixes of the length so far.
+    """A model, its encoded sources, and its state after all prefixes of the current length.
 
     Attributes:
         source: the encoded sources.
-        at_once: prefixes whose step may be taken at once.
+        at_once: number of prefixes that may take a step at once.
     """
 
     def __init__(self, model: Model, sources: Sequence[tuple[str, ...]]) -> None:
@@ -43,15 +43,16 @@ class Walk:
         self._state = self.network.decoder.start(self.source)
         held = _bytes_of_prefix(model.config.architecture, self.source.bias.shape[1])
         prefixes = max(1, MEMORY[model.device.type] // held)
+        # a multiple of the softmax's block of rows
         self.at_once = prefixes - prefixes % BLOCK if prefixes > BLOCK else prefixes
 
     def step(self, sources: Integers, words: Integers, parents: Integers) -> Stepped:
-        """Take the step of N prefixes; the walk itself stays where it is.
+        """Run the step of N prefixes without changing the state of the walk.
 
         Args:
-            sources: (N,) number of each one's source, ascending.
-            words: (N,) its last word.
-            parents: (N,) the prefix one word shorter, at the root the source.
+            sources: (N,) index of each prefix's source, ascending.
+            words: (N,) last word of each prefix.
+            parents: (N,) index of the prefix that is one word shorter. At the root, index of the source.
         """
         decoder, counts = self.network.decoder, np.bincount(sources, minlength=len(self.source.states))  # (sources,)
         source = self.source.spread(self.on_device(sources), tuple(counts.tolist()))
@@ -61,20 +62,20 @@ class Walk:
         return Stepped(state=state, outputs=outputs, lexical=self.network.lexical(source, step.row), row=step.row)
 
     def go_on(self, states: Sequence[State]) -> None:
-        """Stand behind all prefixes of the next length: those of some steps, one after the other."""
+        """Advance to the next length: set the state to the concatenated states of all steps of this length."""
         self._state = join(states)
 
     def on_device(self, numbers: Integers) -> Tensor:
-        """Return the numbers as a tensor where the model is."""
+        """Return the integers as a tensor on the model's device."""
         return on_device(numbers, self._device)
 
 
 def _bytes_of_prefix(architecture: Architecture, positions: int) -> int:
-    """Return about how much a prefix takes while its step is taken."""
+    """Return approximately how many bytes a prefix takes during its step."""
     a = architecture
     known = 3 * ENTRIES if a.lexicon != "none" else 0
     if a.wiring == "transformer":
-        earlier = positions * a.hidden  # keys and values of the words before, half as many as source positions
+        earlier = positions * a.hidden  # keys and values of previous words, assuming half as many as source positions
         return 4 * ((1 + a.layers) * earlier + 12 * a.hidden + 2 * a.feedforward + positions * known)
     attended = 3 * a.attention + (3 * a.annotation if a.granularity == "fine" else 0)
     remembered = 10 * a.memory if "memory" in a.terms else 0

@@ -1,9 +1,13 @@
-"""The end of a training: epochs on dev, which is of the kind of text that will be translated.
+"""Fine-tuning on dev at the end of a training, since dev resembles the text that will be translated.
 
-Weights of features are tuned on what models say of dev, and a model says too much of what it has learned. So dev is
-learned once for each of its folds, without that fold; the sentences of a fold are scored by the weights that have not
-seen it (`DevFolds`), as in stacked generalization (Wolpert 1992), and all others by weights that have seen
-all of dev. Perplexity on the folds says whether the model is better for it.
+Feature weights are tuned on model scores of dev, and a model overestimates sentences that it was trained on. So dev is
+divided into folds, as in stacked generalization (Wolpert 1992):
+
+* The model is fine-tuned once for each fold, without that fold. These weights score the sentences of the fold
+  (`DevFolds`).
+* The model is fine-tuned on all of dev. These weights score all other sentences.
+
+The fine-tuned weights are kept if they lower the cross-validated perplexity of dev.
 """
 
 import random
@@ -24,11 +28,11 @@ from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import open_output
 
 SHARE = 0.5
-"""Its first step size, of that of the training."""
+"""First learning rate of fine-tuning, relative to the learning rate of the training."""
 
 
 def check_adaptable(task: Task) -> None:
-    """Refuse a dev of which no fold can be left out."""
+    """Raise `InputError` if dev has fewer than two different usable sentences, which cross-validation needs."""
     learnable = len(_divide(task).folds) if task.settings.adapt else 2
     if learnable < 2:
         different = f"{counted(learnable, 'sentence')} of 1 to {task.settings.length} words a side"
@@ -36,10 +40,10 @@ def check_adaptable(task: Task) -> None:
 
 
 class Adaptation:
-    """What follows on a training: one on dev without each fold, and one on all of it.
+    """Fine-tuning on dev: once without each fold, and once on all of dev.
 
     Attributes:
-        planned: updates in all of them.
+        planned: number of updates in all of them.
     """
 
     def __init__(self, run: Run, task: Task) -> None:
@@ -49,11 +53,13 @@ class Adaptation:
         self.planned = sum(part.planned for part in self._parts.values())
 
     def perform(self, bar: Bar) -> None:
-        """Learn from dev, if that makes the best weights of the training better.
+        """Fine-tune on dev, and keep the result if the cross-validated perplexity improves.
 
-        Those before are kept in `base.safetensors` until the training ends, for a killed one to begin here again.
+        The best weights of the training stay in `base.safetensors` until the training ends, so that a killed training
+        can resume fine-tuning from them.
         """
         _keep_base(self._run)
+        # The training's optimizer is not used any more: free the memory of its state.
         self._run.optimizer.state.clear()
         try:
             reached = self._reached(bar)
@@ -66,7 +72,10 @@ class Adaptation:
             self._undo()
 
     def _reached(self, bar: Bar) -> list[float]:
-        """Return perplexities of each fold by weights that learned the others, if they are lower than before."""
+        """Return the cross-validated perplexities if they improve, else an empty list.
+
+        The first is of all learners together, the others are of each learner.
+        """
         before, after = list[DevLosses](), list[DevLosses]()
         for fold in self._folds.numbers:
             self._restore_base()
@@ -81,7 +90,7 @@ class Adaptation:
         return reached if better else []
 
     def _learn(self, fold: int, bar: Bar) -> dict[str, float]:
-        """Train from the base, without a fold; return what the last epoch measured."""
+        """Fine-tune the base weights without a fold (0: on all of dev). Return the metrics of the last epoch."""
         part = self._parts[fold]
         settings, parameters = part.settings, part.parameters
         optimizer = find("optimizer", settings.optimizer)(parameters, lr=settings.rate)
@@ -102,7 +111,7 @@ class Adaptation:
             save_weights(learner.folder, learner.network, weights_name)
 
     def _keep(self, reached: Sequence[float], measured: dict[str, float]) -> None:
-        """Keep what has learned from all of dev, and write it down as one more epoch."""
+        """Keep the weights that were fine-tuned on all of dev, and record them as one more epoch."""
         progress, whole = self._run.progress, self._parts[0].progress
         progress.best = reached[0]
         progress.seconds += sum(part.progress.seconds for part in self._parts.values())
@@ -114,7 +123,7 @@ class Adaptation:
         self._save(WEIGHTS)
 
     def _undo(self) -> None:
-        """Put the weights before in their place again, also where a killed adaptation had come further."""
+        """Restore the weights from before fine-tuning, even if a killed fine-tuning had already replaced them."""
         for learner in self._run.learners:
             with open_output(str(learner.folder / WEIGHTS)) as stream:
                 stream.write((learner.folder / BASE).read_bytes())
@@ -124,17 +133,20 @@ class Adaptation:
 
 
 def _divide(task: Task) -> DevFolds:
-    """Divide the sentences of dev that can be learned."""
+    """Divide the usable sentences of dev into folds."""
     return DevFolds.divide(_source(task, pair) for pair in task.dev if usable(pair, task.settings))
 
 
 def _source(task: Task, pair: TokenPair) -> list[str]:
-    """Return the source sentence of a pair, which a backward model predicts."""
+    """Return the source sentence of a pair. The pairs of a backward model begin with the translation."""
     return pair[1 if task.models[0].direction == "backward" else 0]
 
 
 def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -> Run:
-    """Return a training on dev without a fold, by which it is measured; of 0, on all that can be learned."""
+    """Return a run that trains on dev without a fold and is measured on that fold.
+
+    With fold 0 it trains on all usable sentences of dev.
+    """
     seen = [pair for pair, own in zip(dev, folds, strict=True) if own not in (0, fold)]
     unseen = [pair for pair, own in zip(dev, folds, strict=True) if own == fold]
     settings = replace(
@@ -150,13 +162,13 @@ def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -
 
 
 def _added(losses: Sequence[DevLosses]) -> DevLosses:
-    """Add up the losses of folds, of each learner its own."""
+    """Add up the losses of all folds, separately for each learner."""
     of_learners = zip(*losses, strict=True)
     return [(sum(loss for loss, _ in each), sum(words for _, words in each)) for each in of_learners]
 
 
 def _keep_base(run: Run) -> None:
-    """Keep the best weights of the training, unless a killed adaptation has."""
+    """Copy the best weights of the training to `base.safetensors`, unless a killed fine-tuning has already done so."""
     for learner in run.learners if run.ranks.leads else ():
         if not (learner.folder / BASE).exists():
             with open_output(str(learner.folder / BASE)) as stream:

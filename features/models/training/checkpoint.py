@@ -1,4 +1,4 @@
-"""A training under way: all that it needs to go on, and the file from which a killed one does."""
+"""State of a training in progress, and the checkpoint file from which a killed training is resumed."""
 
 import hashlib
 import json
@@ -25,9 +25,9 @@ from moses_io.files.json_files import as_written
 from moses_io.files.streams import check_plain, open_output
 
 Tensors = dict[str, Tensor]
-"""Tensors by their names."""
+"""Tensors by name."""
 TensorKinds = dict[str, tuple[torch.Size, torch.dtype]]
-"""Shapes and types of tensors by their names."""
+"""Shapes and dtypes of tensors by name."""
 
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -35,42 +35,42 @@ Amount = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Progress(msgspec.Struct, forbid_unknown_fields=True):
-    """How far a training has come."""
+    """Progress of a training."""
 
-    epoch: Count = 0  # epochs done
-    updates: Count = 0  # steps of the optimizer
-    best: Amount = float("inf")  # lowest perplexity on dev
+    epoch: Count = 0  # number of epochs
+    updates: Count = 0  # number of optimizer steps
+    best: Amount = float("inf")  # lowest perplexity of dev
     stale: Count = 0  # epochs since the best one
-    seconds: Amount = 0.0  # time spent
+    seconds: Amount = 0.0  # training time
 
 
 class _Written(msgspec.Struct):
-    """What a checkpoint has beside its tensors."""
+    """Contents of a checkpoint, without the tensors."""
 
     progress: Progress
     random: tuple[int, tuple[int, ...], float | None]  # state of `Run.rng`
-    recent: Count  # epochs whose weights it has
-    rows: list[list[dict[str, Any]]]  # of each learner
+    recent: Count  # number of epochs whose weights are stored
+    rows: list[list[dict[str, Any]]]  # `Learner.rows` of each learner
     processes: Count = 1
 
 
 @dataclass
 class Run:
-    """A training of one network, or of two together."""
+    """A training of one network, or of two networks together."""
 
     settings: Training
     learners: list[Learner]  # one, or the forward and the backward one
-    pairs: Sequence[TokenPair]  # tokens to train on, in the direction of the first learner
-    links: Sequence[Alignment]  # of each pair, in the same direction; empty if the corpus has no alignment
-    corpus: list[EncodedCorpus]  # in numbers, for each learner, pair n of all being the same
-    dev: list[EncodedCorpus]  # the same, for early stopping
-    optimizer: torch.optim.Optimizer  # over the weights of all learners
-    planned: int  # updates in all epochs
+    pairs: Sequence[TokenPair]  # tokens of the training pairs, in the direction of the first learner
+    links: Sequence[Alignment]  # links of each pair, in the same direction, empty without word alignment
+    corpus: list[EncodedCorpus]  # encoded training pairs for each learner, in the same order
+    dev: list[EncodedCorpus]  # encoded dev pairs for each learner
+    optimizer: torch.optim.Optimizer  # of the weights of all learners
+    planned: int  # number of updates in all epochs
     device: torch.device
-    rng: random.Random  # order of the batches, the same in all processes
+    rng: random.Random  # determines the order of the batches, equally in all processes
     ranks: Ranks = ALONE  # the processes that train together
     progress: Progress = field(default_factory=Progress)
-    recent: list[list[Tensors]] = field(default_factory=list)  # of the last epochs, weights of each learner
+    recent: list[list[Tensors]] = field(default_factory=list)  # weights of the last epochs, for each learner
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -79,12 +79,12 @@ class Run:
 
 
 def weights_of(learner: Learner) -> Tensors:
-    """Copy the weights of a learner."""
+    """Return a copy of a learner's weights on the CPU."""
     return {name: tensor.detach().cpu().clone() for name, tensor in learner.network.state_dict().items()}
 
 
 def random_state(device: torch.device) -> Tensors:
-    """Return the state of the random numbers of this process: what dropout leaves out."""
+    """Return the state of this process's random number generators, which determine dropout."""
     state = {"random": torch.get_rng_state()}
     if device.type == "cuda":
         state["random.cuda"] = torch.cuda.get_rng_state(device)
@@ -92,7 +92,7 @@ def random_state(device: torch.device) -> Tensors:
 
 
 def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
-    """Write everything that decides how the training goes on; `states` are the `random_state` of each process."""
+    """Write everything that determines how the training continues. `states` has the `random_state` of each process."""
     tensors = {_of_rank(rank, name): each for rank, state in enumerate(states) for name, each in state.items()}
     for number, learner in enumerate(run.learners):
         tensors |= {f"network.{number}.{name}": tensor for name, tensor in weights_of(learner).items()}
@@ -114,7 +114,11 @@ def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
 
 
 def restore(run: Run, path: Path) -> None:
-    """Put a run where the file left it; a file that is damaged, or of another training, is an `InputError`."""
+    """Restore a run from a checkpoint.
+
+    Raises:
+        InputError: the file is damaged, or belongs to another training.
+    """
     check_plain(path)
     try:
         with safetensors.safe_open(path, "pt") as stream:
@@ -153,7 +157,7 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
 
 
 def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
-    """Raise `ValueError` unless names, shapes and types are those of the run, which would fail some steps later."""
+    """Raise `ValueError` if names, shapes or dtypes differ from the run's. Training would fail some steps later."""
     if recent > run.settings.average:
         raise ValueError(f"weights of {recent} epochs, expected at most {run.settings.average}")
     left = {name for name in tensors if name.split(".")[0] != "random"}
@@ -167,7 +171,7 @@ def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
             left -= {prefix + name for name in own}
     for number, weight in enumerate(run.parameters):
         prefix = f"optimizer.{number}."
-        if own := _under(tensors, prefix):  # a weight that no step has changed has none
+        if own := _under(tensors, prefix):  # a weight that was never updated has no state
             _check_kinds(prefix, _kinds(own), _state_kinds(run.settings, weight))
             left -= {prefix + name for name in own}
     if left:
@@ -175,9 +179,9 @@ def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
 
 
 def _state_kinds(settings: Training, weight: Tensor) -> TensorKinds:
-    """Return names, shapes and types of the optimizer state of a weight, found by one step on a small tensor.
+    """Return names, shapes and dtypes of a weight's optimizer state, found by one step on a small tensor.
 
-    A state tensor with the shape of the small tensor has the shape of the weight; others keep their own shape.
+    A state tensor with the shape of the small tensor has the shape of the weight. Other state tensors keep their shape.
     """
     probe = nn.Parameter(torch.zeros(2))
     probe.grad = torch.zeros(2)
@@ -199,7 +203,7 @@ def _kinds(tensors: Tensors) -> TensorKinds:
 
 
 def _restore_random(run: Run, tensors: Tensors) -> None:
-    """Go on with the random numbers of this process; one without any draws its own from those of the first."""
+    """Restore the random state of this process. If it has none, derive one from the first process's state."""
     own, own_of_gpu = (_of_rank(run.ranks.rank, name) for name in ("random", "random.cuda"))
     torch.set_rng_state(tensors["random"])
     if own in tensors:
@@ -215,12 +219,12 @@ def _of_rank(rank: int, name: str) -> str:
 
 
 def _models(run: Run) -> list[str]:
-    """Return what each model is beside its weights."""
+    """Return a digest of each model's files, without its weights."""
     return [digest_of(learner.folder, learner.config.parts) for learner in run.learners]
 
 
 def _checksum(text: str, tensors: Tensors) -> str:
-    """Return a digest by which any change of a checkpoint is seen."""
+    """Return a digest that detects any change of a checkpoint."""
     total = hashlib.sha256(text.encode())
     for name, tensor in sorted(tensors.items()):
         total.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())

@@ -1,4 +1,4 @@
-"""An epoch of training: its steps, optimizer and step size, what is added to the likelihood, and what dev says then."""
+"""One epoch of training: its updates, optimizers and schedules, and the evaluation on dev."""
 
 import math
 import random
@@ -23,15 +23,15 @@ from features.progress import Bar
 from moses_io.files.errors import InputError
 
 DevLosses = list[tuple[float, int]]
-"""Of each learner the sum of -log p of some targets, in nats, and their words, each target's `</s>` counted."""
+"""For each learner, the sum of -log p of its targets in nats, and their number of words, counting each `</s>`."""
 
 
 class Diverged(InputError):
-    """The loss of a training grew out of all bounds."""
+    """Error for a training loss that is infinite or NaN."""
 
 
 def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
-    """Pass once over the corpus, or up to the last update; return what the epoch measured."""
+    """Train for one epoch, or up to the last planned update, and return the measurements of the epoch."""
     for learner in run.learners:
         learner.network.train()
     settings, progress, started = run.settings, run.progress, time.monotonic()
@@ -57,16 +57,18 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
 
 
 def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
-    """Take one step of the optimizer on some batches; return their sum of -log p and their tokens.
+    """Take one optimizer step on some batches, and return their sum of -log p and their number of tokens.
 
-    As in the papers, SGD divides the loss by the sentences; Adam, which does not mind the scale, by the tokens. This
-    process passes its share of each batch.
+    As in the papers, SGD divides the loss by the number of sentences. Adam is insensitive to the scale of the loss, and
+    divides it by the number of tokens. This process trains on its share of each batch.
     """
     tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
     share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
+    # falls linearly and reaches 0 after half of the planned updates
     weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
     plain: list[Tensor] = []
     run.optimizer.zero_grad()
+    # The share of a process can be empty if a batch has fewer sentences than there are processes.
     for batch in filter(None, map(run.ranks.share, batches)):
         outcomes = [
             learner.forward(corpus.pairs, batch, run.device)
@@ -86,11 +88,11 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
         group["lr"] = rate
     run.optimizer.step()
     run.progress.updates += 1
-    return sum(torch.stack(plain).tolist()), tokens  # what waits for a GPU comes last
+    return sum(torch.stack(plain).tolist()), tokens  # tolist() waits for the GPU, so it comes last
 
 
 def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> Tensor:
-    """() cross-entropy of the attention of all learners with the links of a batch."""
+    """Return the guided alignment loss () of a batch, summed over all learners."""
     total = outcomes[0].bonus.new_zeros(())
     for learner, corpus, outcome in zip(run.learners, run.corpus, outcomes, strict=True):
         ahead = rows_ahead(learner.config.architecture)
@@ -104,33 +106,34 @@ def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> 
 
 
 def dev_losses(run: Run) -> DevLosses:
-    """Return what all learners lose on dev."""
+    """Return the losses of all learners on dev."""
     pairs = zip(run.learners, run.dev, strict=True)
     losses = run.ranks.add_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
     return [(loss, sum(dev.target_lengths)) for loss, dev in zip(losses, run.dev, strict=True)]
 
 
 def perplexities_of(losses: DevLosses) -> list[float]:
-    """Return perplexities a word: of all learners together, then of each."""
+    """Return perplexities per word: first of all learners together, then of each learner."""
     together = tuple(map(sum, zip(*losses, strict=True)))
     return [perplexity(loss / words) for loss, words in (together, *losses)]
 
 
 def check_finite(value: float, run: Run) -> None:
-    """Refuse a loss that is not a number, or infinite."""
+    """Raise `Diverged` if a loss is infinite or NaN."""
     if not math.isfinite(value):
         raise Diverged(f"the loss grew out of all bounds within {run.progress.updates} updates; try a smaller rate")
 
 
 def adam(weights: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """Adam (Kingma & Ba 2015) in torch's fused kernel."""
+    """Return an Adam optimizer (Kingma & Ba 2015) that uses torch's fused kernel."""
     return torch.optim.Adam(weights, lr=lr, fused=True)
 
 
 def step_size(settings: Training, epoch: int, updates: int, planned: int) -> float:
-    """Return the step size after `updates` of `planned` updates, by the schedule, and below it during the warmup.
+    """Return the learning rate after `updates` of `planned` updates, from schedule and warmup.
 
-    The first of w updates of the warmup is 1/w of what the schedule says, the last all of it (Vaswani et al. 2017).
+    In the first of w warmup updates it is 1/w of the schedule's value, and in the last one the whole value (Vaswani et
+    al. 2017).
     """
     risen = min(1.0, (updates + 1) / settings.warmup) if settings.warmup else 1.0
     share: float = find("schedule", settings.schedule)(settings, epoch, updates / planned)
@@ -138,15 +141,18 @@ def step_size(settings: Training, epoch: int, updates: int, planned: int) -> flo
 
 
 def linear(settings: Training, epoch: int, progress: float) -> float:
-    """Fall to a tenth over the planned updates."""
+    """Return a factor that falls linearly from 1 to 0.1 over the planned updates."""
     return 1 - 0.9 * min(progress, 1.0)
 
 
 def constant(settings: Training, epoch: int, progress: float) -> float:
-    """Stay."""
+    """Return the factor 1."""
     return 1.0
 
 
 def halving(settings: Training, epoch: int, progress: float) -> float:
-    """Halve after `hold` epochs, and again every `every` epochs (Luong et al. 2015; Yang et al. 2017)."""
+    """Return a factor that is halved after `hold` epochs, and then every `every` epochs.
+
+    Luong et al. 2015 and Yang et al. 2017 use this schedule.
+    """
     return float(0.5 ** max(0, math.ceil((epoch - settings.hold) / settings.every)))

@@ -1,4 +1,4 @@
-"""One direction of a training: its network, what is measured of it, and what its folder shows."""
+"""One direction of a training: its network, its metrics, and its folder."""
 
 import json
 import math
@@ -21,22 +21,22 @@ from moses_io.alignment import Alignment, turned
 from moses_io.files.streams import open_output
 
 TokenPair = tuple[list[str], list[str]]
-"""Tokens of a source sentence and of its translation, as the network sees them."""
+"""Tokens of a source sentence and of its translation, as the network reads and predicts them."""
 
 
 @dataclass
 class Learner:
-    """A network under training."""
+    """A network in training."""
 
     config: ModelConfig
     folder: Path
     network: EncoderDecoder
-    source: Vocabulary  # of what the network reads
-    target: Vocabulary  # of what it predicts
-    rows: list[dict[str, Any]] = field(default_factory=list)  # a line of `metrics.jsonl` for each epoch
+    source: Vocabulary  # of the network's input
+    target: Vocabulary  # of the network's output
+    rows: list[dict[str, Any]] = field(default_factory=list)  # lines of `metrics.jsonl`, one for each epoch
 
     def forward(self, pairs: Sequence[EncodedPair], numbers: Sequence[int], device: torch.device) -> Objective:
-        """Run the network over a batch of pairs, in its own direction."""
+        """Return the objective of a batch of pairs, given by their indices."""
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
         low = settings.bfloat16 and multiplies_bfloat16(device)
@@ -46,33 +46,37 @@ class Learner:
             return objective
 
     def add_row(self, row: dict[str, Any]) -> None:
-        """Write an epoch down."""
+        """Add the metrics of an epoch and write the file."""
         self.rows.append(row)
         self.write_rows()
 
     def write_rows(self) -> None:
-        """Write all epochs down anew."""
+        """Write the metrics of all epochs, replacing the file."""
         with open_output(str(self.folder / METRICS)) as stream:
             stream.writelines(json.dumps(line).encode() + b"\n" for line in self.rows)
 
 
 @dataclass(frozen=True)
 class EncodedCorpus:
-    """Sentence pairs in numbers, and how many words their targets have."""
+    """Sentence pairs as vocabulary indices, with the word counts of their targets."""
 
     pairs: list[EncodedPair]  # in the direction of the network
-    target_lengths: list[int]  # tokens of each target before they were cut into pieces, and one for `</s>`
-    links: list[Alignment]  # of the numbers of each pair, without sentinels; empty if the corpus has no alignment
+    target_lengths: list[int]  # words of each target before segmentation into subwords, plus one for `</s>`
+    links: list[Alignment]  # between the indices of each pair, without `<s>` and `</s>`, empty if not aligned
 
     def tokens(self, numbers: Sequence[int]) -> int:
-        """Return the target's tokens of some pairs, `</s>` included."""
+        """Return the number of target tokens of some pairs, `</s>` included."""
         return sum(len(self.pairs[number][1]) + 1 for number in numbers)
 
 
 def planned_updates(
     settings: Training, corpus: EncodedCorpus, pairs: Sequence[TokenPair], learners: Sequence[Learner]
 ) -> int:
-    """Return how many updates a corpus gives; where words are cut by chance, as its pairs do when they are so cut."""
+    """Return the number of updates in a training on a corpus.
+
+    With BPE-dropout and batches measured in tokens, the number depends on the random segmentation. It is then computed
+    from one random segmentation of the pairs.
+    """
     if settings.bpe_dropout and settings.tokens:
         corpus = encode(pairs, learners, dropout=Dropout(settings.bpe_dropout, random.Random(settings.seed)))[0]
     batches = len(bucketed(corpus.pairs, settings.batch, settings.tokens))
@@ -86,10 +90,10 @@ def encode(
     links: Sequence[Alignment] = (),
     dropout: Dropout | None = None,
 ) -> list[EncodedCorpus]:
-    """Turn token pairs, and the links of each if they are known, into numbers for each learner.
+    """Encode token pairs, and the links of each pair if they are known, for each learner.
 
-    The second learner reads the same the other way round. A right-to-left model has its targets reversed. Words are cut
-    by chance with `dropout`, see `Vocabulary.encode`.
+    The second learner reads the same pairs in the opposite direction. The targets of a right-to-left model are
+    reversed. With `dropout`, words are segmented at random (`Vocabulary.encode`).
     """
     first = learners[0]
     cut = [(first.source.cut(left, dropout), first.target.cut(right, dropout)) for left, right in pairs]
@@ -110,9 +114,13 @@ def encode(
 
 
 def spread(links: Alignment, source_sizes: Sequence[int], target_sizes: Sequence[int], mirrored: bool) -> Alignment:
-    """Return links between all pieces of linked words, of which `sizes` says how many each has.
+    """Return links between all subwords of linked words.
 
-    `mirrored` says that the target is read from its last piece to its first.
+    Args:
+        links: links between words.
+        source_sizes: number of subwords of each source word.
+        target_sizes: number of subwords of each target word.
+        mirrored: whether the target is read from its last subword to its first.
     """
     sources, targets = _pieces(source_sizes), _pieces(target_sizes)
     last = sum(target_sizes) - 1
@@ -134,7 +142,7 @@ def _pieces(sizes: Sequence[int]) -> list[range]:
 
 @torch.inference_mode()
 def loss_of(learner: Learner, corpus: EncodedCorpus, device: torch.device, ranks: Ranks = ALONE) -> float:
-    """Return the sum of -log p of the targets that are the share of this process, `</s>` included, in nats."""
+    """Return the sum of -log p in nats, `</s>` included, of the targets in this process's share."""
     learner.network.eval()
     batches = ranks.share(bucketed(corpus.pairs, 64, cells=CELLS))
     return sum((float(learner.forward(corpus.pairs, numbers, device).plain) for numbers in batches), 0.0)

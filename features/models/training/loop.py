@@ -1,4 +1,4 @@
-"""Training: epoch after epoch, early stopping on dev perplexity, the best model kept, at last perhaps dev itself."""
+"""The training loop: epochs, early stopping on dev perplexity, averaging of weights, optional fine-tuning on dev."""
 
 import contextlib
 from dataclasses import replace
@@ -17,19 +17,19 @@ from features.progress import log, progress_bar
 
 
 def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
-    """Train the model of a task into its folder, or a pair of them into its folders `forward` and `backward`.
+    """Train the model of a task into its folder, or a pair of models into its folders `forward` and `backward`.
 
-    Pairs with an empty or an over-long side are left out of training, not of dev. The folder must be empty or not
-    there, unless `resume`. Several processes (`task.ranks`) share each batch, which is as large as that of one process.
+    Pairs with an empty or overlong side are left out of training, but not of dev. The folder must be empty or missing,
+    unless `resume`. Several processes (`task.ranks`) share each batch. The batch size does not depend on their number.
 
     Args:
-        task: what to train.
+        task: the training.
         start: model folder, or folder of a pair, whose weights and vocabularies the training starts from.
-        resume: go on with a training that was killed, from the end of its last epoch.
+        resume: continue a training that was killed, from the end of its last epoch.
 
     Raises:
-        InputError: nothing is left to train on, a folder does not fit or is in use, the memory does not suffice, or the
-            loss grows out of all bounds; `adapt` with a dev that has fewer than two sentences to learn from.
+        InputError: no sentence pair is left to train on, a folder does not match or is in use, the memory does not
+            suffice, the loss diverges, or `adapt` is set and dev has fewer than two sentences to learn from.
     """
     check_adaptable(task)
     with contextlib.ExitStack() as stack:
@@ -44,6 +44,7 @@ def _train(task: Task, resume: bool) -> None:
     run = _lead(task, resume) if task.ranks.leads else None
     if not task.ranks.from_first(lambda: run is not None):
         return
+    # The other processes begin with the checkpoint that the leading process wrote.
     run = run or resume_run(task, checkpoint)
     run.ranks.meet()
     adaptation = Adaptation(run, task) if run.settings.adapt else None
@@ -63,7 +64,10 @@ def _train(task: Task, resume: bool) -> None:
 
 
 def _lead(task: Task, resume: bool) -> Run | None:
-    """Begin a training or go on with it, with a checkpoint from which other processes do so, too; none if it ended."""
+    """Begin or resume the training. Return None if it has already ended.
+
+    A checkpoint then exists, from which the other processes begin.
+    """
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
     interrupted = resume and checkpoint.exists()
     if resume and not interrupted and is_finished(task):
@@ -82,13 +86,16 @@ def _lead(task: Task, resume: bool) -> Run | None:
 
 
 def _remove_bases(task: Task) -> None:
-    """Remove what an adaptation began from; not before the training has ended, or it would begin from its own end."""
+    """Remove the weights that a fine-tuning started from.
+
+    Call it only after the training has ended: a resumed fine-tuning would otherwise start from its own result.
+    """
     for folder in task.folders:
         (folder / BASE).unlink(missing_ok=True)
 
 
 def _keep(run: Run, checkpoint: Path) -> None:
-    """Write the checkpoint, with the random numbers of all processes."""
+    """Write the checkpoint, with the random state of every process."""
     gathered = {name: run.ranks.gather(state) for name, state in random_state(run.device).items()}
     if run.ranks.leads:
         states = [dict(zip(gathered, each, strict=True)) for each in zip(*gathered.values(), strict=True)]
@@ -102,7 +109,7 @@ def _ended(run: Run) -> bool:
 
 
 def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
-    """Measure dev, keep the weights if they are the best, and write the epoch down."""
+    """Evaluate on dev, save the weights if they are the best so far, and record the epoch."""
     progress = run.progress
     perplexities = perplexities_of(dev_losses(run))
     joint = perplexities[0]
@@ -125,7 +132,7 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
 
 
 def _try_average(run: Run) -> None:
-    """Keep the average of the last checkpoints if it is better on dev than the best of them."""
+    """Save the average weights of the last epochs if their perplexity on dev is better than the best so far."""
     if len(run.recent) < 2:
         return
     for number, learner in enumerate(run.learners):
@@ -133,6 +140,7 @@ def _try_average(run: Run) -> None:
         names = [name for name, _ in learner.network.named_parameters()]
         stacks = {name: torch.stack([weights[name] for weights in recent]) for name in names}  # (average, …) each
         means = {name: stack.mean(dim=0) for name, stack in stacks.items()}  # (…) each
+        # Buffers, such as the table of a lexicon, are not averaged.
         learner.network.load_state_dict(recent[-1] | means)
     joint = perplexities_of(dev_losses(run))[0]
     better = joint < run.progress.best

@@ -1,4 +1,4 @@
-"""What happens before the first update: vocabularies, networks, folders, and the checks of all of them."""
+"""Preparation of a training before its first update: vocabularies, networks, folders, and checks."""
 
 import dataclasses
 import hashlib
@@ -33,27 +33,27 @@ from moses_io.files.text import encode as encode_text
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
 _SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "words", "frequency", *_PARTS)
-"""Settings that a model shares with the one that it starts from."""
+"""Settings that a model must share with the model that it starts from."""
 LARGE = "hidden, embedding, attention, layers or words"
-"""Settings that make a network large."""
+"""Settings that make a network large, for messages."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A training as it is asked for."""
+    """A training as requested."""
 
-    models: Sequence[ModelConfig]  # one, or the forward and the backward one that train together
+    models: Sequence[ModelConfig]  # one, or a forward and a backward model that train together
     corpus: Sequence[TokenPair]  # token pairs in the direction of the first model
-    dev: Sequence[TokenPair]  # the same, to stop by and perhaps to learn from at last
-    folder: Path  # of the model, or of the folders `forward` and `backward` of a pair
+    dev: Sequence[TokenPair]  # token pairs for early stopping, and optionally for fine-tuning
+    folder: Path  # of the model, or the parent of a pair's folders `forward` and `backward`
     device: torch.device
-    links: Sequence[Alignment] = ()  # of each pair of the corpus; empty if it has no word alignment
+    links: Sequence[Alignment] = ()  # links of each pair of the corpus, empty without word alignment
     ranks: Ranks = ALONE  # the processes that train together
     start: Path | None = None  # folder of the model or pair whose weights and vocabularies the training starts from
 
     @cached_property
     def configs(self) -> list[ModelConfig]:
-        """The models with the digest of the text, and of what they start from."""
+        """Configurations of the models, with a digest of the text and of the weights that they start from."""
         digest = _digest(self.corpus, self.dev, self.links, [folder / WEIGHTS for folder in self.starts])
         return [dataclasses.replace(model, corpus=digest) for model in self.models]
 
@@ -69,7 +69,7 @@ class Task:
 
     @property
     def starts(self) -> list[Path]:
-        """Folder of what each model starts from, if it does."""
+        """Folder of the model that each model starts from, empty if none."""
         return self._of_models(self.start) if self.start else []
 
     def _of_models(self, folder: Path) -> list[Path]:
@@ -77,7 +77,7 @@ class Task:
 
 
 def begin_run(task: Task, resume: bool) -> Run:
-    """Make a run at its beginning, and its folders; arguments and errors are those of `train`."""
+    """Create a run at its beginning, and its folders. Arguments and errors are as in `train`."""
     pairs, links = _pairs_to_train_on(task)
     check_free(task.folder, resume)
     starts = _start_models(task)
@@ -96,7 +96,7 @@ def begin_run(task: Task, resume: bool) -> Run:
 
 
 def vocabulary_of(sentences: Sequence[Sequence[str]], settings: Training) -> Vocabulary:
-    """Build a vocabulary, and say if the text has fewer pieces than asked for."""
+    """Build a vocabulary, and log a message if the text gives fewer subwords than requested."""
     vocabulary = build_vocabulary(sentences, settings)
     if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
         log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} pieces, not {settings.bpe}")
@@ -104,12 +104,20 @@ def vocabulary_of(sentences: Sequence[Sequence[str]], settings: Training) -> Voc
 
 
 def lexicon_of(pairs: Sequence[EncodedPair], links: Sequence[Alignment]) -> Table[int]:
-    """Return p(target token|source token) by the links, or without them by IBM model 1; `BEGIN` is no word."""
+    """Return p(target token|source token), counted along the links, or without links estimated by IBM model 1.
+
+    `BEGIN` is the empty word.
+    """
     return count(pairs, links, BEGIN) if links else estimate(pairs, BEGIN)
 
 
 def resume_run(task: Task, checkpoint: Path) -> Run:
-    """Make a run as the checkpoint left it, which holds all weights; its settings must be those of the task."""
+    """Restore a run from its checkpoint, which has all weights.
+
+    Raises:
+        InputError: the settings differ from the task's, or the checkpoint or a file of the folder is missing or
+            damaged.
+    """
     pairs, links = _pairs_to_train_on(task)
     _check_same(task)
     pieces = task.settings.bpe > 0
@@ -124,7 +132,11 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
 
 
 def is_finished(task: Task) -> bool:
-    """Say whether this training ended in its folder; one of other settings or text there is an `InputError`."""
+    """Return whether this training has ended in its folder.
+
+    Raises:
+        InputError: the folder has a model with other settings, or of other text.
+    """
     if not all((folder / WEIGHTS).exists() for folder in task.folders):
         return False
     _check_same(task)
@@ -147,12 +159,12 @@ def _digest(
 
 
 def usable(pair: TokenPair, settings: Training) -> bool:
-    """Tell whether a pair can be trained on: no side is empty or too long."""
+    """Return whether a pair can be trained on: no side is empty or too long."""
     return min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length
 
 
 def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
-    """Return the pairs that may be trained on, and the links of each if they are known."""
+    """Return the usable pairs, and the links of each pair if they are known."""
     settings = task.settings
     kept = [usable(pair, settings) for pair in task.corpus]
     pairs, links = list(compress(task.corpus, kept)), list(compress(task.links, kept))
@@ -162,7 +174,7 @@ def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
 
 
 def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[Model]) -> list[Learner]:
-    """Make the networks; `vocabularies` are those of source and target of the first."""
+    """Create the networks. `vocabularies` are the source and target vocabularies of the first one."""
     _check_memory(task, [len(vocabulary) for vocabulary in vocabularies])
     torch.manual_seed(task.settings.seed)
     learners = []
@@ -174,7 +186,10 @@ def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[M
 
 
 def _check_memory(task: Task, sizes: list[int]) -> None:
-    """Refuse networks of which the weights and their gradients alone are more than the memory; `sizes` as above."""
+    """Raise `InputError` if weights and gradients alone exceed the memory.
+
+    `sizes` are the sizes of the first model's source and target vocabularies.
+    """
     outlines = [
         outline(config.architecture, *(sizes[::-1] if number else sizes)) for number, config in enumerate(task.configs)
     ]
@@ -211,7 +226,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
 
 
 def _network(config: ModelConfig, source: int, target: int, start: Model | None) -> EncoderDecoder:
-    """Make a network, with the weights of `start` where it has them."""
+    """Create a network, and copy all weights that `start` has too."""
     training = config.training
     network = EncoderDecoder(config.architecture, source, target, training.dropout, training.word_dropout)
     if training.init:
@@ -227,7 +242,10 @@ def _network(config: ModelConfig, source: int, target: int, start: Model | None)
 
 
 def _start_models(task: Task) -> list[Model]:
-    """Load what the training starts from: models that differ in what training adds to the likelihood alone."""
+    """Load the models that the training starts from, and check that vocabulary settings and architecture match.
+
+    Only the objectives may differ, and the models must not be fine-tuned on dev.
+    """
     models = [load_model(folder, task.device) for folder in task.starts]
     for config, folder in zip(task.configs, task.starts, strict=False):
         _check_settings(folder, config, _SHARED_WITH_START)
@@ -239,7 +257,7 @@ def _start_models(task: Task) -> list[Model]:
 
 
 def _check_same(task: Task) -> None:
-    """Refuse to go on with a training of other settings."""
+    """Raise `InputError` if the folders have models with other settings."""
     for config, folder in zip(task.configs, task.folders, strict=True):
         _check_settings(folder, config, list(_flat(config)))
 
@@ -261,7 +279,7 @@ def _flat(config: ModelConfig) -> dict[str, Any]:
 
 
 def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
-    """Say what is about to be trained, and how much of dev the vocabularies do not know."""
+    """Log the models to be trained, and the percentage of unknown words in dev."""
     first = learners[0]
     weights = sum(weight.numel() for learner in learners for weight in learner.network.parameters())
     directions = " and ".join(learner.config.direction for learner in learners)

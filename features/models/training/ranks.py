@@ -1,14 +1,17 @@
-"""The processes that train one model together, as torchrun starts them; one alone has nothing to exchange.
+"""Processes that train one model together, started by torchrun. A single process exchanges nothing.
 
-Each passes its share of the rows of every batch. Their gradients are added up in one exchange of all of them, after the
-last backward pass of an update, and each process then takes the same step. An update divides by the sentences or tokens
-of the whole batch before it goes back, so that the sum is the gradient of one process. DistributedDataParallel takes
-the mean, wants all forward passes of a network to go through its wrapper with as many on each process, and sees one
-network at a time: here shares may be empty, batches accumulate, and two networks stand in one graph. What it would gain
-is to exchange while the backward pass still goes on; docs/lab/speed.md has what the exchange costs.
+Each process computes its share of the rows of every batch. After the last backward pass of an update, the gradients of
+all processes are added up in one exchange, and each process takes the same optimizer step. Losses are divided by the
+number of sentences or tokens of the whole batch before the backward pass, so the sum equals the gradient of a single
+process.
 
-The process of rank 0 leads: it begins the training and writes all that is written. The others go on from its
-checkpoint, so that the folder must be one that all see.
+DistributedDataParallel is not used: it averages gradients, requires equally many forward passes in each process, all
+through its wrapper, and handles one network at a time. Here shares may be empty, batches are accumulated, and two
+networks can be in one graph. Its advantage would be to exchange gradients during the backward pass.
+docs/lab/speed.md has the cost of the exchange.
+
+The process of rank 0 leads: it begins the training and writes all files. The other processes start from its checkpoint,
+so all processes need access to the folder.
 """
 
 import contextlib
@@ -28,41 +31,41 @@ from moses_io.files.errors import InputError
 
 CPU = torch.device("cpu")
 WAIT = timedelta(hours=6)
-"""How long the others wait for what one does alone: vocabularies and tables of a large corpus."""
+"""Time limit for waiting while one process works alone, for example on the vocabularies of a large corpus."""
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """A process among those that train together. All of them call the same methods in the same order.
+    """One of the processes that train together. All processes call the same methods in the same order.
 
     Raises:
-        InputError: from all methods that exchange something, another process has ended.
+        InputError: another process has ended. Raised by all methods that exchange values.
     """
 
     device: torch.device = CPU  # where this process trains
-    rank: int = 0
-    size: int = 1  # processes
+    rank: int = 0  # index of this process
+    size: int = 1  # number of processes
 
     @property
     def leads(self) -> bool:
-        """Whether this process writes and tells."""
+        """Whether this process writes files and messages."""
         return self.rank == 0
 
     def share(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Return every n-th of some items for n processes: what stands in order of length is shared evenly."""
+        """Return every n-th item, for n processes, so that items in order of length are shared evenly."""
         return items[self.rank :: self.size]
 
     def add_gradients(self, weights: Sequence[nn.Parameter], losses: list[Tensor]) -> list[Tensor]:
-        """Put into all weights the sum of the gradients of all processes; a weight without one here counts 0.
+        """Replace the gradient of each weight by its sum over all processes. A missing gradient counts as 0.
 
         Args:
-            weights: the same ones in all processes.
-            losses: () each, of this process; none if its share is empty.
+            weights: the same weights in all processes.
+            losses: () each, of this process, empty if its share is empty.
 
         Returns:
-            () each, the losses of all processes together: alone the same ones, else their sum.
+            () each: the losses themselves for a single process, otherwise one value, their sum over all processes.
         """
         if self.size == 1:
             return losses
@@ -77,7 +80,7 @@ class Ranks:
         return [total.squeeze(0)]
 
     def add_up(self, numbers: Sequence[float]) -> list[float]:
-        """Return the sums of the numbers of all processes, which have as many."""
+        """Return values summed over all processes. All processes pass the same number of values."""
         if self.size == 1:
             return list(numbers)
         sums = on_device(numbers, self.device, torch.float64)  # (N,)
@@ -86,7 +89,7 @@ class Ranks:
         return sums.tolist()
 
     def from_first(self, make: Callable[[], Item]) -> Item:
-        """Return what the process of rank 0 makes, sent to the others; they make nothing."""
+        """Return the result of `make` in the process of rank 0, sent to all others, which do not call `make`."""
         if self.size == 1:
             return make()
         items = [make() if self.leads else None]
@@ -95,13 +98,13 @@ class Ranks:
         return cast("Item", items[0])
 
     def meet(self) -> None:
-        """Wait until all processes have come here."""
+        """Wait until all processes have called this method."""
         if self.size > 1:
             with self._exchange():
                 dist.barrier()
 
     def gather(self, state: Tensor) -> list[Tensor]:
-        """Return tensors (N,) of all processes in their order, of one size and type."""
+        """Return the tensors (N,) of all processes in order of rank. They have equal sizes and dtypes."""
         if self.size == 1:
             return [state]
         own = state.to(self.device)
@@ -119,18 +122,18 @@ class Ranks:
 
 
 ALONE = Ranks()
-"""A process that trains by itself."""
+"""A process that trains alone."""
 
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[Ranks]:
-    """Join the other processes that torchrun started while the block runs; all but the one of rank 0 tell nothing.
+    """Join the other processes started by torchrun while the block runs. Only rank 0 prints messages.
 
-    On GPUs each process has the one of its number on this machine. A program that has joined them already stays joined,
-    and can train several models one after the other.
+    On GPUs each process uses the GPU with its local rank. If the program had already joined the processes, it stays
+    joined after the block, and can train several models in sequence.
 
     Raises:
-        InputError: fewer GPUs than processes, or the processes do not find each other.
+        InputError: there are fewer GPUs than processes, or the processes cannot connect.
     """
     if device.type == "cuda":
         device = _own_gpu()
@@ -148,7 +151,11 @@ def joined(device: torch.device) -> Iterator[Ranks]:
 
 
 def _meet(device: torch.device) -> None:
-    """Make the group; where torchrun starts all again, its store has the addresses of those that have ended."""
+    """Create the process group.
+
+    When torchrun restarts all processes, its store still has the addresses of the ended ones, so each attempt has a
+    prefix.
+    """
     store, rank, size = next(dist.rendezvous("env://", timeout=WAIT))  # type: ignore[attr-defined]
     attempt = dist.PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)  # type: ignore[attr-defined]
     backend = "nccl" if device.type == "cuda" else "gloo"

@@ -1,4 +1,4 @@
-"""Training models on files of parallel text, and the numbers of their epochs."""
+"""Training requests for files of parallel text, and the metrics of trained models."""
 
 import math
 import os
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from features.models.training.learner import TokenPair
 
 PAIR = {"forward": "../backward", "backward": "../forward"}
-"""Folders of two models that train together, and where each has the other."""
+"""Folders of two models that train together, each with its relative path to the other."""
 
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What to train."""
+    """A model to train: its preset, direction and settings."""
 
     preset: str  # name of the system
     backward: bool = False  # train p(source|target)
     right_to_left: bool = False  # read the target from its last word to its first
-    paper_sizes: bool = False  # take the settings of the paper, not the small ones
-    settings: Mapping[str, Any] = field(default_factory=dict)  # what differs from the preset
+    paper_sizes: bool = False  # use the settings of the paper instead of the small ones
+    settings: Mapping[str, Any] = field(default_factory=dict)  # settings that differ from the preset
 
     def settle(self) -> tuple[Architecture, Training]:
         """Return all settings.
 
         Raises:
-            InputError: an unknown name, a value out of range, or parts that do not go together.
+            InputError: an unknown name, a value out of range, or incompatible settings.
         """
         preset = find_preset(self.preset)
         if self.symmetric and (self.backward or self.right_to_left):
@@ -46,7 +46,7 @@ class TrainingRequest:
         return settle(preset, self.paper_sizes, self.settings)
 
     def check(self, start: str) -> None:
-        """Refuse what cannot be trained, as `settle` does; `start` is where it starts from, or nothing."""
+        """Raise `InputError` if the model cannot be trained. `start` is the folder to start from, or empty."""
         architecture, training = self.settle()
         if training.guidance and architecture.wiring == "none":
             raise InputError("setting 'guidance' needs a wiring with attention, not 'none'")
@@ -56,7 +56,7 @@ class TrainingRequest:
             raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
 
     def check_corpus(self, corpus: "ParallelFiles") -> None:
-        """Refuse settings that need what the corpus lacks, and a word alignment that no setting needs."""
+        """Raise `InputError` if a setting needs the word alignment and it is missing, or if no setting uses it."""
         _, training = self.settle()
         if self.reads(corpus) != corpus:
             raise InputError(f"{corpus.alignment}: a word alignment is for the settings lexicon and guidance; set one")
@@ -67,13 +67,17 @@ class TrainingRequest:
             )
 
     def reads(self, corpus: "ParallelFiles") -> "ParallelFiles":
-        """Return the files of a corpus that this training reads: its alignment where a setting learns from links."""
+        """Return the files of a corpus that this training reads: without the alignment if no setting uses links."""
         architecture, training = self.settle()
         learns_from_links = training.guidance > 0 or architecture.lexicon != "none"
         return corpus if learns_from_links else replace(corpus, alignment="")
 
     def check_start(self, other: "TrainingRequest") -> None:
-        """Refuse to start from a model of `other`, which has the same direction, order and parts, but objectives."""
+        """Raise `InputError` if the training cannot start from a model of `other`.
+
+        Both must have the same direction, word order, vocabulary settings and architecture, except for objectives.
+        `other` must not be fine-tuned on dev.
+        """
         (their_parts, theirs), (our_parts, ours) = other.settle(), self.settle()
         expected = self._direction | asdict(our_parts)
         for name, value in (other._direction | asdict(their_parts)).items():
@@ -91,23 +95,23 @@ class TrainingRequest:
 
     @property
     def symmetric(self) -> bool:
-        """Both directions train together."""
+        """Whether both directions train together."""
         return find_preset(self.preset).symmetric
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Folders of the models inside the folder of the training; one with an empty name, or two."""
+        """Subfolders of the models in the training's folder: two, or one empty name for a single model."""
         return tuple(PAIR) if self.symmetric else ("",)
 
     @property
     def forward(self) -> str:
-        """That of them whose model is a forward one, unless the only one is a backward model."""
+        """Subfolder of the forward model, or of a single model, even a backward one."""
         return self.folders[0]
 
 
 @dataclass(frozen=True)
 class ParallelFiles:
-    """A text and its translation, one sentence a line; `alignment` has the links of each pair, if they are known."""
+    """Paths of a text and its translation, one sentence a line, and optionally of the links of each pair."""
 
     source: str
     target: str
@@ -115,13 +119,13 @@ class ParallelFiles:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that there are."""
+        """Paths of the files, without the alignment if it is empty."""
         return (self.source, self.target, *([self.alignment] if self.alignment else []))
 
 
 @dataclass(frozen=True)
 class TrainingFiles:
-    """A corpus to train on, and a set that decides when to stop and may be learned at last."""
+    """A training corpus, and a dev set for early stopping and optionally for fine-tuning."""
 
     corpus: ParallelFiles
     dev: ParallelFiles
@@ -136,10 +140,20 @@ def train_model(
     resume: bool = False,
     together: bool = False,
 ) -> None:
-    """Train into the folder `output`; settings and files are checked before torch is loaded.
+    """Train into the folder `output`. Settings and files are checked before torch is loaded.
 
-    `start` is a folder of a trained model, or nothing; `resume` goes on with a training that was killed; `together`
-    trains with the other processes that torchrun started, which call this with the same arguments.
+    Args:
+        request: the model to train.
+        files: corpus and dev set.
+        output: folder of the model, or of the pair of models.
+        device: `auto`, `cpu` or `cuda`.
+        start: folder of a trained model to start from, empty for none.
+        resume: continue a training that was killed.
+        together: train together with the other processes that torchrun started. Each calls this function with the same
+            arguments.
+
+    Raises:
+        InputError: settings, files or folders are invalid, the memory does not suffice, or the loss diverges.
     """
     request.check(start)
     request.check_corpus(files.corpus)
@@ -162,13 +176,13 @@ def train_model(
 
 
 def best_perplexity(folder: Path) -> float:
-    """Return the best perplexity on dev, a word with </s>, of a model's epochs; infinite if the folder has none."""
+    """Return the best dev perplexity of all epochs, per word with </s>, infinite if the folder has no metrics."""
     epochs = read_epochs(folder, ["dev_perplexity"]) if os.path.lexists(folder / METRICS) else []
     return min((perplexity for (perplexity,) in epochs), default=math.inf)
 
 
 def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[Alignment]]":
-    """Return the pairs, and the links of each if they are known, the other way round for a backward model."""
+    """Return the pairs, and the links of each pair if they are known, with exchanged sides for a backward model."""
     pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(files.source, files.target)]
     links = read_alignments(files.alignment, pairs) if files.alignment else []
     if backward:
@@ -177,10 +191,10 @@ def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[
 
 
 def read_epochs(folder: Path, keys: Sequence[str]) -> list[list[float]]:
-    """Return some of the numbers of each epoch, by their keys; a perplexity may be infinite, or none.
+    """Return some metrics of each epoch, by their keys. Perplexities may be infinite or NaN.
 
     Raises:
-        InputError: the folder has no such file, or a line of it is not one of an epoch.
+        InputError: the folder has no metrics file, or a line is not valid.
     """
     path = folder / METRICS
     check_plain(path)
