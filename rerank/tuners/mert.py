@@ -128,7 +128,7 @@ class LineSearch:
         return Line(direction=direction, slopes=slopes, lowest=lowest, highest=highest)
 
     def point(self, weights: Array) -> Point:
-        """Return the weights with the scores and the best candidates under them."""
+        """Return the weights with the candidates' scores and each sentence's highest-scoring candidate."""
         heights = self.problem.candidates.scores(weights)  # (N,)
         return Point(weights=weights, heights=heights, best=self.problem.candidates.best(heights))
 

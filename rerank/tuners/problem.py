@@ -36,7 +36,7 @@ class Problem:
     Attributes:
         candidates: candidates of the tuning set.
         statistics: (N, formula.size) statistics of each candidate.
-        formula: maps the summed statistics of the best candidates to the metric.
+        formula: maps the summed statistics of the highest-scoring candidates to the metric.
         start: (size,) initial weights, in the order of the feature space.
         lower: (size,) lower bounds of the weights, or one value for all. A weight with lower = upper is frozen.
         upper: (size,) upper bounds of the weights, or one value for all.
@@ -59,11 +59,11 @@ class Problem:
         return np.clip(weights, self.lower, self.upper)
 
     def measure(self, weights: Array) -> float:
-        """Return the metric, 0 … 1, of the best candidates under these weights."""
+        """Return the metric, 0 … 1, of the highest-scoring candidates under these weights."""
         return float(self.formula.score(self.chosen(weights).sum(axis=0)))  # ()
 
     def chosen(self, weights: Array) -> Array:
-        """Return the (n, formula.size) statistics of the best candidates under these weights."""
+        """Return the (n, formula.size) statistics of the highest-scoring candidates under these weights."""
         best = self.candidates.best(self.candidates.scores(weights))
         return self.statistics[best]  # (n, formula.size)
 
@@ -83,7 +83,7 @@ class Tuned:
 
     Attributes:
         weights: (size,) weights, in the order of the feature space.
-        metric: metric of the best candidates under these weights, 0 … 1.
+        metric: metric of the highest-scoring candidates under these weights, 0 … 1.
         runs: metric of each run, if the weights are the mean of several runs.
     """
 

@@ -258,7 +258,7 @@ def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
 def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
     """Return the best way on all folds except `aside`: the first one unless another is significantly better.
 
-    The initial weights replace this way if they are better with a p-value below `LIKELY`.
+    The initial weights replace this way if they can be compared and are better with a p-value below `LIKELY`.
     """
     usual, start = ways[0], Way(START)
     leaders = sorted(ways[1:], key=lambda way: -unseen.reached(way, aside))

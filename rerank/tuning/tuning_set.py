@@ -36,7 +36,7 @@ class TuningSet:
     advice: tuple[str, ...] = ()
 
     def chosen(self, weights: Weights) -> Array:
-        """Return the (n, formula.size) statistics of the best candidates under weights, given by feature name."""
+        """Return the (n, formula.size) statistics of the highest-scoring candidates under weights by feature name."""
         scores = self.candidates.scores(self.candidates.space.vector(weights))  # (N,)
         return self.statistics[self.candidates.best(scores)]  # (n, formula.size)
 
