@@ -1,1 +1,1 @@
-"""The linear model: candidates as arrays, weights by name, and the choice that they make."""
+"""The linear model: candidates as arrays, weights by feature name, and selection of the best candidate."""

@@ -1,4 +1,4 @@
-"""Candidates as arrays: the only thing that tuners see."""
+"""Candidates as arrays: the only input of the tuners."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,37 +13,42 @@ from moses_io.files.errors import Fault, counted, shown
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    """The order in which features stand in vectors: dense ones (name, number of values), then names of sparse ones."""
+    """Order of the features in a vector: the dense ones, then the sparse ones.
+
+    Attributes:
+        dense: (name, number of values) of each dense feature.
+        sparse: names of the sparse features, which have one value each.
+    """
 
     dense: tuple[tuple[str, int], ...]
     sparse: tuple[str, ...] = ()
 
     @property
     def dense_size(self) -> int:
-        """Number of dense values."""
+        """Number of dense columns."""
         return sum(count for _, count in self.dense)
 
     @property
     def size(self) -> int:
-        """Number of all values."""
+        """Number of all columns."""
         return self.dense_size + len(self.sparse)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The name of each column, that of a feature with several values as often as it has values."""
+        """Feature name of each column. The name of a feature with several values is repeated."""
         return (*(name for name, count in self.dense for _ in range(count)), *self.sparse)
 
     @property
     def columns_by_feature(self) -> dict[str, Integers]:
-        """The columns of each dense feature by its name, and of all sparse ones together."""
+        """Column indices of each dense feature by its name. All sparse features share the key "sparse features"."""
         names = np.array([*self.columns[: self.dense_size], *["sparse features"] * len(self.sparse)])  # (size,)
         return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names)}  # (columns,) each
 
     def vector(self, weights: Mapping[str, Sequence[float]]) -> Array:
-        """(size,) the weights in this order, 0 for a feature without one.
+        """Return the (size,) weights in the order of the columns, 0 for a feature that has no weight.
 
         Raises:
-            Fault: a feature has another number of weights than of values.
+            Fault: the number of weights of a feature differs from its number of values.
         """
         vector: list[float] = []
         for name, count in (*self.dense, *((name, 1) for name in self.sparse)):
@@ -55,7 +60,7 @@ class FeatureSpace:
         return np.array(vector)
 
     def weights(self, vector: Array) -> dict[str, tuple[float, ...]]:
-        """Return the weights by name; sparse ones that are 0 are left out."""
+        """Return the weights by feature name, without sparse weights that are 0."""
         weights, start = {}, 0
         for name, count in self.dense:
             weights[name] = tuple(vector[start : start + count].tolist())
@@ -64,13 +69,20 @@ class FeatureSpace:
         return weights | {name: (value,) for name, value in sparse if value}
 
     def normalized(self, vector: Array) -> Array:
-        """Divide weights by the absolute sum of the dense ones, as Moses does; of all where there are no dense ones."""
+        """Divide weights by the sum of the absolute dense weights, as Moses does.
+
+        Without dense features, divide by the sum of all absolute weights. If the sum is 0, nothing changes.
+        """
         total = np.abs(vector[: self.dense_size] if self.dense_size else vector).sum()  # ()
         return vector / total if total else vector
 
 
 class Sparse(NamedTuple):
-    """Sparse features by row: those of candidate n are columns[offsets[n]:offsets[n+1]], from 0, and their values."""
+    """Sparse features by row, as in a CSR matrix.
+
+    Candidate n has values[offsets[n]:offsets[n+1]] in columns[offsets[n]:offsets[n+1]]. Columns count from 0 at the
+    first sparse feature.
+    """
 
     offsets: Integers
     columns: Integers
@@ -82,11 +94,11 @@ class Candidates:
     """The candidates of all sentences, in the order of the list.
 
     Attributes:
-        space: names of the columns.
-        sentences: (n,) ids.
-        offsets: (n+1,) sentence k has the candidates offsets[k] … offsets[k+1]-1.
+        space: order of the features.
+        sentences: (n,) sentence ids.
+        offsets: (n+1,) sentence k has the rows offsets[k] … offsets[k+1]-1.
         dense: (N, D) dense values.
-        sparse: sparse values; in most lists there are none.
+        sparse: sparse values. Most lists have no sparse features.
     """
 
     space: FeatureSpace
@@ -96,7 +108,7 @@ class Candidates:
     sparse: Sparse
 
     def scores(self, weights: Array) -> Array:
-        """(N,) model score of every candidate under (size,) weights."""
+        """Return the (N,) model scores of all candidates under (size,) weights."""
         split = self.space.dense_size
         scores: Array = self.dense @ weights[:split]  # (N,)
         if self.space.sparse:
@@ -106,28 +118,34 @@ class Candidates:
         return scores
 
     def spread_of(self, scores: Array) -> float:
-        """Return the standard deviation of (N,) scores within sentences; 0 if constant there."""
+        """Return the pooled standard deviation of (N,) scores within sentences, 0 if they are constant there."""
         return float(spread(scores[:, None], self.offsets)[0])  # ()
 
     def matrix(self) -> csr_matrix:
-        """(N, size) all features."""
+        """Return the (N, size) sparse matrix of all features."""
         shape = (len(self.dense), len(self.space.sparse))
         sparse = csr_matrix((self.sparse.values, self.sparse.columns, self.sparse.offsets), shape=shape)
         return hstack([csr_matrix(self.dense), sparse], format="csr")  # (N, size)
 
     def sums(self, shares: Array) -> Array:
-        """(size,) features of all candidates, summed with (N,) shares."""
+        """Return the (size,) sum of all feature vectors, each multiplied by its candidate's value in (N,) `shares`."""
         by_value = np.repeat(shares, np.diff(self.sparse.offsets)) * self.sparse.values  # (sparse values,)
         sparse = np.bincount(self.sparse.columns, weights=by_value, minlength=len(self.space.sparse))  # (sparse,)
         return np.concatenate([shares @ self.dense, sparse])  # (size,)
 
     def of(self, sentences: Integers) -> "Candidates":
-        """Return some of the sentences, by their place in the list, with all columns."""
+        """Return the candidates of some sentences, given by their indices in the list. All columns are kept."""
         offsets = _offsets(np.diff(self.offsets)[sentences])  # (sentences + 1,)
         return self.rows(self.rows_of(sentences), self.sentences[sentences], offsets)
 
     def rows(self, rows: Integers, sentences: Integers, offsets: Integers) -> "Candidates":
-        """Return some of the candidates, with all columns, as those of sentences with these ids and offsets."""
+        """Return some of the candidates. All columns are kept.
+
+        Args:
+            rows: indices of the candidates.
+            sentences: (n,) ids of the sentences that they belong to.
+            offsets: (n+1,) where the candidates of each sentence start in `rows`.
+        """
         places = _ranges(self.sparse.offsets, rows)
         sparse = Sparse(
             offsets=_offsets(np.diff(self.sparse.offsets)[rows]),  # (rows + 1,)
@@ -137,25 +155,27 @@ class Candidates:
         return Candidates(self.space, sentences=sentences, offsets=offsets, dense=self.dense[rows], sparse=sparse)
 
     def rows_of(self, sentences: Integers) -> Integers:
-        """Return the candidates of some sentences."""
+        """Return the row indices of the candidates of some sentences, given by their indices in the list."""
         return _ranges(self.offsets, sentences)
 
     def best(self, scores: Array) -> Integers:
-        """(n,) the candidate of each sentence that scores highest; on a tie the first in the list."""
+        """Return the (n,) row index of each sentence's candidate with the highest score. Ties go to the first."""
         return highest(scores, self.offsets)
 
 
 def highest(values: Array, offsets: Integers) -> Integers:
-    """(n,) the row of each sentence with the highest of (N,) values; on a tie the first one."""
+    """Return the (n,) row index of the highest of (N,) values in each sentence. Ties go to the first row."""
     starts = offsets[:-1]
     most = np.repeat(np.maximum.reduceat(values, starts), np.diff(offsets))  # (N,)
     winners = np.flatnonzero(values == most)  # (winners,)
+    # Winners are in row order, so the first one at or after the start of a sentence is its first winner.
     return winners[np.searchsorted(winners, starts)]  # (n,)
 
 
 def spread(values: Array, offsets: Integers) -> Array:
-    """(D,) standard deviation of each of (N, D) values within sentences, pooled; 0 if constant there."""
+    """Return the (D,) pooled standard deviation within sentences of (N, D) values. A column constant there gets 0."""
     counts, starts = np.diff(offsets), offsets[:-1]  # (n,), (n,)
+    # Rounding of the mean can give a constant column a tiny deviation, so constant columns are found by comparison.
     varies = (np.maximum.reduceat(values, starts) > np.minimum.reduceat(values, starts)).any(axis=0)  # (D,)
     means = np.add.reduceat(values, starts) / counts[:, None]  # (n, D)
     within = values - np.repeat(means, counts, axis=0)  # (N, D)
@@ -168,7 +188,8 @@ def _offsets(sizes: Integers) -> Integers:
 
 
 def _ranges(offsets: Integers, places: Integers) -> Integers:
-    """Return offsets[p] … offsets[p+1]-1 of one place p after the other."""
+    """Return the concatenated ranges offsets[p] … offsets[p+1]-1 for each p in `places`."""
     sizes = np.diff(offsets)[places]  # (places,)
-    starts = np.repeat(offsets[places] - np.cumsum(sizes) + sizes, sizes)  # (all of them,)
+    # arange counts on over all ranges, so the total size of the earlier ranges is subtracted from each start.
+    starts = np.repeat(offsets[places] - np.cumsum(sizes) + sizes, sizes)  # (sum of sizes,)
     return starts + np.arange(len(starts))

@@ -1,4 +1,4 @@
-"""Lists become arrays."""
+"""Conversion of n-best lists to arrays."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,11 +9,11 @@ from moses_io.nbest import SentenceList
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 
 Dense = tuple[tuple[str, int], ...]
-"""(name, number of values) of dense features, in their order."""
+"""(name, number of values) of the dense features, in list order."""
 
 
 class Collector:
-    """Collects sentence after sentence into arrays."""
+    """Builder of `Candidates` from one sentence after the other."""
 
     def __init__(self) -> None:
         self._dense: Dense = ()
@@ -26,7 +26,7 @@ class Collector:
         self._sparse_values: list[float] = []
 
     def add(self, sentence_list: SentenceList) -> None:
-        """Add the candidates of one more sentence of a list."""
+        """Add the candidates of a sentence. Dense features are in the order of the first sentence."""
         dense = self._dense or dense_features(sentence_list)
         values = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
         rows = [[value for name, _ in dense for value in by_name[name]] for by_name in values]
@@ -35,7 +35,14 @@ class Collector:
     def add_rows(
         self, sentence: int, dense: Dense, rows: Sequence[Sequence[float]], sparse: Sequence[Mapping[str, float]]
     ) -> None:
-        """Add the candidates of one more sentence: dense values in the order of `dense`, and sparse ones by name."""
+        """Add the candidates of a sentence as values.
+
+        Args:
+            sentence: id.
+            dense: the dense features.
+            rows: dense values of each candidate, in the order of `dense`.
+            sparse: sparse values of each candidate, by name.
+        """
         self._dense = self._dense or dense
         size = FeatureSpace(dense).dense_size
         self._rows.append(np.array(rows, dtype=np.float64).reshape(len(rows), size))  # (rows, D)
@@ -48,7 +55,7 @@ class Collector:
             self._sparse_offsets.append(len(self._sparse_columns))
 
     def candidates(self) -> Candidates:
-        """Return what was collected."""
+        """Return all candidates that were added."""
         sparse = Sparse(
             offsets=np.array(self._sparse_offsets),
             columns=np.array(self._sparse_columns, dtype=np.int64),
@@ -64,7 +71,7 @@ class Collector:
 
 
 def collect(lists: Iterable[SentenceList]) -> Candidates:
-    """Return all sentences as arrays."""
+    """Return the candidates of all sentences as arrays."""
     collector = Collector()
     for sentence_list in lists:
         collector.add(sentence_list)
@@ -72,5 +79,5 @@ def collect(lists: Iterable[SentenceList]) -> Candidates:
 
 
 def dense_features(sentence_list: SentenceList) -> Dense:
-    """Return the dense features of a list; its reader sees to it that all lines have the same."""
+    """Return the dense features of a list, read from its first line. The list reader checks that no line differs."""
     return tuple((name, len(values)) for name, values in sentence_list.hypotheses[0].dense)

@@ -1,4 +1,4 @@
-"""Selection: weights choose the best candidate of each sentence; one line a source sentence, always."""
+"""Selection of the best candidate of each sentence under given weights. Each source sentence gets exactly one line."""
 
 import contextlib
 import sys
@@ -23,21 +23,21 @@ from rerank.linear.collecting import collect, dense_features
 from rerank.linear.weights import fingerprint, hint_for, load_weights, unused_weights, with_rest
 
 MOST_MISSING = 10_000_000
-"""Sentences without candidates, one after the other, that are filled."""
+"""Maximum number of consecutive sentences without candidates that get blank lines."""
 
 NAMED = 3
-"""Sparse features that a warning names, at most."""
+"""Maximum number of sparse features that a warning names."""
 
 
 @dataclass(frozen=True)
 class Holes:
-    """What stands for a sentence without candidates.
+    """Replacement lines for sentences without candidates.
 
     Attributes:
-        sentences: number of source sentences, or None where only gaps inside the list can be seen; or a call that tells
-            it when the list has ended.
-        blank: whether an empty line does.
-        lines: a line for every sentence that may lack candidates, or None.
+        sentences: number of source sentences, or a function that returns it and is called after the end of the list.
+            None if unknown: then only gaps inside the list are detected.
+        blank: whether to write an empty line for such a sentence.
+        lines: one replacement line per source sentence, or None.
         live: whether the list comes from a pipe.
     """
 
@@ -50,7 +50,7 @@ class Holes:
         """Return the line of a sentence without candidates.
 
         Raises:
-            InputError: there is none.
+            InputError: no replacement line is available.
         """
         if self.blank:
             return b"\n"
@@ -62,7 +62,7 @@ class Holes:
         return encode(self.lines[sentence]) + b"\n"
 
     def check_end(self, last: SentenceList, sentences: int) -> None:
-        """Raise `InputError` if sentences after the `last` one of a list are missing and nothing fills their lines."""
+        """Raise `InputError` if sentences after the `last` one of a list are missing and have no replacement lines."""
         if last.sentence + 1 >= sentences or self.blank or self.lines is not None:
             return
         ends = f"the list ends at sentence {last.sentence}, expected sentences up to {sentences - 1}"
@@ -71,16 +71,17 @@ class Holes:
 
 
 class LinearModel:
-    """Scores the candidates of one sentence after the other under given weights."""
+    """Linear model with fixed weights that scores the candidates of one sentence at a time."""
 
     def __init__(self, weights: Weights, path: str) -> None:
         self._weights, self._path, self._checked = weights, path, False
 
     def scores(self, sentence_list: SentenceList) -> Array:
-        """(candidates,) model scores; a sparse feature without a weight counts 0.
+        """Return the (candidates,) model scores. A sparse feature without a weight has weight 0.
 
         Raises:
-            InputError: a dense feature has no weight or another number of them, or a dense weight has no feature.
+            InputError: a dense feature has no weight, its number of weights differs from its number of values, or a
+                dense weight has no feature.
         """
         if not self._checked:
             self.check(sentence_list)
@@ -93,7 +94,11 @@ class LinearModel:
             raise InputError(f"{sentence_list.place}: {fault} in {self._path}") from None
 
     def check(self, sentence_list: SentenceList, to_come: Sequence[str] = ()) -> None:
-        """Hold the features of a sentence, and the names of those that are to come, against the weights.
+        """Compare the dense features of a sentence with the weights.
+
+        Args:
+            sentence_list: the sentence.
+            to_come: names of features that are not in the list yet. Their weights are not reported as unused.
 
         Raises:
             InputError: a dense feature has no weight, or a dense weight has no feature.
@@ -109,7 +114,7 @@ class LinearModel:
             raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
 
     def _warn(self, sentence_list: SentenceList) -> None:
-        """Warn of sparse features if none of them has a weight; a single one without a weight counts 0 by design."""
+        """Warn if the list has sparse features and the weights have none. Single missing sparse weights are normal."""
         names = sorted({name for hypothesis in sentence_list.hypotheses for name in hypothesis.sparse})
         if names and not any(is_sparse(name, len(values)) for name, values in self._weights.items()):
             some = ", ".join(shown(name) for name in names[:NAMED]) + ", …" * (len(names) > NAMED)
@@ -118,11 +123,12 @@ class LinearModel:
 
 
 class Estimate(NamedTuple):
-    """How good a choice is expected to be, and how likely it is better than Moses' choice.
+    """Estimated quality of a chosen candidate.
 
     Attributes:
-        expected: score of the sentence, 0 … 100.
-        helped: probability, 0 … 1; None where the texts agree, or Moses' output is not among the candidates.
+        expected: expected score of the sentence, 0 … 100.
+        helped: probability, 0 … 1, that the chosen candidate is better than Moses' output. None if the two texts are
+            equal or Moses' output is not among the candidates.
     """
 
     expected: float
@@ -130,16 +136,16 @@ class Estimate(NamedTuple):
 
     @property
     def line(self) -> bytes:
-        """Both numbers with a tab between."""
+        """Output line with both values, separated by a tab."""
         return f"{self.expected:.2f}\t{'' if self.helped is None else f'{self.helped:.4f}'}\n".encode()
 
 
 class Ranking(NamedTuple):
-    """The candidates of a sentence.
+    """The candidates of a sentence with their model scores.
 
     Attributes:
-        candidates: as the list has them.
-        scores: (candidates,) by the linear model.
+        candidates: in list order.
+        scores: (candidates,) scores of the linear model.
     """
 
     candidates: SentenceList
@@ -147,29 +153,29 @@ class Ranking(NamedTuple):
 
     @property
     def best(self) -> Hypothesis:
-        """The candidate that is chosen; of equal scores the first in the list."""
+        """The candidate with the highest score. Ties go to the first in the list."""
         return self.candidates.hypotheses[int(np.argmax(self.scores))]
 
     @property
     def order(self) -> list[int]:
-        """Places of the candidates in the list, the best one first."""
+        """Indices of the candidates in the list, best first. Ties stay in list order."""
         order: list[int] = np.argsort(-self.scores, kind="stable").tolist()  # (candidates,)
         return order
 
 
 Estimator = Callable[[Ranking], Estimate]
-"""Estimates how good the choice of a ranking is."""
+"""Estimates the quality of the best candidate of a ranking."""
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where choices go.
+    """Output paths of a selection.
 
     Attributes:
-        text: a line a sentence.
-        nbest: the list best first.
-        most: candidates of a sentence in it, the best ones; 0 for all.
-        confidence: the line of an `Estimate` a sentence, a lone tab for one without candidates.
+        text: the best translations, one line per source sentence.
+        nbest: the n-best list sorted by the new score.
+        most: maximum number of candidates per sentence in `nbest` (0: all).
+        confidence: one `Estimate` line per source sentence, a line with only a tab for a sentence without candidates.
     """
 
     text: str
@@ -186,7 +192,16 @@ def choose_by_weights(
     estimator: Estimator | None = None,
     moses_output: MosesOutput | None = None,
 ) -> None:
-    """Write the candidates that given weights choose; estimates compare with the decoder's output, if given."""
+    """Write the best candidate of each sentence under the weights in a file.
+
+    Args:
+        nbest: path of the list.
+        weights: path of the weight file.
+        holes: lines for sentences without candidates.
+        outputs: output paths.
+        estimator: estimates the quality of each choice.
+        moses_output: the decoder's own output, with which estimates compare the choice.
+    """
     by_name = load_weights(weights)
     model = LinearModel(by_name, weights)
     log.info(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
@@ -197,16 +212,16 @@ def choose_by_weights(
 
 
 def rankings(lists: Iterator[SentenceList], model: LinearModel, holes: Holes) -> Iterator[Ranking | bytes]:
-    """Yield a ranking for each source sentence, or the line that stands for one without candidates.
+    """Yield a ranking for each source sentence, or the replacement line for a sentence without candidates.
 
-    The lists must go up in ids, so that a sentence can be ranked as soon as it is read.
+    Sentence ids must increase, so that a sentence can be ranked as soon as it is read.
     """
     for item in _complete(lists, holes):
         yield item if isinstance(item, bytes) else Ranking(item, model.scores(item))
 
 
 def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, estimator: Estimator | None = None) -> None:
-    """Write the best candidate of each sentence, and what else is wanted."""
+    """Write the best candidate of each sentence and, if requested, the sorted list and the estimates."""
     unlisted = ranked_lists = 0
     with contextlib.ExitStack() as stack:
         best = stack.enter_context(open_output(outputs.text))
@@ -225,20 +240,26 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, estimator
             if estimates:
                 estimates.write(estimate.line if estimate else b"\t\n")
             if outputs.text == STANDARD:
-                best.flush()
+                best.flush()  # a program that reads stdout gets each line at once
     if unlisted:
         log.info(f"Moses' output is not among the candidates in {unlisted} of {counted(ranked_lists, 'sentence')}")
 
 
 def choose_by_total(nbest: str, holes: Holes, output: str) -> None:
-    """Write the candidates with the highest totals, of equal totals the first: what the decoder chose by default."""
+    """Write the candidate with the highest total of each sentence, the decoder's default choice. Ties go to the first.
+
+    Args:
+        nbest: path of the list.
+        holes: lines for sentences without candidates.
+        output: path of the translations.
+    """
     with open_output(output) as best:
         for item in _complete(_read(nbest, holes, output), holes):
             best.write(item if isinstance(item, bytes) else encode(item.hypotheses[item.highest_total].text) + b"\n")
 
 
 def _read(nbest: str, holes: Holes, output: str) -> Iterator[SentenceList]:
-    """Read a list with a bar, unless the choices come on a terminal themselves; warn if its last line was cut off."""
+    """Read a list and warn if its last line was cut off. A progress bar is shown unless the output is a terminal."""
     end = ListEnd()
     lists = end.follow(read_nbest(nbest))
     if output == STANDARD and sys.stdout and sys.stdout.isatty():
@@ -250,7 +271,16 @@ def _read(nbest: str, holes: Holes, output: str) -> Iterator[SentenceList]:
 
 
 def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Holes:
-    """Make `Holes` of what a user said: the source or its number of lines, and `error`, `blank` or a file."""
+    """Return the `Holes` for command line arguments.
+
+    Args:
+        source: path of the source text, or None.
+        sentences: number of source sentences, used if there is no source text.
+        on_missing: `error`, `blank`, or the path of a file with replacement lines.
+
+    Raises:
+        InputError: the file of replacement lines and the source differ in length.
+    """
     if source is not None:
         sentences = len(read_lines(source))
     if on_missing in ("error", "blank"):
@@ -262,7 +292,7 @@ def read_holes(source: str | None, sentences: int | None, on_missing: str) -> Ho
 
 
 def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceList | bytes]:
-    """Yield the list of each sentence in the order of their ids, and a line for each sentence that has none."""
+    """Yield the list of each sentence in the order of ids, and a replacement line for each sentence without a list."""
     expected, last = 0, None
     for sentence_list in lists:
         place = sentence_list.place
@@ -281,7 +311,10 @@ def _complete(lists: Iterator[SentenceList], holes: Holes) -> Iterator[SentenceL
 
 
 def _fill(start: int, end: int, holes: Holes, place: str) -> Iterator[bytes]:
-    """Yield the lines of sentences without candidates, unless there are so many that an id must be wrong."""
+    """Yield the replacement lines of sentences `start` … `end` - 1.
+
+    Raise `InputError` for more than `MOST_MISSING` blank lines: then an id in the list must be wrong.
+    """
     if end - start > MOST_MISSING and holes.blank:
         many = f"{end - start} sentences before {end} have no candidates"
         raise InputError(f"{place}: {many}, expected at most {MOST_MISSING} one after the other")
@@ -290,7 +323,7 @@ def _fill(start: int, end: int, holes: Holes, place: str) -> Iterator[bytes]:
 
 
 def _write_list(stream: BinaryIO, ranking: Ranking, most: int) -> None:
-    """Write the lines best first, the `most` best or all, the total replaced by the new score."""
+    """Write the `most` best lines of a ranking (0: all), best first, with the total replaced by the new score."""
     for place in ranking.order[: most or None]:
         line = with_total(ranking.candidates.hypotheses[place], f"{ranking.scores[place]:.9g}")
         stream.write(line if line.endswith(b"\n") else line + b"\n")

@@ -1,4 +1,4 @@
-"""Weights beside the features that they belong to."""
+"""Weights by name, matched with the features of a list."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -16,21 +16,21 @@ from moses_io.weights import WeightFile, Weights, read_weight_file
 from rerank.linear.candidates import FeatureSpace
 
 START = "the start weights"
-"""What weights are called that were not tuned, also above them in their file."""
+"""Name of the initial weights in messages, reports and the header of a weight file."""
 
 
 def fingerprint(weights: Weights) -> str:
-    """Return what tells weights from others."""
+    """Return a short hash that identifies the weights."""
     return hashlib.sha256(repr(sorted(weights.items())).encode()).hexdigest()[:12]
 
 
 def kept_start(path: str) -> list[str]:
-    """Return the line that `tune` wrote above weights which are those that it started from, or nothing."""
+    """Return the header lines by which `tune` marks that it kept the initial weights, if any."""
     return [line[2:] for line in read_lines(path) if line.startswith(f"# {START}")]
 
 
 def load_weight_file(path: str) -> WeightFile:
-    """Read a weight file, and warn of what may be wrong with it."""
+    """Read a weight file and log the warnings about its content."""
     content = read_weight_file(path)
     for warning in content.warnings:
         log.warning(warning)
@@ -38,22 +38,23 @@ def load_weight_file(path: str) -> WeightFile:
 
 
 def load_weights(path: str) -> Weights:
-    """Return the weights in a file; see `load_weight_file`."""
+    """Return the weights in a file by name and log the warnings about its content."""
     return load_weight_file(path).weights
 
 
 def read_start(path: str, space: FeatureSpace) -> Weights:
-    """Read the initial weights; see `fit_start`."""
+    """Read a file of initial weights and match them with the features of a list, as `fit_start` does."""
     return fit_start(load_weight_file(path), space)
 
 
 def fit_start(content: WeightFile, space: FeatureSpace) -> Weights:
-    """Return the initial weights of the features of a list.
+    """Return the initial weights of the features of a list by name.
 
-    The file holds weights by name, or is an `init.opt` of mert: numbers alone, of which the first line is the start.
+    The file has weights by name, or it is mert's `init.opt`, in which the first line has the initial weights in list
+    order, without names.
 
     Raises:
-        InputError: it cannot be read, or has not as many numbers as the list, or one of its features, has values.
+        InputError: the number of weights differs from the number of values of the list or of one of its features.
     """
     weights, path = content.weights, content.files[0]
     if list(weights) == [UNLABELLED] and UNLABELLED not in space.columns:
@@ -68,10 +69,10 @@ def fit_start(content: WeightFile, space: FeatureSpace) -> Weights:
 
 
 def with_unseen(tuned: Weights, start: Weights, space: FeatureSpace) -> Weights:
-    """Return tuned weights with the initial weights of sparse features that no candidate has.
+    """Return tuned weights plus the initial weights of sparse features that no candidate of the tuning set has.
 
-    Other lists may have them. They are multiplied by what tuning did to the sizes of the dense weights, as their
-    candidates are compared by sums with these.
+    Other lists may have these features. Their weights are multiplied by the ratio of the absolute sums of the dense
+    weights after and before tuning, so that they keep their size relative to the dense weights.
     """
     before, after = (np.abs(space.vector(weights)[: space.dense_size]).sum() for weights in (start, tuned))  # ()
     scale = float(after / before) if before and after else 1.0
@@ -81,7 +82,10 @@ def with_unseen(tuned: Weights, start: Weights, space: FeatureSpace) -> Weights:
 
 
 def with_rest(weights: Weights, space: FeatureSpace) -> Weights:
-    """Return the weights with 1 for a feature `rest` that has none: it is a part of Moses' total and never tuned."""
+    """Return the weights, with weight 1 for a `rest` feature that has no weight.
+
+    A `rest` feature is the part of Moses' total that the printed features do not explain. It is never tuned.
+    """
     return dict.fromkeys(_rest(space), (1.0,)) | weights
 
 
@@ -90,12 +94,16 @@ def _rest(space: FeatureSpace) -> list[str]:
 
 
 def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
-    """(size,) smallest and largest weights, by signs `NAME:+` or `NAME:-`.
+    """Return the (size,) lower and upper bounds of the weights.
 
-    Those to freeze keep their (size,) start, and so does a feature `rest`.
+    Args:
+        space: order of the features.
+        start: (size,) initial weights.
+        sign: `NAME:+` for weights that must not be negative, `NAME:-` for weights that must not be positive.
+        freeze: names of dense features that keep their initial weights. A `rest` feature always does.
 
     Raises:
-        InputError: no such feature, or no such sign.
+        InputError: a name is not a feature, a sign is neither `+` nor `-`, or a feature to freeze is sparse.
     """
     lower, upper = np.full(space.size, -np.inf), np.full(space.size, np.inf)
     for text in sign:
@@ -112,17 +120,17 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
 
 
 def _places(space: FeatureSpace, name: str) -> list[int]:
-    """Return the columns of a feature."""
+    """Return the column indices of a feature."""
     if name not in space.columns:
         raise InputError(f"the list has no feature {shown(name)}{nearest(name, sorted(set(space.columns)))}")
     return [place for place, other in enumerate(space.columns) if other == name]
 
 
 def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
-    """Say which features start at 0 and which weights find no feature.
+    """Log the features without an initial weight, which start at 0, and the weights without a feature.
 
     Raises:
-        InputError: no feature of the list has a weight at all.
+        InputError: no feature of the list has a weight.
     """
     names = list(dict.fromkeys(space.columns))
     if names and not any(name in weights for name in names):
@@ -135,13 +143,16 @@ def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
 
 
 def hint_for(names: Iterable[str]) -> str:
-    """Return how to name the weights of a list without labels, nothing if it has some."""
+    """Return a hint on how to write the weights of a list without labels, or an empty string for one with labels."""
     line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
     return f"; the list has no labels: give its weights {line}" if UNLABELLED in names else ""
 
 
 def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:
-    """Return the dense weights that no feature of the list has; a program may name that of unknown words, too."""
+    """Return the names of dense weights without a feature in the list.
+
+    The weight of Moses' unknown-word penalty is never reported: the decoder may name it although the list lacks it.
+    """
     dense = {name for name, _ in space.dense}
     unused = [name for name, values in weights.items() if name not in dense and not is_sparse(name, len(values))]
     return [name for name in unused if not name.startswith(UNKNOWN_WORDS)]

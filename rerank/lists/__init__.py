@@ -1,1 +1,1 @@
-"""N-best lists: sources, scoring, appending features, verification and validation."""
+"""N-best lists: source sentences, scoring, appending features, verification and validation."""

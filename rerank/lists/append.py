@@ -1,4 +1,4 @@
-"""Features are computed for a list and appended to its lines, a few sentences at a time."""
+"""Compute features for an n-best list and append them to its lines, a few sentences at a time."""
 
 import random
 import shutil
@@ -33,14 +33,22 @@ def add_features(
     verify: int = 0,
     address: str = "",
 ) -> None:
-    """Write the list with a feature for each request at the end of its third field; all else stays byte for byte.
+    """Write the list with new features appended to the third field. All other bytes stay as they are.
 
-    With `verify`, that many random candidates are scored again one by one, and the largest difference is told. With the
-    address of a Ray cluster, its machines score. What a killed scoring has of the same list is not scored again.
+    If an earlier run on the same list was killed, its scores are reused.
+
+    Args:
+        nbest: path of the list.
+        source: path of the source text.
+        requests: features to compute.
+        output: path of the new list.
+        resources: device and cache settings for the features.
+        verify: number of random candidates to score again one by one. The largest difference is logged.
+        address: address of a Ray cluster to score on. Empty: score in this process.
 
     Raises:
-        InputError: no feature, a label that the list has already, an id beyond the source, or a value that is not
-            finite; no such cluster.
+        InputError: no feature is requested, the list already has a requested label, a sentence id is beyond the
+            source, a value is not finite, or the cluster does not exist.
     """
     if not requests:
         raise InputError("expected a feature or more to score, found none")
@@ -57,9 +65,9 @@ def add_features(
 
 
 class Sample:
-    """Up to `size` candidates of a list, each as likely as any other, with the values that they were given.
+    """Uniform random sample of up to `size` candidates of a list, with their feature values.
 
-    Reservoir sampling (Vitter 1985, algorithm R): the list is seen once and its length need not be known.
+    Reservoir sampling (Vitter 1985, algorithm R): one pass over the list, whose length need not be known.
     """
 
     def __init__(self, size: int, rng: random.Random) -> None:
@@ -67,19 +75,33 @@ class Sample:
         self._kept: list[tuple[Sentence, list[Array]]] = []
 
     def add(self, sentences: Sequence[Sentence], columns: Sequence[Array]) -> None:
-        """Look at some sentences and, for each feature, the (N, values) of their candidates."""
+        """Offer the candidates of some sentences to the sample.
+
+        Args:
+            sentences: sentences with N candidates in total.
+            columns: (N, values) values of each feature.
+        """
         row = 0
         for sentence in sentences:
             for number, hypothesis in enumerate(sentence.hypotheses):
                 self._seen += 1
                 place = len(self._kept) if len(self._kept) < self._size else self._rng.randrange(self._seen)
                 if place < self._size:
+                    # A sentence with a single candidate, so that it can be scored alone.
                     one = replace(sentence, hypotheses=(hypothesis,), lines=sentence.lines[number : number + 1])
                     self._kept[place : place + 1] = [(one, [values[row].copy() for values in columns])]
                 row += 1
 
     def largest_difference(self, number: int, score: Callable[[Sentence], Array]) -> tuple[int, float]:
-        """Score the sample in another way; return its size and the largest difference from feature `number`."""
+        """Compare the values of a feature with the values of another scoring function.
+
+        Args:
+            number: index of the feature.
+            score: returns the values of a sentence with one candidate.
+
+        Returns:
+            The size of the sample and the largest absolute difference.
+        """
         differences = []
         with progress_bar("verify", len(self._kept)) as bar:
             for one, values in self._kept:
@@ -89,7 +111,7 @@ class Sample:
 
 
 def _verify(sample: Sample, features: Scorer) -> None:
-    """Tell by how much values differ from those of candidates one by one."""
+    """Score the sampled candidates one by one and log the largest difference for each feature of a model."""
     for number, label in enumerate(features.signatures):
         if label in features.of_models:
             size, difference = sample.largest_difference(number, partial(features.alone, label))
@@ -101,7 +123,19 @@ def _verify(sample: Sample, features: Scorer) -> None:
 def write_features(
     nbest: str, source: str, requests: Sequence[FeatureRequest], output: str, resources: Resources
 ) -> None:
-    """Write the features of a list alone, a line a candidate, for `join_features`; see `add_features`."""
+    """Write only the features of a list, one line per candidate, as `join_features` reads them.
+
+    Args:
+        nbest: path of the list.
+        source: path of the source text.
+        requests: features to compute.
+        output: path of the file of features.
+        resources: device and cache settings for the features.
+
+    Raises:
+        InputError: the list already has a requested label, a sentence id is beyond the source, or a value is not
+            finite.
+    """
     with _journal(output) as journal, open_output(output) as stream:
         features = load_features(requests, resources, journal)
         for _, columns in score_list(nbest, WholeSources(source), features):
@@ -109,10 +143,10 @@ def write_features(
 
 
 def join_features(nbest: str, parts: Sequence[str], output: str) -> None:
-    """Write the list with the features of some files at the end of its third field.
+    """Write the list with the features of `write_features` files appended to the third field.
 
     Raises:
-        InputError: a file that does not have a line for each candidate.
+        InputError: a file does not have one line for each candidate.
     """
     rows = zip_longest(*(numbered_lines(part) for part in parts), fillvalue=(0, b""))
     with open_output(output) as stream:
@@ -125,7 +159,7 @@ def join_features(nbest: str, parts: Sequence[str], output: str) -> None:
 
 @contextmanager
 def _loaded(requests: Sequence[FeatureRequest], resources: Resources, journal: str, address: str) -> Iterator[Scorer]:
-    """Yield features, in this process or on a cluster, and tell what they are."""
+    """Load the features in this process or on a cluster and log their signatures."""
     if not address:
         yield load_features(requests, resources, journal)
         return
@@ -138,9 +172,10 @@ def _loaded(requests: Sequence[FeatureRequest], resources: Resources, journal: s
 
 @contextmanager
 def _journal(output: str) -> Iterator[str]:
-    """Yield the folder, beside a file that is written, of what was scored so far; empty for stdout or a pipe.
+    """Yield the folder that keeps the scores so far, next to the output file.
 
-    It goes when the file is whole.
+    The folder is deleted once the output is complete. After an error it stays, so that the next run can resume. If the
+    output is stdout or a pipe, there is no such folder and the path is empty.
     """
     target = Path(output)
     if output == STANDARD or (target.exists() and not target.is_file()):

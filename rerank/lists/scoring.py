@@ -1,4 +1,4 @@
-"""The walk through a list: its sentences with their sources, and what features make of them, a few at a time."""
+"""Scoring: read the sentences of a list with their sources and compute feature values, a few sentences at a time."""
 
 import contextlib
 import os
@@ -33,36 +33,39 @@ from moses_io.nbest import EmptyLines, SentenceList, check_id, read_nbest, witho
 from rerank import __version__
 
 BATCH = 10_000
-"""Candidates that are scored together, rounded up to whole sentences."""
+"""Number of candidates that are scored together, rounded up to whole sentences."""
 PATIENCE = 10.0
-"""Seconds that a growing source has to bring the line of a sentence whose candidates are there."""
+"""Maximum seconds to wait for a source line when the candidates of its sentence have already arrived."""
 
 
 class WholeSources:
-    """All lines of a file, read at the start."""
+    """Source sentences of a file that is read completely at the start."""
 
     def __init__(self, path: str | Lines) -> None:
         self._lines = read_sources(path)
 
     def line(self, sentence_list: SentenceList) -> str:
-        """Return the source of a list's sentence; an `InputError` if there is none."""
+        """Return the source of a sentence. Raises `InputError` if it has none."""
         check_id(sentence_list, len(self._lines), "source")
         return self._lines[sentence_list.sentence]
 
     @property
     def total(self) -> int:
-        """How many lines the file has."""
+        """Number of lines."""
         return len(self._lines)
 
     def count(self) -> int:
-        """Return how many lines the file has."""
+        """Return the number of lines."""
         return len(self._lines)
 
 
 class GrowingSources:
-    """Lines of a file or a pipe, read when the list, whose ids go up, comes to their sentence.
+    """Source sentences of a file or a pipe, each read when the list reaches its sentence. Ids must increase.
 
-    A file that `grows` beside a live list may bring a line some seconds late.
+    If the file `grows` while a live list is read, wait up to `PATIENCE` seconds for a line.
+
+    Attributes:
+        total: None, as the number of lines is not known before the end.
     """
 
     total: int | None = None
@@ -72,20 +75,20 @@ class GrowingSources:
         self._read, self._last = 0, ""
 
     def line(self, sentence_list: SentenceList) -> str:
-        """Return the source of a list's sentence; an `InputError` if there is none."""
+        """Return the source of a sentence. Raises `InputError` if it has none."""
         while self._read <= sentence_list.sentence and self._next(PATIENCE if self._grows else 0):
             pass
         check_id(sentence_list, self._read, "source")
         return self._last
 
     def count(self) -> int:
-        """Read to the end and return how many lines there are."""
+        """Read to the end and return the number of lines."""
         while self._next(0):
             pass
         return self._read
 
     def _next(self, patience: float) -> bool:
-        """Read one more line, waited for so many seconds, and return whether there is one."""
+        """Read the next line, waiting up to `patience` seconds, and return whether one was read."""
         line, end = b"", time.monotonic() + patience
         while not line.endswith(b"\n"):
             part = self._stream.readline(LONGEST + 1)
@@ -94,7 +97,7 @@ class GrowingSources:
                 raise too_long(self._path, self._read + 1)
             if not part and time.monotonic() >= end:
                 break
-            if not part:
+            if not part:  # end of file for now: the writer may append more
                 time.sleep(0.02)
         if not line:
             return False
@@ -105,12 +108,12 @@ class GrowingSources:
 
 
 Sources = WholeSources | GrowingSources
-"""Source sentences by their ids."""
+"""Source sentences by sentence id."""
 
 
 @contextlib.contextmanager
 def open_sources(path: str | Lines, nbest: str | Lines) -> Iterator[Sources]:
-    """Open the source of a list whose ids go up; it may grow where the list comes from a pipe."""
+    """Open the source of a list with increasing ids. If the list comes from a pipe, a source file may still grow."""
     if isinstance(path, Lines):
         yield WholeSources(path)
         return
@@ -119,14 +122,14 @@ def open_sources(path: str | Lines, nbest: str | Lines) -> Iterator[Sources]:
 
 
 def load_features(requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> FeatureSet:
-    """Make the features of some requests, and tell what they are."""
+    """Return the requested features and log their signatures."""
     features = FeatureSet(requests, resources, journal)
     tell_signatures(features)
     return features
 
 
 def tell_signatures(features: Scorer) -> None:
-    """Tell what the features are."""
+    """Log the signature of each feature."""
     for label, signature in features.signatures.items():
         log.info(f"{label} = {signature}|version:{__version__}")
 
@@ -139,12 +142,19 @@ def score_list(
     check: Callable[[SentenceList], None] = lambda _: None,
     prepare: Callable[[list[Sentence]], list[Sentence]] = lambda sentences: sentences,
 ) -> Iterator[tuple[list[Sentence], list[Column]]]:
-    """Yield some sentences after the other with the values of all features, `at_once` sentences at most; 0 for any.
+    """Yield groups of sentences with the values of all features.
 
-    `check` sees the first sentence before anything is scored; what `prepare` makes of sentences is scored.
+    Args:
+        nbest: the list.
+        sources: its source sentences.
+        features: features to compute.
+        at_once: maximum number of sentences per group, 0 for no limit.
+        check: called with the first sentence before anything is scored.
+        prepare: applied to each group of sentences before it is scored.
 
     Raises:
-        InputError: a label that the list has already, an id beyond the source, or a value that is not finite.
+        InputError: the list already has a requested label, a sentence id is beyond the source, or a value is not
+            finite.
     """
     steps, scored, started = Steps(), 0, time.monotonic()
     sentences_read = read_sentences(nbest, sources, "the scored list", list(features.signatures), at_once, check)
@@ -169,20 +179,20 @@ def read_sentences(
     at_once: int = 0,
     check: Callable[[SentenceList], None] = lambda _: None,
 ) -> Iterator[list[Sentence]]:
-    """Yield the sentences of a list with their sources, in groups of some `BATCH` candidates.
+    """Yield the sentences of a list with their sources, in groups of about `BATCH` candidates.
 
     The sources of a group are read when all of its candidates are there: a source that grows may lag behind the list.
 
     Args:
         nbest: the list.
-        sources: of its sentences.
-        becomes: what the list becomes, for a warning that empty lines are no part of that.
-        labels: of features that the list must not have yet.
-        at_once: sentences of a group, at most; 0 for any.
-        check: sees the first sentence.
+        sources: its source sentences.
+        becomes: name of the output, used in the warning that it lacks the empty lines of the list.
+        labels: feature labels that the list must not have yet.
+        at_once: maximum number of sentences per group, 0 for no limit.
+        check: called with the first sentence.
 
     Raises:
-        InputError: one of the labels, or an id beyond the source.
+        InputError: the list already has one of the labels, or a sentence id is beyond the source.
     """
     empty, end, numbering = EmptyLines(), ListEnd(), LinkNumbering()
     batch: list[SentenceList] = []
@@ -205,13 +215,13 @@ def read_sentences(
 
 
 def written(columns: Sequence[Column]) -> Iterator[list[bytes]]:
-    """Yield the features of each candidate as a list has them."""
+    """Yield the features of each candidate, formatted as in an n-best list."""
     for row in range(len(columns[0].values)):
         yield [f"{label}= {' '.join(f'{value:.9g}' for value in values[row])}".encode() for label, values in columns]
 
 
 def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
-    """Refuse labels that the list has already."""
+    """Raise `InputError` if the list already has a feature with one of the labels."""
     for name, _ in sentence_list.hypotheses[0].dense:
         if name in labels:
             hint = "`rerank` takes a list that is scored, a new feature needs another label"
@@ -219,7 +229,7 @@ def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
 
 
 def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
-    """Refuse features that need a total where a line has none."""
+    """Raise `InputError` if a feature needs Moses' total and a line has none."""
     needing = [label for label, request in requests.items() if request.row.total]
     for hypothesis in sentence_list.hypotheses if needing else ():
         if hypothesis.total is None:
@@ -228,7 +238,7 @@ def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureReque
 
 
 def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
-    """Refuse features of what was added to a list, where no lists were joined."""
+    """Raise `InputError` if a feature has the value `added` of merged lists and the list is not merged."""
     joined = first_indicator(sentence_list.hypotheses[0]) is not None
     for label, request in requests.items():
         if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not joined:
@@ -237,7 +247,7 @@ def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequ
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:
-    """Refuse values that are not numbers as a list has them."""
+    """Raise `InputError` if a value is not finite or too large for Moses."""
     label, values = column
     good = (np.abs(values) <= LARGEST).all(axis=1)  # (candidates,)
     if not good.all():
@@ -247,9 +257,9 @@ def _check(column: Column, sentences: Sequence[Sentence]) -> None:
 
 
 def _sentence(sentence_list: SentenceList, sources: Sources, numbering: LinkNumbering) -> Sentence:
-    """Return a sentence of a list with its tokens, and add its lines to the numbering of the list."""
+    """Return a sentence with its tokens, and add its word alignments to `numbering`."""
     source = tuple(tokens(sources.line(sentence_list)))
-    known: dict[str, str] = {}  # candidates share the strings of their words, which take most memory
+    known: dict[str, str] = {}  # equal tokens of all candidates share one string: strings take most of the memory
     hypotheses = tuple(
         tuple(known.setdefault(token, token) for token in tokens(hypothesis.text))
         for hypothesis in sentence_list.hypotheses

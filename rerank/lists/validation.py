@@ -1,4 +1,4 @@
-"""Validation: what is in an n-best list, and every fault in it with its line."""
+"""Validation: summary of an n-best list, and its errors and warnings with line numbers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -39,12 +39,12 @@ TAB = "a tab inside a word: lists and references are split at spaces only, as Mo
 
 
 class Findings:
-    """What is found in a list, one line after the other.
+    """Results of the validation of a list, which is added line by line.
 
     Attributes:
-        path: of the list, as messages name it.
-        faults: what makes the list unreadable.
-        warnings: what is odd about it.
+        path: name of the list in messages.
+        faults: errors, which make the list unusable.
+        warnings: possible mistakes.
     """
 
     def __init__(self, path: str, source: str | None, references: Sequence[str]) -> None:
@@ -71,9 +71,9 @@ class Findings:
         self._empty = self._duplicates = 0
         self._escaped = self._upper = False
         self._current = -1
-        self._seen: set[bytes] = set()  # the texts of the current sentence
+        self._seen: set[bytes] = set()  # texts of the current sentence
         self._without_total = ""
-        self._first: dict[str, int] = {}  # by warning, the first line that it is about
+        self._first: dict[str, int] = {}  # first line number of each warning
 
     def _read_source(self, path: str) -> list[str]:
         lines = list(input_lines(path))
@@ -84,7 +84,7 @@ class Findings:
         return lines
 
     def add(self, number: int, line: bytes) -> None:
-        """Look at a line."""
+        """Check the next line of the list."""
         if not without_line_end(line):
             self._empty_lines.add(number)
             return
@@ -108,7 +108,7 @@ class Findings:
         self._count(hypothesis)
 
     def end(self) -> None:
-        """Add what is known at the end of the list to the warnings."""
+        """Add the warnings that are known only at the end of the list."""
         if self._empty_lines.count:
             self.warnings.append(f"{self.path}: {self._empty_lines}, which all commands skip")
         if self._without_total:
@@ -120,7 +120,7 @@ class Findings:
             self.warnings.append(f"{self.path}:{cut}")
 
     def _check_id(self, hypothesis: Hypothesis) -> None:
-        """Raise `Fault` if a sentence comes again, or is beyond a text."""
+        """Raise `Fault` if a sentence id appears a second time or is beyond the source or a reference."""
         if hypothesis.sentence == self._current:
             return
         if hypothesis.sentence < self._current:
@@ -144,7 +144,7 @@ class Findings:
         self._fields.update(f"field {place}, {describe_field(content)}" for place, content in further)
 
     def check_coverage(self) -> None:
-        """Compare the number of sentences with that of the source and the references."""
+        """Compare the number of sentences with the lengths of the source and the references."""
         if not self._candidates:
             self.faults.append(f"{self.path}: no line of the list can be read")
             return
@@ -160,7 +160,7 @@ class Findings:
             self.warnings.append(f"{lacking}; `rerank` needs --on-missing")
 
     def check_references(self) -> None:
-        """Warn of blank lines in one of several references, and of text that is unlike that of the list."""
+        """Warn of blank lines in one of several references and of different preprocessing of references and list."""
         known = [missing_as_none(lines) for lines in zip(*self._references.values(), strict=False)]
         for path, lines in zip(self._references, zip(*known, strict=True), strict=False):
             if count := lines.count(None):
@@ -170,7 +170,7 @@ class Findings:
         self._compare_texts([line for lines in self._references.values() for line in lines])
 
     def _compare_texts(self, references: list[str]) -> None:
-        """Warn of escaping, upper case, subwords or factors on one side only, and of subwords on both."""
+        """Warn of escapes, upper case, subwords or factors on one side only, and of subwords on both sides."""
         if not references:
             return
         escaped = any(escape in line for line in references for escape in ESCAPES)
@@ -204,7 +204,7 @@ class Findings:
             self.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")
 
     def summary(self) -> list[str]:
-        """Return lines that say what is in the list."""
+        """Return the lines of a summary of the list."""
         counts = sorted(self._candidates.values())
         if not counts:
             return [f"{self.path}: no candidates"]
@@ -222,7 +222,14 @@ class Findings:
 
 
 def validate(nbest: str, source: str | None, references: Sequence[str], weights: str | None) -> Findings:
-    """Read a list to its end and collect all that is wrong or odd about it."""
+    """Read a whole list and return its errors and warnings.
+
+    Args:
+        nbest: path of the list.
+        source: path of the source text, optional.
+        references: paths of the references, optional.
+        weights: path of a weight file to compare with the features of the list, optional.
+    """
     findings = Findings(name_of(nbest), source, references)
     for number, line in numbered_lines(nbest, CANDIDATE):
         findings.add(number, line)
@@ -235,9 +242,10 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
 
 
 class LinksBeyond:
-    """The lines of a list whose word alignments point beyond the words.
+    """Lines of a list whose word alignments point beyond the last word.
 
-    Chart decoders count `<s>` and `</s>`, others do not. For a line that does not decide it, the whole list does.
+    Chart decoders count `<s>` and `</s>`, other decoders do not. If a line does not show whether they are counted, the
+    whole list decides.
     """
 
     def __init__(self) -> None:
@@ -246,7 +254,7 @@ class LinksBeyond:
         self._unless_chart: dict[str, list[int]] = {"source": [], "translation": []}
 
     def add(self, hypothesis: Hypothesis, sources: Sequence[str]) -> None:
-        """Look at a line; without its source only at the side of the translation."""
+        """Check a line. If its source is not known, only the target side is checked."""
         links = printed_alignment(hypothesis)
         if not links:
             return
@@ -256,17 +264,18 @@ class LinksBeyond:
         if source_length is not None:
             lengths["source"] = source_length
         self._numbering.add(hypothesis.sentence, links, lengths["translation"])
-        # The source may be that of another list: the last source word with a link stands for </s>.
+        # The given source may belong to another list, so its length is not used here: the largest source index with
+        # a link is taken for </s>.
         decided = counts_marks(links, ends["source"] - 1, lengths["translation"])
         for side, length in lengths.items():
-            beyond = ends[side] - length  # 0 for the index right behind the last word
+            beyond = ends[side] - length  # 0 for the index right after the last word
             if beyond > 1 or (beyond >= 0 and decided is False):
                 self._certain[side].append(hypothesis.number)
             elif beyond >= 0 and decided is None:
                 self._unless_chart[side].append(hypothesis.number)
 
     def warnings(self, path: str) -> list[str]:
-        """Return a line for each side on which links point beyond the words."""
+        """Return a warning for each side on which links point beyond the last word."""
         warnings = []
         for side, hint in (("source", OTHER_SOURCE), ("translation", "")):
             phrase_based = self._numbering.counts_marks is False
@@ -278,13 +287,13 @@ class LinksBeyond:
 
 
 class SegmentationFaults:
-    """The lines of a list whose segmentations do not fit the sentence, by fault."""
+    """Lines of a list whose phrase segmentations do not fit the sentence, by kind of error."""
 
     def __init__(self) -> None:
         self._lines: dict[str, list[int]] = {}
 
     def add(self, hypothesis: Hypothesis, sources: Sequence[str]) -> None:
-        """Check a line; without its source, only the side of the translation is checked for its length."""
+        """Check a line. If its source is not known, only the target length is checked."""
         phrases = segmentation(hypothesis)
         if phrases is None:
             return
@@ -293,7 +302,7 @@ class SegmentationFaults:
             self._lines.setdefault(fault, []).append(hypothesis.number)
 
     def warnings(self, path: str) -> list[str]:
-        """Return a line for each fault, with the number of lines and the first line."""
+        """Return a warning for each kind of error, with the number of lines and the first line number."""
         return [
             f"{path}:{lines[0]}: segmentations of {counted(len(lines), 'line')} have {fault}"
             + (OTHER_SOURCE if fault == BEYOND_SOURCE else "")
@@ -303,5 +312,5 @@ class SegmentationFaults:
 
 def _source_length(hypothesis: Hypothesis, sources: Sequence[str]) -> int | None:
     """Return the number of source words of a line, or None if its source is not known."""
-    # An id beyond the source is a fault of its own, and has no source line.
+    # `Findings` reports an id beyond the source as an error of its own.
     return len(tokens(sources[hypothesis.sentence])) if hypothesis.sentence < len(sources) else None

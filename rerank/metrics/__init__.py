@@ -1,1 +1,1 @@
-"""Metrics: statistics that add, and the score of their sum."""
+"""Metrics: sufficient statistics per sentence, and the score of their sum over a corpus."""

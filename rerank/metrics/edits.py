@@ -1,11 +1,11 @@
-"""Edits of TER, shifts included, by the algorithm of sacreBLEU, compiled.
+"""Number of edits for TER, including shifts: a compiled version of sacreBLEU's algorithm.
 
-Tercom (Snover et al. 2006) shifts runs of words as long as that lowers the edit distance, one shift after the other.
-Its limits, sacreBLEU's beam and its order of preference among equal shifts are followed exactly, so that the number of
-edits is that of sacreBLEU's `translation_edit_rate`.
+Tercom (Snover et al. 2006) shifts runs of words, one shift at a time, until no shift lowers the edit distance. This
+module follows its limits, sacreBLEU's beam and sacreBLEU's order of preference among equal shifts exactly, so that the
+number of edits equals the one of sacreBLEU's `translation_edit_rate`.
 
-For J words, a beam of width W and S shifts that are checked (about `MOST_SHIFTS` at most), the time is O(S J W) and the
-memory O(J W).
+For J words, a beam of width W and S checked shifts (at most about `MOST_SHIFTS`), the time is O(S J W) and the memory
+is O(J W).
 """
 
 import math
@@ -20,10 +20,12 @@ from features.arrays import Integers
 from features.compiled import compiled
 
 LONGEST_SHIFT, FARTHEST_SHIFT, MOST_SHIFTS = 10, 50, 1000
-"""Words that are shifted together; between a run and where the reference has it; shifts that are checked in all."""
+"""Maximum length of a shifted run in words, maximum distance of a shift in words, and maximum number of shifts checked
+per pair of sentences.
+"""
 
 BEAM = 25
-"""Reference positions before and after the diagonal that are looked at; see `_bounds`."""
+"""Minimum number of reference positions before and after the diagonal that are in the table."""
 
 KEEP, SUBSTITUTE, INSERT, DELETE = range(4)
 """Operations that turn the translation into the reference."""
@@ -32,7 +34,14 @@ _INFINITE = np.int64(2**40)
 
 
 class Shift(NamedTuple):
-    """A run of words that moves before the word at `target`; `gain` is by how much it lowers the edit distance."""
+    """A shift of the run of `length` words at `start` to before the word at `target`.
+
+    Attributes:
+        gain: decrease of the edit distance.
+        length: number of words.
+        start: index of the first word.
+        target: index of the word before which the run moves.
+    """
 
     gain: int
     length: int
@@ -41,15 +50,16 @@ class Shift(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Edit distances between the first i words of a translation and the first j of a reference, near the diagonal.
+    """Edit distances between prefixes of a translation and prefixes of a reference, near the diagonal.
 
-    Row 0, j insertions, is not in the arrays. Cell (i, j) is in column j - low[i], for low[i] <= j < high[i].
+    Cell (i, j) is about the first i words of the translation and the first j words of the reference. It is in column
+    j - low[i] of row i, for low[i] <= j < high[i]. Row 0 is not filled: its distance is always j insertions.
 
     Attributes:
-        costs: (J+1, width) edits.
-        operations: (J+1, width) the last operation.
+        costs: (J+1, width) number of edits.
+        operations: (J+1, width) last operation of the cheapest edit sequence.
         low: (J+1,) first reference position of each row.
-        high: (J+1,) the position after the last.
+        high: (J+1,) one after the last reference position of each row.
     """
 
     costs: Integers
@@ -59,7 +69,7 @@ class Table(NamedTuple):
 
 
 def count_edits(words: Sequence[str], reference: Sequence[str]) -> int:
-    """Return the number of insertions, deletions, substitutions and shifts from words to a reference."""
+    """Return the number of insertions, deletions, substitutions and shifts that turn `words` into the reference."""
     numbers: dict[str, int] = {}
     rows = [
         np.array([numbers.setdefault(word, len(numbers)) for word in each], np.int64) for each in (words, reference)
@@ -73,7 +83,7 @@ def _edits(words: Integers, reference: Integers) -> Any:
         return len(words) + len(reference)
     table = _bounds(len(words), len(reference))
     shifts = 0
-    checked: Any = np.int64(0)  # for a literal numba would compile `_best_shift` a second time
+    checked: Any = np.int64(0)  # numba would compile `_best_shift` a second time for a literal
     while True:
         _fill(table, words, reference)
         shift, checked = _best_shift(table, words, reference, checked)
@@ -85,7 +95,11 @@ def _edits(words: Integers, reference: Integers) -> Any:
 
 @compiled()
 def _bounds(words: int, reference: int) -> Table:
-    """Return a table with its bounds: rows follow the diagonal of a matrix of these two lengths, at a distance."""
+    """Return an empty table for a translation and a reference of these lengths, with the bounds of its beam.
+
+    The beam follows the diagonal of the (words, reference) matrix. It is wider if the reference is more than twice
+    `BEAM` times as long as the translation, so that the beams of neighbouring rows overlap.
+    """
     ratio = reference / words
     beam = math.ceil(ratio / 2 + BEAM) if ratio / 2 > BEAM else BEAM
     low, high = np.zeros(words + 1, dtype=np.int64), np.empty(words + 1, dtype=np.int64)
@@ -116,9 +130,9 @@ def _fill_row(
     costs: Integers,
     operations: NDArray[np.int8],
 ) -> None:
-    """Fill a row of edit distances from the one above it.
+    """Fill a row of edit distances, given the row above.
 
-    Of equal costs, keeping or substituting comes before deletion, and deletion before insertion.
+    If costs are equal, keeping or substituting is preferred to deletion, and deletion to insertion.
     """
     low, before, end = table.low[row], table.low[row - 1], table.high[row - 1]
     left = _INFINITE
@@ -140,13 +154,13 @@ def _fill_row(
 
 @compiled()
 def _trace(table: Table, reference: int) -> Any:
-    """Return, by the operations of the cheapest way, how the words of both sides are aligned.
+    """Return the word alignment of the cheapest edit sequence.
 
     Returns:
-        aligned: (reference,) position of the last word of the translation at or before each word of the reference,
-            -1 before the first.
-        wrong: (J,) whether a word of the translation is deleted or substituted.
-        missed: (reference,) whether a word of the reference is inserted or substituted.
+        aligned: (reference,) index of the translation word that is aligned with each reference word. For an inserted
+            reference word it is the index of the translation word before it, -1 if there is none.
+        wrong: (J,) whether a translation word is deleted or substituted.
+        missed: (reference,) whether a reference word is inserted or substituted.
     """
     i, j = len(table.low) - 1, reference
     aligned, missed = np.zeros(j, dtype=np.int64), np.zeros(j, dtype=np.bool_)
@@ -166,10 +180,10 @@ def _trace(table: Table, reference: int) -> Any:
 
 @compiled()
 def _best_shift(table: Table, words: Integers, reference: Integers, checked: int) -> Any:
-    """Return the shift that gains most, gain 0 if there is none, and the number of shifts that were checked so far.
+    """Return the shift with the largest gain (gain 0 if there is none) and the number of shifts checked so far.
 
-    Only wrong words are shifted, to where the reference has words that are missed. Of equal gains the longer run comes
-    first, then the one that starts earlier, then the earlier target.
+    A run is shifted only if it has a wrong word and matches a run of the reference that has a missed word. Of shifts
+    with equal gains the longer run is preferred, then the earlier start, then the earlier target.
     """
     aligned, wrong, missed = _trace(table, len(reference))
     best, found = Shift(0, 0, 0, 0), False
@@ -183,6 +197,7 @@ def _best_shift(table: Table, words: Integers, reference: Integers, checked: int
                     break
                 some_wrong |= wrong[start + last]
                 some_missed |= missed[place + last]
+                # Skip a run whose reference position is aligned with a word of the run: it would move onto itself.
                 if not (some_wrong and some_missed) or start <= aligned[place] < start + length:
                     continue
                 before = -1
@@ -207,7 +222,10 @@ def _best_shift(table: Table, words: Integers, reference: Integers, checked: int
 
 @compiled()
 def _gain(table: Table, words: Integers, reference: Integers, shift: Shift) -> Any:
-    """Return by how much a shift lowers the edit distance; rows of words before it stay as they are."""
+    """Return how much a shift lowers the edit distance.
+
+    Only rows from the first moved word on are computed again, because the rows before it do not change.
+    """
     first = min(shift.start, shift.target)
     moved = _shifted(words, shift)
     above = table.costs[first] if first else np.arange(len(reference) + 1)
@@ -223,9 +241,9 @@ def _gain(table: Table, words: Integers, reference: Integers, shift: Shift) -> A
 
 @compiled()
 def _shifted(words: Integers, shift: Shift) -> Integers:
-    """Return words with a run shifted, which changes places with the words between it and the target.
+    """Return the words after a shift: the run swaps with the words between the run and the target.
 
-    A target within the run, or at its end, stands for as many words behind the run.
+    As in sacreBLEU, a target inside the run or right after it moves the run forward by target - start words.
     """
     start, end, target = shift.start, shift.start + shift.length, shift.target
     if target < start:
@@ -239,7 +257,7 @@ def _shifted(words: Integers, shift: Shift) -> Integers:
 
 
 class FastTER(TER):
-    """TER of sacreBLEU; texts are tokenized by sacreBLEU."""
+    """TER with sacreBLEU's tokenization and statistics, and compiled counting of edits."""
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         words, references = hypothesis.split(), ref_kwargs["ref_words"]

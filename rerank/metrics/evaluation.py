@@ -1,4 +1,4 @@
-"""Evaluation: BLEU, chrF and TER by sacreBLEU, with signatures and paired randomization tests."""
+"""Evaluation with sacreBLEU's BLEU, chrF and TER, their signatures, and paired randomization tests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,23 +17,28 @@ from rerank import __version__
 from rerank.metrics.significance import SEED, TRIALS, p_value
 
 REPORTED = ("BLEU", "chrF", "TER")
-"""Metrics of the table, sacreBLEU's."""
+"""Names of the reported metrics, as in sacreBLEU."""
 
 MOST_TOKENS = 10_000
-"""Tokens of a line, at most: TER of so many takes two seconds."""
+"""Maximum number of tokens per line. TER of a line of this length takes two seconds."""
 
 Systems = Mapping[str, Sequence[str]]
-"""Lines of each system, by its name; the first is compared with."""
+"""Output lines of each system by its name. The first system is the baseline."""
 
 References = Sequence[str | None]
-"""Lines of a reference file as sacreBLEU takes them: None for a missing reference."""
+"""Lines of a reference file in sacreBLEU's form, with None for a missing reference."""
 
 _OTHER_BLANK = re.compile(r"(?! )\s")
 
 
 @dataclass(frozen=True)
 class Score:
-    """A metric of a system, as sacreBLEU prints it, and its p-value against the first system."""
+    """Score of a system.
+
+    Attributes:
+        value: as printed by sacreBLEU.
+        p_value: p-value of the difference from the first system, None for the first system itself.
+    """
 
     value: float
     p_value: float | None = None
@@ -41,18 +46,20 @@ class Score:
 
 @dataclass(frozen=True)
 class ListFacts:
-    """What a list says of systems.
+    """Facts about systems that come from an n-best list.
 
-    `best` has the candidate of each sentence with the highest smoothed sentence BLEU, empty where there is none, and
-    nothing without references; `ranks`, by system, for each of its lines the place in the list of what it says, from 1,
-    or None.
+    Attributes:
+        best: the oracle, the candidate with the highest smoothed sentence BLEU, of each sentence. A line is empty if
+            the sentence has no candidates. The list is empty without references.
+        ranks: for each system, the rank in the list of each of its translations, from 1. None if the translation is
+            not in the list.
     """
 
     best: list[str]
     ranks: dict[str, list[int | None]]
 
     def lines(self) -> list[str]:
-        """Return a line a system."""
+        """Return one line of text per system."""
         lines = []
         for name, ranks in self.ranks.items():
             known = [rank for rank in ranks if rank is not None]
@@ -64,9 +71,13 @@ class ListFacts:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What systems reach: by system and metric; `best` by metric the best candidates of a list, if there is one.
+    """Scores of systems.
 
-    Without references there are no metrics, and each system has no scores.
+    Attributes:
+        scores: scores by system and metric. Without references no system has scores.
+        signatures: signature of each metric.
+        best: oracle scores by metric, None without a list or without references.
+        facts: facts from the n-best list, None if there is no list.
     """
 
     scores: dict[str, dict[str, Score]]
@@ -75,7 +86,7 @@ class Evaluation:
     facts: ListFacts | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the evaluation as values for JSON."""
         systems = [{"system": name, **_plain(scores)} for name, scores in self.scores.items()]
         result = {"systems": systems, "signatures": self.signatures, "version": __version__}
         ranks = {"ranks": self.facts.ranks} if self.facts else {}
@@ -89,15 +100,25 @@ def evaluate(
     facts: ListFacts | None = None,
     filtered: str = "",
 ) -> Evaluation:
-    """Score systems against references with as many lines; without references there are only the facts.
+    """Score systems against references. Without references, return only the facts.
 
-    With `tokenize` none BLEU counts the tokens that Moses sees: blanks other than the ASCII space, at which
-    sacreBLEU splits, are kept inside their tokens. So its signature has `tok:space`, not sacreBLEU's `tok:none`. chrF
-    is computed by sacreBLEU, without any blanks. TER has sacreBLEU's statistics and splits at each blank. A missing
-    reference, a blank line in one of several files, does not count: sacreBLEU gets None for it.
+    * BLEU with `tokenize` "none" splits only at the ASCII space, as Moses does. sacreBLEU would also split at other
+      blanks, so the signature has `tok:space`, not sacreBLEU's `tok:none`.
+    * chrF ignores all blanks, as in sacreBLEU.
+    * TER splits at every blank, as in sacreBLEU.
+
+    A blank line in one of several references is a missing reference. sacreBLEU gets None for it and ignores it.
+
+    Args:
+        systems: output lines by system.
+        references: lines of each reference.
+        tokenize: sacreBLEU's tokenizer for BLEU.
+        facts: facts from an n-best list, for oracle scores and ranks.
+        filtered: part that is added to signatures and names the filters.
 
     Raises:
-        InputError: a system has another number of lines than the references, or segmentation marks in its text.
+        InputError: the lengths of a system and the references differ, a line is too long for TER, a system has
+            segmentation marks in its text, or the tokenizer is unknown or cannot be loaded.
     """
     if not references:
         return Evaluation({name: {} for name in systems}, {}, facts=facts)
@@ -121,7 +142,7 @@ def evaluate(
 
 
 def check_marks(systems: Systems) -> None:
-    """Refuse translations with Moses' segmentation marks, with an `InputError`."""
+    """Raise `InputError` if a translation has Moses' segmentation marks."""
     for name, lines in systems.items():
         for number, line in enumerate(lines, start=1):
             if has_marks(line):
@@ -129,7 +150,7 @@ def check_marks(systems: Systems) -> None:
 
 
 def check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None:
-    """Refuse systems with another number of lines than the references, and lines too long for TER: an `InputError`."""
+    """Raise `InputError` if a system and the references differ in length, or a line is too long for TER."""
     if not references[0]:
         raise InputError("the reference is empty")
     for name, lines in (*systems.items(), *(("the reference", lines) for lines in references)):
@@ -159,10 +180,11 @@ def _scorers(tokenize: str) -> dict[str, Any]:
 
 
 def _compare(scorer: Any, systems: Systems, references: Sequence[References]) -> tuple[str, dict[str, Score]]:
-    """Return the signature and the score of each system; the others are tested against the first.
+    """Return the signature of a metric and the score of each system, with p-values against the first system.
 
-    sacreBLEU's own randomization test does not count trials that are equal to what was observed, so that two systems
-    which differ in one sentence would be the surest difference of all; `ties:counted` tells ours from it.
+    sacreBLEU's own randomization test ignores trials whose difference equals the observed one. Two systems that differ
+    in one sentence would then get the smallest possible p-value. Here such trials count, and the signature has
+    `ties:counted`.
     """
     statistics = {
         name: np.array(scorer._extract_corpus_statistics(lines, references), dtype=np.float64)  # (n, size)
@@ -180,12 +202,12 @@ def _compare(scorer: Any, systems: Systems, references: Sequence[References]) ->
 
 
 def _scores(scorer: Any, sums: Array) -> Array:
-    """Return the scores (sums,) of summed statistics (sums, size)."""
+    """Return the (sums,) scores of (sums, size) summed statistics."""
     return np.array([scorer._compute_score_from_stats(row).score for row in sums.tolist()])
 
 
 def _keep_blanks(line: str) -> str:
-    """Put a letter of private use, each its own, for each blank other than the ASCII space."""
+    """Replace each blank other than the ASCII space by a private-use character, at which sacreBLEU does not split."""
     return _OTHER_BLANK.sub(lambda blank: chr(0xF0000 + ord(blank[0])), line)
 
 

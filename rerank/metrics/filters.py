@@ -1,6 +1,6 @@
-"""Filters: what is done to text before a metric looks at it, to candidates and references alike.
+"""Filters: postprocessing of candidates and references before a metric compares them.
 
-Forms of text, such as subwords, are detected, so that a warning can name the filter that a list or a reference needs.
+Also detects forms of text, such as subwords, so that a warning can name the filter that a list or a reference needs.
 """
 
 import re
@@ -25,18 +25,18 @@ def _join_pieces(_: str) -> Filter:
 
 
 def _join_sentencepiece(_: str) -> Filter:
-    """Undo SentencePiece, and OpenNMT's spacers: `▁` is a space, spaces are none; text without `▁` stays as it is."""
+    """Undo SentencePiece and OpenNMT's spacers: drop spaces, then turn `▁` into a space. Keep text without `▁`."""
     return lambda text: text.replace(" ", "").replace("▁", " ").strip(" ") if "▁" in text else text
 
 
 def _join_at_joiners(_: str) -> Filter:
-    """Undo OpenNMT's joiners: a `￭` at the start of a token joins it to the one before, at the end to the next."""
+    """Undo OpenNMT's joiners: `￭` at the start of a token joins it to the previous token, at the end to the next."""
 
     def join(text: str) -> str:
         if "￭" not in text:
             return text
         words: list[str] = []
-        joins = True  # nothing comes before the first token
+        joins = True  # the first token starts the list: there is no token before it
         for token in tokens(text):
             part = token.strip("￭")
             if joins or token.startswith("￭"):
@@ -95,10 +95,14 @@ FILTERS: dict[str, tuple[Callable[[str], Filter], str]] = {
 
 @dataclass(frozen=True)
 class Filters:
-    """Filters by name, one after the other: `debpe,deescape,detokenize:en`; none by default.
+    """A chain of filters.
+
+    Attributes:
+        text: names of the filters in the order of application, such as `debpe,deescape,detokenize:en`. Empty by
+            default.
 
     Raises:
-        InputError: an unknown filter.
+        InputError: a filter is unknown or has a wrong argument.
     """
 
     text: str = ""
@@ -130,15 +134,15 @@ class Filters:
 
     @property
     def signature(self) -> str:
-        """What was done to the text, for a signature; empty for nothing."""
+        """Part of a signature that names the filters, empty if there are none."""
         return f"|filter:{self.text}" if self.text else ""
 
     def references(self, paths: Sequence[str | Lines]) -> list[list[str]]:
-        """Return what is left of the lines of each of several references; an `InputError` if they differ in length."""
+        """Read references and return their filtered lines. Raises `InputError` if the files differ in length."""
         return [[self(line) for line in lines] for lines in read_references(paths)]
 
     def __call__(self, text: str) -> str:
-        """Return what is left of a line."""
+        """Return the filtered line."""
         for each in self._chain:
             text = each(text)
         return text
@@ -146,15 +150,16 @@ class Filters:
 
 @dataclass(frozen=True)
 class Form:
-    """A form of text that a filter turns into words, found by the share of lines that have it.
+    """A form of text that a filter can undo, detected by the fraction of lines that have it.
 
     Attributes:
         filter: name of the filter, a key of `FILTERS`.
-        name: what messages call it.
-        effect: what the filter does, for messages.
-        marker: each line of this form contains it.
+        name: name of the form in messages.
+        effect: effect of the filter, in messages.
+        marker: string that each line of this form contains.
         is_in: whether a line with the marker has this form.
-        least: share of lines, 0 to 1, from which a text counts as one of this form; below it the marker is a word.
+        least: a text has this form if more than this fraction of its lines, 0 to 1, do. In rarer lines the marker is
+            taken for an ordinary word.
     """
 
     filter: str
@@ -166,7 +171,7 @@ class Form:
 
 
 def _is_factored(line: str) -> bool:
-    """Return whether most tokens have a bar inside."""
+    """Return whether more than half of the tokens have a bar inside."""
     words = tokens(line)
     return 2 * sum("|" in word[1:-1] for word in words) > len(words)
 
@@ -180,7 +185,7 @@ SUBWORDS = (
 
 
 class Forms:
-    """Counts the lines of each form in a text."""
+    """Counter of the lines of each form in a text. `form in forms` is true if the text has the form."""
 
     def __init__(self, lines: Iterable[str] = ()) -> None:
         self._lines = 0
@@ -188,12 +193,12 @@ class Forms:
         self.add_all(lines)
 
     def add_all(self, lines: Iterable[str]) -> None:
-        """Count several lines."""
+        """Count the forms of several lines."""
         for line in lines:
             self.add(line)
 
     def add(self, line: str) -> None:
-        """Count one more line."""
+        """Count the forms of a line."""
         self._lines += 1
         for form in (FACTORS, *SUBWORDS):
             if form.marker in line and form.is_in(line):
@@ -204,11 +209,11 @@ class Forms:
 
 
 def advice(texts: Mapping[str, Forms], references: Forms) -> list[str]:
-    """Return a message for each form that texts and references do not share, and for subwords in both.
+    """Return a message for each form that only texts or only references have, and for subwords in both.
 
     Args:
-        texts: by the name for messages, what is compared with the references.
-        references: all of them.
+        texts: forms of the texts that are compared with the references, by their names in messages.
+        references: forms of all references together.
     """
     messages = []
     for form in (FACTORS, *SUBWORDS):

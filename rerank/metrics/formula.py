@@ -1,4 +1,4 @@
-"""What a metric is to a tuner: from statistics that were summed to a score, higher is better, 0 … 1."""
+"""Formulas of metrics, the form in which tuners use them: summed statistics → score, 0 … 1, higher is better."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,34 +10,45 @@ from features.compiled import compiled
 from features.formulas import bleu, chrf, ter
 
 BLEU, CHRF, TER, CHRF3 = range(4)
-"""Codes of the formulas; CHRF has beta 2."""
+"""Codes of the formulas. CHRF has beta 2, CHRF3 has beta 3."""
 
 
 class Parts(NamedTuple):
-    """What a score sums: (metrics, 3) code, first statistic, number of statistics; (metrics,) weights, 1 in all."""
+    """The metrics in a weighted sum of metrics.
+
+    Attributes:
+        places: (metrics, 3) code, index of the first statistic, and number of statistics of each metric.
+        weights: (metrics,) weights, which sum to 1.
+    """
 
     places: Integers
     weights: Array
 
 
 DECIMALS = 9
-"""To which scores of sentences, 0 … 1, are rounded where it counts whether they are equal."""
+"""Decimals to which sentence scores, 0 … 1, are rounded before they are compared for equality."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A metric of statistics: its name in messages, the number of statistics, and what it sums."""
+    """Formula of a metric or of a weighted sum of metrics.
+
+    Attributes:
+        name: name in messages.
+        size: number of statistics.
+        parts: the metrics in the sum.
+    """
 
     name: str
     size: int
     parts: Parts
 
     def score(self, statistics: Array) -> Array:
-        """Return the scores (…) of summed statistics (…, size)."""
+        """Return the (…) corpus scores of (…, size) summed statistics."""
         return self._scores(statistics, smooth=False)
 
     def smoothed(self, statistics: Array) -> Array:
-        """Return the scores (…) of the statistics (…, size) of single sentences; BLEU is Moses' BLEU+1."""
+        """Return the (…) sentence scores of (…, size) statistics. BLEU is smoothed as Moses' BLEU+1."""
         return self._scores(statistics, smooth=True)
 
     def _scores(self, statistics: Array, smooth: bool) -> Array:
@@ -47,8 +58,8 @@ class Formula:
 
 @compiled(_nrt=False)
 def value(row: Array, parts: Parts, smooth: bool) -> Any:
-    """Return the weighted score of statistics (size,), in their type."""
-    real = row.dtype.type
+    """Return the weighted score of (size,) statistics, computed in their precision."""
+    real = row.dtype.type  # each operation is rounded to it, so that float32 gives the digits of Moses' kbmira
     total = real(0)
     for number in range(len(parts.places)):
         code, start, size = parts.places[number]
@@ -67,7 +78,11 @@ def value(row: Array, parts: Parts, smooth: bool) -> Any:
 
 @compiled(_nrt=False)
 def length(row: Array, parts: Parts) -> Any:
-    """Return about how many words the references have: as counted by BLEU and TER, a sixth of the letters for chrF."""
+    """Return the approximate reference length in words.
+
+    BLEU and TER count it themselves. For chrF it is a sixth of the number of characters. In a sum of metrics the first
+    metric decides.
+    """
     real = row.dtype.type
     code, start, _ = parts.places[0]
     if code in (CHRF, CHRF3):

@@ -1,12 +1,15 @@
-"""Metrics: a candidate is counted → statistics are summed over a corpus → a formula makes a score of the sum.
+"""Metrics for tuning: statistics per candidate → sum over the corpus → score by a formula.
 
-BLEU counts as Moses' BleuScorer does: tokens are the maximal runs without an ASCII space, order 4, no smoothing: 0 if
-an order has no match. The reference length is the closest (of two equally close ones the shorter), the shortest, or the
-average cut to a whole number. Statistics of a candidate are `match1 total1 … match4 total4 reflength`, as in Moses'
-scores.dat.
+BLEU follows Moses' BleuScorer:
 
-The statistics of chrF, chrF3 (beta 3) and chrF++ are computed by sacreBLEU, and TER has the same statistics, computed
-by `rerank.metrics.edits`. A sum of metrics such as `bleu+chrf:0.7,0.3` has the statistics of both, one after the other.
+* Tokens are the maximal runs of characters without an ASCII space.
+* The n-gram order is 4. There is no smoothing: the score is 0 if an order has no match.
+* The reference length is the closest one (the shorter of two equally close ones), the shortest one, or the average,
+  rounded down.
+* The statistics of a candidate are `match1 total1 … match4 total4 reflength`, as in Moses' scores.dat.
+
+sacreBLEU computes the statistics of chrF, chrF3 (beta 3) and chrF++. TER has sacreBLEU's statistics, computed by
+`rerank.metrics.edits`. A weighted sum such as `bleu+chrf:0.7,0.3` concatenates the statistics of its metrics.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,14 +25,14 @@ from moses_io.files.text import no_number, number, tokens, without_missing
 from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts
 
 Counter = Callable[[str], list[float]]
-"""From the text of a candidate to its statistics."""
+"""Maps the text of a candidate to its statistics."""
 
 STATISTICS = 2 * ORDER + 1
-"""Of BLEU."""
+"""Number of statistics of BLEU."""
 
 
 class SentenceReferences:
-    """The references of one sentence, counted once for all its candidates."""
+    """N-gram counts and lengths of the references of a sentence, computed once for all its candidates."""
 
     def __init__(self, references: Sequence[Sequence[str]], length: str = "closest") -> None:
         lengths = [len(reference) for reference in references]
@@ -39,7 +42,7 @@ class SentenceReferences:
             self._most |= count_ngrams(reference)
 
     def statistics(self, hypothesis: Sequence[str]) -> list[float]:
-        """Return the statistics of a hypothesis."""
+        """Return the BLEU statistics of a hypothesis, given as tokens."""
         length = len(hypothesis)
         counts, most = count_ngrams(hypothesis), self._most
         matches = by_length((ngram, min(counts[ngram], most[ngram])) for ngram in counts.keys() & most.keys())
@@ -50,7 +53,14 @@ class SentenceReferences:
 
 @dataclass(frozen=True)
 class MetricKind:
-    """A row of the table: the formula's code, how many statistics, their signature, and how references are counted."""
+    """A row of the table of metrics.
+
+    Attributes:
+        code: code of the formula.
+        size: number of statistics.
+        signature: signature of the metric.
+        counter: maps the references of a sentence to a function that counts the statistics of a candidate.
+    """
 
     code: int
     size: int
@@ -95,10 +105,17 @@ METRICS = {
 
 
 class Metric:
-    """A metric, or a weighted sum of several: `bleu`, `chrf`, `chrf3`, `chrf++`, `ter`, `bleu+chrf:0.7,0.3`.
+    """A metric such as `bleu`, `chrf++` or `ter`, or a weighted sum of metrics such as `bleu+chrf:0.7,0.3`.
+
+    Without weights, the metrics of a sum have equal weights.
+
+    Attributes:
+        formula: maps summed statistics to a score.
+        signature: signature of the metric.
 
     Raises:
-        InputError: an unknown metric, or weights that do not fit.
+        InputError: a metric is unknown, the number of weights differs from the number of metrics, a weight is negative
+            or not a number, or all weights are 0.
     """
 
     def __init__(self, text: str) -> None:
@@ -118,14 +135,17 @@ class Metric:
         self.signature = signatures[0] if len(kinds) == 1 else f"{text}({' + '.join(signatures)})"
 
     def counter(self, references: Sequence[str]) -> Counter:
-        """Count the references of a sentence once for all its candidates; missing ones do not count."""
+        """Return a function that maps the text of a candidate to its statistics against these references.
+
+        Missing references (blank lines in one of several references) are ignored.
+        """
         known = without_missing(references)
         counters = [kind.counter(known) for kind in self._kinds]
         return lambda text: [value for counter in counters for value in counter(text)]
 
 
 def _split(named: str) -> list[str]:
-    """Split `bleu+chrf++` at the plus signs that part metrics."""
+    """Split `bleu+chrf++` at the plus signs between metrics."""
     names = [name.replace("##", "++") for name in named.replace("chrf++", "chrf##").split("+")]
     for name in names:
         if name not in METRICS:

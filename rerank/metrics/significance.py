@@ -1,4 +1,4 @@
-"""Whether two systems differ by more than chance: a paired randomization test on the statistics of sentences."""
+"""Significance of the difference between two systems: paired randomization tests on sentence statistics."""
 
 from collections.abc import Callable
 
@@ -10,32 +10,39 @@ TRIALS = 10_000
 SEED = 12345
 
 _NOISE = 1e-9
-"""Differences of scores, 0 … 1 or 0 … 100, that are nearer to each other than this are equal but for rounding."""
+"""Tolerance for rounding when differences of scores, 0 … 1 or 0 … 100, are compared."""
 
 _BLOCK = 256
+"""Number of sentences swapped at a time, which limits the memory for the coin tosses."""
 
 
 def p_value(score: Callable[[Array], Array], one: Array, other: Array) -> float:
-    """Return how often systems that are no different differ as much as these two, in either direction.
+    """Return the two-sided p-value of the score difference between two systems.
 
-    Were there no difference, each sentence could as well have come from the other system (approximate randomization:
-    Riezler & Maxwell 2005). So the statistics of sentences are swapped between the systems by tosses of a coin, and p
-    is the share of trials whose absolute difference of scores is as large as that observed, or larger. What was
-    observed is one of the trials. Where there are at most `TRIALS` ways to swap, each is a trial, and p is exact.
+    Approximate randomization (Riezler & Maxwell 2005): if the systems do not differ, each sentence could equally have
+    come from the other system. Each trial swaps the statistics of random sentences between the systems. p is the
+    fraction of trials with an absolute score difference at least as large as the observed one. The observed difference
+    is itself one of the trials. If there are at most `TRIALS` ways to swap, each way is one trial and p is exact.
 
     Args:
-        score: from sums of statistics, (trials, size), to scores, (trials,).
-        one: (n, size) statistics of each sentence.
-        other: (n, size) those of the other system, of the same sentences.
+        score: maps (trials, size) summed statistics to (trials,) scores.
+        one: (n, size) sentence statistics of the first system.
+        other: (n, size) sentence statistics of the second system, for the same sentences.
     """
-    differs = (one != other).any(axis=1)  # (n,)
+    differs = (one != other).any(axis=1)  # (n,): swapping equal statistics changes nothing
     swapped = _swapped((other - one)[differs])  # (trials, size)
     differences = np.abs(score(one.sum(axis=0) + swapped) - score(other.sum(axis=0) - swapped))  # (trials,)
     return float(np.mean(differences >= differences[0] - _NOISE))
 
 
 def _swapped(changes: Array) -> Array:
-    """(trials, size) what one system gets from the other by swaps of sentences, (differing, size); first by none."""
+    """Return the (trials, size) changes of the first system's summed statistics by random swaps.
+
+    The first trial swaps no sentence.
+
+    Args:
+        changes: (differing, size) change of the sum by a swap of each sentence.
+    """
     sentences, size = changes.shape
     if 2**sentences <= TRIALS:
         numbers = np.arange(2**sentences)[:, None]  # (trials, 1)
@@ -50,17 +57,18 @@ def _swapped(changes: Array) -> Array:
 
 
 def replicates_p_value(score: Callable[[Array], Array], one: Array, other: Array) -> float:
-    """Return how often systems that are no different differ as much as these, each trained and tuned several times.
+    """Return the two-sided p-value of the score difference between two systems, each trained and tuned several times.
 
-    Were there no difference, the outputs that a sentence has of all replicates of both systems could as well be dealt
-    anew (stratified approximate randomization with optimizer samples: Clark et al. 2011). So in each trial they are
-    dealt anew, sentence by sentence, and p is the share of trials in which the mean scores of the replicates differ, in
-    either direction, as much as those observed, or more. What was observed is one of the trials.
+    Stratified approximate randomization with optimizer samples (Clark et al. 2011): if the systems do not differ, the
+    outputs of all replicates of both systems for a sentence are exchangeable. Each trial shuffles these outputs among
+    the replicates, independently for each sentence. p is the fraction of trials in which the mean scores of the two
+    groups of replicates differ at least as much as observed. The observed difference is itself one of the trials.
 
     Args:
-        score: from sums of statistics, (…, size), to scores, (…).
-        one: (replicates, n, size) statistics of each sentence.
-        other: (its replicates, n, size) those of the other system, of the same sentences.
+        score: maps (…, size) summed statistics to (…) scores.
+        one: (replicates, n, size) sentence statistics of the first system's replicates.
+        other: (replicates, n, size) sentence statistics of the second system's replicates, for the same sentences.
+            The number of replicates may differ.
     """
     outputs = np.concatenate([one, other]).swapaxes(0, 1)  # (n, R, size)
     differs = (outputs != outputs[:, :1]).any(axis=(1, 2))  # (n,)
@@ -70,7 +78,10 @@ def replicates_p_value(score: Callable[[Array], Array], one: Array, other: Array
 
 
 def _dealt(outputs: Array) -> Array:
-    """(trials, R, size) sums of statistics (n, R, size), the outputs of each sentence dealt anew; first as they are."""
+    """Return (trials, R, size) sums of (n, R, size) statistics that are shuffled over R in each sentence.
+
+    The first trial does not shuffle.
+    """
     _, count, size = outputs.shape
     rng = np.random.default_rng(SEED)
     sums = np.zeros((1 + TRIALS, count, size))

@@ -1,1 +1,1 @@
-"""Moses around reranking: after its tuning by `mert-moses.pl`, and lists and weights for its own tuners."""
+"""Integration with Moses: reranking after `mert-moses.pl`, and exchange of lists and weights with Moses' tuners."""

@@ -1,4 +1,4 @@
-"""Exchange with Moses' tuners: a folder in which kbmira, mert and pro tune our list, and their weights as an ini."""
+"""Exchange with Moses' tuners: export a list for kbmira, mert and pro, and import their weights."""
 
 import re
 import shlex
@@ -42,16 +42,24 @@ pro) "$MOSES/pro" -S scores.dat -F features.dat -o pro.data
 esac
 """
 INITIAL = "initial.ini"
-"""The initial weights by name, with those that Moses neither prints nor tunes."""
+"""File of the initial weights by name, including weights that Moses neither prints nor tunes."""
 
 _BEST = "Best point: "
 
 
 def export(lists: Lists, start: str, folder: str) -> None:
-    """Write features.dat, scores.dat, init.dense, init.opt, sparse weights where there are any, and a script.
+    """Write a folder with the files for Moses' tuners and a script, `tune.sh`, that runs them.
+
+    The files are features.dat, scores.dat, init.dense, init.opt, sparse-weights (if there are sparse features) and
+    `INITIAL`, for `import_weights`.
+
+    Args:
+        lists: lists and references to tune on.
+        start: path of the initial weights.
+        folder: path of the new folder.
 
     Raises:
-        InputError: the folder is there already, or a name that Moses' tools would misread.
+        InputError: the folder exists or cannot be made, or Moses' tools would misread the name of a feature.
     """
     metric = Metric("bleu")
     tuning_set = lists.read(metric)
@@ -79,7 +87,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
 
 
 def _write_blocks(folder: Path, tuning_set: TuningSet) -> None:
-    """Write the files of the extractor, rows in the order of the list."""
+    """Write features.dat and scores.dat in the extractor's format, candidates in list order."""
     candidates = tuning_set.candidates
     names = tuple(f"{name}_{place}" for name, count in candidates.space.dense for place in range(count))
     with open_output(str(folder / "features.dat")) as features, open_output(str(folder / "scores.dat")) as scores:
@@ -111,7 +119,8 @@ def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
     kbmira, mert = (f" --sparse-{flag} sparse-weights" if space.sparse else "" for flag in ("init", "weights"))
     names = {"folder": folder, "result": folder / "kbmira.out"}
     quoted = {name: printable(shlex.quote(str(path))) for name, path in names.items()}
-    # mert counts the sparse weights as one more dimension by itself (mert.cpp:299); init.opt has a column for it.
+    # mert itself adds one dimension for all sparse weights (mert.cpp:299), so -d counts only the dense ones. init.opt
+    # needs a column for the added dimension.
     files["tune.sh"] = SCRIPT.format(**quoted, dimensions=len(dense), sparse_kbmira=kbmira, sparse_mert=mert)
     for name, text in files.items():
         write_text(str(folder / name), text)
@@ -119,13 +128,17 @@ def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
 
 
 def import_weights(folder: str, result: str, output: str) -> None:
-    """Write an ini of what one of Moses' tuners found in a folder of `export`, which knows the names.
+    """Write an ini file with the weights that one of Moses' tuners found.
 
-    The result is output of kbmira or megam (`F0 0.1`, `name 0.1`), weights.txt of mert, or its log. Weights are divided
-    by the absolute sum of the dense ones.
+    The names of the features come from the folder. Weights are divided by the sum of the absolute dense weights.
+
+    Args:
+        folder: folder that `export` wrote.
+        result: output of kbmira or megam (`F0 0.1`, `name 0.1`), or weights.txt or the log of mert.
+        output: path of the ini file.
 
     Raises:
-        InputError: the result does not fit the folder.
+        InputError: the result does not match the features in the folder.
     """
     start = read_weights(f"{folder}/init.dense")
     space = FeatureSpace(tuple((name, len(values)) for name, values in start.items()))
@@ -142,7 +155,7 @@ def import_weights(folder: str, result: str, output: str) -> None:
 
 
 def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[str, float]]:
-    """Return dense weights in order, and sparse ones by name."""
+    """Return dense weights in list order and sparse weights by name, from the output of a tuner."""
     lines = {place: line for place, line in enumerate(read_lines(result), start=1) if line.strip(" \t")}
     logged = [line.partition(_BEST)[2].partition(" => ") for line in lines.values()]
     best = [point for point, arrow, _ in logged if arrow]
@@ -151,6 +164,7 @@ def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[s
         known = [value for value in values if value is not None]
         if len(known) != size + bool(sparse):
             raise InputError(f"{result}: expected {size + bool(sparse)} weights, found {len(known)}")
+        # mert tunes one common factor of all sparse weights, its last value.
         return known[:size], {name: known[-1] * value for name, (value,) in sparse.items()}
     dense, others = [0.0] * size, {}
     for place, line in lines.items():

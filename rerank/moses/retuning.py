@@ -1,4 +1,4 @@
-"""A reranker from what a tuning with `mert-moses.pl` leaves: dev, its references, the decoder and its tuned ini."""
+"""Train a reranker from the files of a tuning with `mert-moses.pl`: dev, references, decoder and tuned ini."""
 
 import contextlib
 import itertools
@@ -30,20 +30,20 @@ from rerank.experiment.toml import check_code, read_toml
 from rerank.experiment.workers import jobs_for
 
 LOG = "decoder.log"
-"""Stderr of the decoder, next to the list."""
+"""Name of the file with the decoder's stderr, next to the list."""
 
 _BETWEEN = ".decoding"
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """A decoder of Moses and how it is called; paths are relative to the working folder.
+    """Command line of a Moses decoder. Paths are relative to the working folder.
 
     Attributes:
-        command: path, or name of a program, and its first arguments, as a shell would split them.
-        flags: further arguments, likewise.
-        config: the ini with its features and weights.
-        size: candidates of a sentence, at most.
+        command: path or name of the program and its first arguments, with the quoting of a shell.
+        flags: further arguments, with the quoting of a shell.
+        config: path of the ini with features and weights.
+        size: maximum number of candidates per sentence.
     """
 
     command: str
@@ -56,7 +56,7 @@ class Decoder:
         """Path of the program.
 
         Raises:
-            InputError: there is none, or none that may be run, or quotes of the command or the flags are not closed.
+            InputError: the command is empty or has unclosed quotes, or the program does not exist or is not executable.
         """
         words = _split(self.command, "the decoder")
         if not words or not words[0]:
@@ -67,18 +67,22 @@ class Decoder:
         return path
 
     def arguments(self, source: str, nbest: str) -> list[str]:
-        """Return the program and its arguments for a source text and a list to write."""
+        """Return the command line that decodes a source text and writes an n-best list.
+
+        Raises:
+            InputError: the program cannot be run, or the command or the flags have unclosed quotes.
+        """
         first, flags = _split(self.command, "the decoder")[1:], _split(self.flags, "--decoder-flags")
         asked = ("-n-best-list", nbest, str(self.size), "distinct", "-input-file", source)
         return [self.program, *first, *flags, "-config", self.config, *asked]
 
     def decode(self, source: str, nbest: str, translations: str) -> None:
-        """Write the list of a source text and what the decoder prints; its stderr goes to `LOG` next to the list.
+        """Decode a source text and write its n-best list and translations. Stderr goes to `LOG` next to the list.
 
         Args:
-            source: path of the text.
-            nbest: path of the list.
-            translations: path of the decoder's stdout, one translation for each line of the source.
+            source: path of the source text.
+            nbest: path of the list to write.
+            translations: path for the decoder's stdout, one translation per line of the source.
 
         Raises:
             InputError: the decoder cannot be started, fails, or writes no list.
@@ -108,7 +112,7 @@ def _split(text: str, what: str) -> list[str]:
 
 @contextlib.contextmanager
 def _folder_between(place: Path) -> Iterator[Path]:
-    """Give an empty folder that is gone at the end; what a killed process left of one is removed first."""
+    """Yield a new empty folder that is removed at the end. A folder left by a killed process is removed first."""
     folder = place / _BETWEEN
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -119,7 +123,7 @@ def _folder_between(place: Path) -> Iterator[Path]:
 
 
 def _run(arguments: list[str], stdout: int, stderr: int) -> int:
-    """Run a program to its end and return its status; it and its process group are killed with this process."""
+    """Run a program and return its exit status. Its process group is killed if this process dies."""
     try:
         program = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
@@ -131,7 +135,7 @@ def _run(arguments: list[str], stdout: int, stderr: int) -> int:
 
 
 RECORD = "decoding.json"
-"""What the list of dev was made of, beside it."""
+"""Name of the file, next to the list of dev, that records the inputs and settings that the list was made with."""
 
 
 def retune(
@@ -146,24 +150,27 @@ def retune(
     allow_code: bool = False,
     jobs: int | None = None,
 ) -> list[str]:
-    """Decode dev, train, score, tune and keep a reranker: what is not done yet; return the lines of the reports.
+    """Decode dev, train models, score, tune and save a reranker. Return the lines of the reports.
 
-    The folder gets the list of dev, what the decoder printed, and all that `run_experiment` makes.
+    Steps whose results are already in the folder and up to date are skipped. The folder gets the n-best list of dev,
+    the decoder's translations, and all results of `run_experiment`.
 
     Args:
-        decoder: with the tuned ini.
-        source: of dev.
-        references: path of the reference of dev, or the stem of several (`find_references`).
-        corpus: that models are trained on.
-        folder: for all results.
-        resources: for training and scoring.
-        experiment: file with models, features, tuning and test sets; empty for models that suit the corpus.
-        allow_code: whether features that are code may run though this file is not the user's own.
-        jobs: models and features at a time; default: what the device allows.
+        decoder: decoder with the tuned ini.
+        source: path of the source of dev.
+        references: path of the reference of dev, or common prefix of several (see `find_references`).
+        corpus: training corpus of the models.
+        folder: path of the folder for all results.
+        resources: device and cache settings for training and scoring.
+        experiment: path of an experiment file with models, features, tuning and test sets. Empty: use models that suit
+            the size of the corpus.
+        allow_code: whether features that are code may run if the experiment file belongs to another user or is outside
+            the working folder.
+        jobs: number of models and features to compute in parallel. Default: chosen for the device.
 
     Raises:
-        InputError: before anything is made: a file is missing or says what the arguments say, or there is no decoder;
-            later: the decoder fails, or as `run_experiment`.
+        InputError: a file is missing, the experiment file sets a value that is also an argument, or the decoder is
+            missing (all checked before work starts). Later: the decoder or a step of `run_experiment` fails.
     """
     nbest = os.path.join(folder, f"dev.best{decoder.size}.gz")  # as mert-moses.pl names its lists
     printed = os.path.join(folder, "dev.moses")
@@ -181,14 +188,21 @@ def retune(
 
 
 def _decoding(decoder: Decoder, source: str, *outputs: str) -> Stage:
-    """Make the list of dev and Moses' output; files that the ini names, such as phrase tables, are not checked."""
+    """Return the stage that makes the list of dev and Moses' output.
+
+    It runs again if the decoder, the source, the ini or the settings change. Changes to files that the ini names, such
+    as phrase tables, are not detected.
+    """
     inputs = (decoder.program, source, *weight_files(decoder.config))
     settings = [decoder.command, decoder.flags, decoder.size]
     return Stage("decode dev", inputs, settings, outputs, partial(decoder.decode, source, *outputs))
 
 
 def _is_usable(printed: str, source: str, marks: bool) -> bool:
-    """Warn and return False unless the decoder printed one translation per sentence of dev, without forbidden marks."""
+    """Return whether the decoder printed one translation per sentence of dev, without segmentation marks.
+
+    Marks are allowed if a filter removes them (`marks`). If the output is not usable, log a warning.
+    """
     try:
         read_moses_output(printed, source, marks)
     except InputError as error:
@@ -198,10 +212,12 @@ def _is_usable(printed: str, source: str, marks: bool) -> bool:
 
 
 def find_references(path: str) -> list[str]:
-    """Return the references that `mert-moses.pl` takes at a path: this file, else PATH0, PATH1, …, else PATH.ref0, ….
+    """Return the paths of the references as `mert-moses.pl` finds them.
+
+    They are PATH itself if it exists, otherwise PATH0, PATH1, …, otherwise PATH.ref0, PATH.ref1, ….
 
     Raises:
-        InputError: there are none.
+        InputError: no such file exists.
     """
     if os.path.exists(path):
         return [path]
@@ -213,7 +229,10 @@ def find_references(path: str) -> list[str]:
 
 
 def _experiment(path: str, tables: dict[str, Any], allow_code: bool) -> Experiment:
-    """Put the arguments into the experiment that the file describes, or that has models which suit the corpus."""
+    """Return the experiment in a file, or a default one, with the arguments of `retune` filled in.
+
+    Raise `InputError` if the file sets one of these arguments itself.
+    """
     own = read_toml(path) if path else {}
     with at(f"{path}: " if path else ""):
         for key in tables:
@@ -224,14 +243,14 @@ def _experiment(path: str, tables: dict[str, Any], allow_code: bool) -> Experime
 
 
 def _tables(decoder: Decoder, dev: NbestFiles, corpus: ParallelFiles, folder: str) -> dict[str, Any]:
-    """Return what the arguments say as the keys of an experiment file."""
+    """Return the arguments of `retune` as keys of an experiment file."""
     train = {"source": corpus.source, "target": corpus.target, "alignment": corpus.alignment}
     tables = {"output": folder, "start": decoder.config, "train": train, "dev": dev.table}
     return {key: _absolute(value) for key, value in tables.items()}
 
 
 def _absolute(value: Any) -> Any:
-    """Return a path, paths, or a table of paths with absolute ones; empty ones are left out of a table."""
+    """Return a path, a list of paths, or a table of paths, made absolute. Empty values of a table are dropped."""
     if isinstance(value, dict):
         return {key: _absolute(each) for key, each in value.items() if each}
     return [os.path.abspath(path) for path in value] if isinstance(value, list) else os.path.abspath(value)

@@ -1,1 +1,1 @@
-"""Tuners: from arrays to weights."""
+"""Tuners: find weights for candidates that are given as arrays."""

@@ -1,8 +1,8 @@
-r"""Upper envelopes of lines: who is the best candidate of a sentence, wherever weights go on a line.
+r"""Upper envelopes of lines: the best candidate of each sentence at every point of a line of weights.
 
-Along weights w + x·d a candidate scores height + x · slope. Seen as points, with the slope to the right and the height
-upwards, those that are best for some x are the corners of the upper hull. Most candidates lie below the two chords
-from the best one at x = 0 to the outermost slopes, and are left out before anything is sorted:
+With weights w + x·d a candidate scores height + x · slope. Draw each candidate as a point, with the slope to the right
+and the height upwards. The candidates that are best for some x are the corners of the upper hull. Most candidates lie
+below the two chords from the best one at x = 0 to the smallest and the largest slope. They are dropped before sorting:
 
             best
            /   · \ ·
@@ -19,13 +19,20 @@ from features.compiled import compiled
 from rerank.metrics.formula import Parts, value
 
 MANY = 64
-"""Candidates that insertion sort is no longer the fastest for."""
+"""With more candidates than this, merge sort is faster than insertion sort."""
 ROUNDING = 1e-15
-"""How far below a chord, in shares of the products compared, no rounding can have brought a candidate."""
+"""Relative tolerance for rounding: only a candidate that is further below a chord than this is dropped."""
 
 
 class Line(NamedTuple):
-    """A direction of weights, (size,), how fast candidates gain by it, (N,), and who does least and most, (n,)."""
+    """A direction in weight space.
+
+    Attributes:
+        direction: (size,) d.
+        slopes: (N,) change of each candidate's score per unit of x.
+        lowest: (n,) candidate with the smallest slope of each sentence.
+        highest: (n,) candidate with the largest slope of each sentence.
+    """
 
     direction: Array
     slopes: Array
@@ -34,7 +41,13 @@ class Line(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Weights, (size,), what candidates score under them, (N,), and the best candidate of each sentence, (n,)."""
+    """A point in weight space, x = 0 of a line.
+
+    Attributes:
+        weights: (size,) w.
+        heights: (N,) scores of the candidates.
+        best: (n,) candidate with the highest score of each sentence.
+    """
 
     weights: Array
     heights: Array
@@ -42,7 +55,14 @@ class Point(NamedTuple):
 
 
 class Envelopes(NamedTuple):
-    """Of each sentence the best candidate far to the left, (n,); x of each corner, who is best before it, and after."""
+    """Upper envelopes of all sentences.
+
+    Attributes:
+        first: (n,) best candidate of each sentence for x → -∞.
+        corners: (corners,) x of each corner, sentence by sentence.
+        old: (corners,) best candidate left of the corner.
+        new: (corners,) best candidate right of the corner.
+    """
 
     first: Integers
     corners: Array
@@ -51,13 +71,15 @@ class Envelopes(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where the envelope of one sentence after the other is reckoned; as long as the longest of them, and one more.
+    """Working memory for the envelope of a sentence, reused for all sentences.
+
+    Each array has one element more than the sentence with the most candidates.
 
     Attributes:
         keep: 1 for candidates that are kept, 0 for the others.
-        kept: the candidates that are kept.
-        stack: those on the envelope, from left to right.
-        since: x where each of them begins to be the best.
+        kept: indices of the kept candidates.
+        stack: candidates on the envelope, from left to right.
+        since: x from which each candidate on the stack is the best.
     """
 
     keep: Integers
@@ -68,7 +90,7 @@ class Room(NamedTuple):
 
 @compiled(nogil=True)
 def outermost(slopes: Array, offsets: Integers) -> tuple[Integers, Integers]:
-    """Return the candidate of each sentence with the smallest slope, (n,), and that with the largest."""
+    """Return the candidates with the smallest and with the largest slope of each sentence, (n,) each."""
     sentences = len(offsets) - 1
     lowest, highest = np.empty(sentences, dtype=np.int64), np.empty(sentences, dtype=np.int64)
     for sentence in range(sentences):
@@ -84,7 +106,7 @@ def outermost(slopes: Array, offsets: Integers) -> tuple[Integers, Integers]:
 
 @compiled(nogil=True)
 def envelopes(line: Line, point: Point, offsets: Integers) -> Envelopes:
-    """Return the upper envelopes of the candidates' lines; of those that are one line the first in the list counts."""
+    """Return the upper envelope of each sentence's candidates. Of equal lines the first in the list is used."""
     sentences, slopes, heights = len(offsets) - 1, line.slopes, point.heights
     first, corners = np.empty(sentences, dtype=np.int64), np.empty(len(slopes))
     old, new = np.empty(len(slopes), dtype=np.int64), np.empty(len(slopes), dtype=np.int64)
@@ -95,7 +117,7 @@ def envelopes(line: Line, point: Point, offsets: Integers) -> Envelopes:
     count = 0
     for sentence in range(sentences):
         number = _above_chords(line, point, sentence, offsets, room)
-        if number > MANY:
+        if number > MANY:  # `_sort` needs only linear time afterwards
             kept[:number] = kept[:number][np.argsort(slopes[kept[:number]], kind="mergesort")]
         _sort(slopes, kept, number)
         size = _envelope(slopes, heights, number, room)
@@ -108,18 +130,20 @@ def envelopes(line: Line, point: Point, offsets: Integers) -> Envelopes:
 
 @compiled(_nrt=False)
 def _above_chords(line: Line, point: Point, sentence: int, offsets: Integers, room: Room) -> int:
-    """Put the candidates that are not surely below the chords into `kept`, in order, and return their number."""
+    """Put the candidates that are not certainly below the chords into `kept`, in list order. Returns their number."""
     start, end = offsets[sentence], offsets[sentence + 1]
     slopes, heights = line.slopes[start:end], point.heights[start:end]
     best, low, high = point.best[sentence] - start, line.lowest[sentence] - start, line.highest[sentence] - start
     slope, height = slopes[best], heights[best]
     run_left, rise_left = slope - slopes[low], height - heights[low]
     run_right, rise_right = slopes[high] - slope, heights[high] - height
-    if run_left == 0:  # beside an end there is no chord; who is lower is below
+    if run_left == 0:  # the best candidate has the outermost slope: a horizontal line replaces the chord
         run_left, rise_left = 1.0, 0.0
     if run_right == 0:
         run_right, rise_right = 1.0, 0.0
-    for place in range(end - start):  # without branches: several at once
+    # The best candidate is the highest point, so each chord, extended beyond it, is above all points of the other side.
+    # Hence a point below both lines is below its own chord. No branches, so that the compiler can vectorize the loop.
+    for place in range(end - start):
         run, rise = slopes[place] - slope, heights[place] - height
         own_left, chord_left = rise * run_left, run * rise_left
         own_right, chord_right = rise * run_right, run * rise_right
@@ -127,7 +151,7 @@ def _above_chords(line: Line, point: Point, sentence: int, offsets: Integers, ro
         right = chord_right - own_right > ROUNDING * (abs(chord_right) + abs(own_right))
         room.keep[place] = not (left & right)
     number = 0
-    for place in range(end - start):
+    for place in range(end - start):  # a candidate that is not kept is overwritten by the next one
         room.kept[number] = start + place
         number += room.keep[place]
     return number
@@ -135,7 +159,7 @@ def _above_chords(line: Line, point: Point, sentence: int, offsets: Integers, ro
 
 @compiled(_nrt=False)
 def _sort(slopes: Array, kept: Integers, number: int) -> None:
-    """Sort the first of them by slope; equal ones stay in order."""
+    """Sort the first `number` candidates by slope, stably, by insertion."""
     for place in range(1, number):
         candidate, hole = kept[place], place
         while hole and slopes[kept[hole - 1]] > slopes[candidate]:
@@ -146,10 +170,11 @@ def _sort(slopes: Array, kept: Integers, number: int) -> None:
 
 @compiled(_nrt=False)
 def _envelope(slopes: Array, heights: Array, number: int, room: Room) -> int:
-    r"""Put the envelope of the lines that were kept and sorted on the stack, and return how many they are.
+    r"""Put the envelope of the first `number` kept candidates, sorted by slope, on the stack and return its size.
 
-    The lines on the stack are the envelope so far; `since` is where each begins. A new line c is the steepest. Where it
-    meets b before b begins, b is highest nowhere and taken off (right); else c begins there (left):
+    The lines on the stack are the envelope so far. `since` is the x from which each is the best. A new line c is the
+    steepest. If it crosses the top line b right of since[b], c is the best from there on (left). Otherwise b is never
+    the best and is removed (right):
 
         a \       / c       a \   / c
            \_____/             \ /
@@ -178,13 +203,20 @@ def _envelope(slopes: Array, heights: Array, number: int, room: Room) -> int:
 
 @compiled(nogil=True)
 def sweep(envelopes: Envelopes, order: Integers, statistics: Array, sums: Array, parts: Parts) -> Array:
-    """(corners + 1,) the metric left of each corner, in this order, and right of the last.
+    """Return the (corners + 1,) metric left of each corner, from left to right, and right of the last corner.
 
-    Minus infinity where two corners meet. Changes the sums, (formula.size,), which go along from left to right; at each
-    corner one candidate of a sentence takes the place of another:
+    The metric is -inf for the empty interval between two equal corners. `sums` follows from left to right. At each
+    corner one candidate of a sentence replaces another:
 
         ────── a ──────┬────── b ──────┬────── c ────── x
              sums          + b - a         + c - b
+
+    Args:
+        envelopes: envelopes of all sentences.
+        order: (corners,) indices that sort the corners by x.
+        statistics: (N, formula.size) statistics of each candidate.
+        sums: (formula.size,) summed statistics of `envelopes.first`. Changed in place.
+        parts: formula of the metric.
     """
     corners, old, new = envelopes.corners, envelopes.old, envelopes.new
     metrics = np.empty(len(corners) + 1)

@@ -1,8 +1,8 @@
-"""Expected metric: the metric of the statistics expected under p(candidate) ~ exp(w·f), by its gradient.
+"""Expected metric: gradient-based tuning of the metric of expected statistics, with p(candidate) ∝ exp(w·f).
 
-The expectation of each statistic is summed over the corpus, and the metric is taken of these sums, as of those of real
-translations (expected BLEU of Rosti et al. 2011). In the first stages the entropy of the candidates is rewarded, which
-smooths the way; the squared distance to the start is not.
+The expectation of each statistic under p is summed over the corpus, and the metric is computed from these sums as from
+the statistics of real translations (expected BLEU, Rosti et al. 2011). The entropy of p is rewarded in the first
+stages, which makes the objective smoother. The squared distance to the initial weights is penalized in all stages.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 @dataclass(frozen=True)
 class ExpectedSettings:
-    """Settings.
+    """Settings of the tuner `expected`.
 
     Attributes:
-        entropies: weights of the mean entropy of a sentence's candidates, in nats, one a stage.
-        ridge: weight of the squared distance to the start.
-        steps: of L-BFGS, a stage.
+        entropies: weight of the mean entropy per sentence, in nats, for each stage.
+        ridge: weight of the squared distance to the initial weights.
+        steps: maximum number of L-BFGS iterations per stage.
     """
 
     entropies: tuple[float, ...] = (0.03, 0.01, 0.003, 0.0)
@@ -41,13 +41,13 @@ class ExpectedSettings:
 
     @property
     def signature(self) -> str:
-        """What made the weights."""
+        """Tuner and settings, as written above the weights."""
         entropies = ",".join(f"{entropy:g}" for entropy in self.entropies)
         return f"expected|entropies:{entropies}|ridge:{self.ridge:g}|steps:{self.steps}"
 
 
 def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
-    """Tune weights; of the stages' results and the start, the best on the list is returned."""
+    """Tune weights stage by stage. Returns the best of the stages' results and the initial weights on the list."""
     best, weights, result = problem.measure(problem.start), problem.start, problem.start
     bounds = Bounds(*problem.bounds())
     for entropy in settings.entropies:
@@ -61,11 +61,14 @@ def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
 
 
 def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tuple[float, Array]:
-    """Return what is minimized, and its gradient (size,)."""
+    """Return the loss and its (size,) gradient.
+
+    The loss is -metric - entropy · mean entropy per sentence + ridge · squared distance to the initial weights.
+    """
     candidates = problem.candidates
     starts, counts = candidates.offsets[:-1], np.diff(candidates.offsets)  # (n,)
     scores = candidates.scores(weights)  # (N,)
-    scores = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)  # (N,)
+    scores = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)  # (N,): at most 0, so exp cannot overflow
     weighted = np.exp(scores)
     norms = np.add.reduceat(weighted, starts)  # (n,)
     shares = weighted / np.repeat(norms, counts)  # (N,)
@@ -75,12 +78,13 @@ def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tupl
     disorder = -float(shares @ log_shares) / len(starts)  # ()
     minimized = -float(problem.formula.score(expected)) - entropy * disorder + ridge * float(away @ away)  # ()
     gains = problem.statistics @ _slope(problem, expected) - entropy * log_shares / len(starts)  # (N,)
+    # Softmax gradient with respect to the scores: p · (gain - expected gain in the sentence).
     pull = shares * (gains - np.repeat(np.add.reduceat(shares * gains, starts), counts))  # (N,)
     return minimized, -candidates.sums(pull) + 2 * ridge * away  # (), (size,)
 
 
 def _slope(problem: Problem, sums: Array) -> Array:
-    """(formula.size,) how the metric changes with each statistic, by central differences."""
+    """Return the (formula.size,) derivative of the metric by each summed statistic, by central differences."""
     steps, score = np.diag(np.maximum(1e-4 * np.abs(sums), 1e-6)), problem.formula.score  # (formula.size, formula.size)
     slope: Array = (score(sums + steps) - score(sums - steps)) / (2 * np.diag(steps))  # (formula.size,)
     return slope

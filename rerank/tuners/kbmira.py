@@ -1,10 +1,17 @@
 """Batch k-best MIRA (Cherry & Foster 2012), with the arithmetic of Moses' kbmira.
 
-For each sentence in turn, with weights w, features f and B(c) = metric(stats(c) + b) · length(stats(c) + b), where b
-are decayed statistics of the sentences before: hope = argmax(w·f + B), fear = argmax(w·f - B); where the margin of hope
-over fear is smaller than its lead in B, w moves by min(C, loss / |f_hope - f_fear|²) along the difference, and with a
-ridge back towards the start. After each epoch the average of all w so far is measured on the whole list, and the best
-average is kept.
+Let w be the weights, f the features of a candidate, b the background (decayed sum of the statistics of previous hopes),
+and B(c) = metric(stats(c) + b) · length(stats(c) + b). For each sentence in turn:
+
+* hope = argmax(w·f + B), fear = argmax(w·f - B), lead = B(hope) - B(fear).
+* loss = lead - margin, where margin = w · (f_hope - f_fear).
+* If the loss is positive, w moves by min(C, loss / |f_hope - f_fear|²) along f_hope - f_fear. With a ridge, w also
+  moves back towards the initial weights.
+* b becomes decay · b + stats(hope).
+
+A sentence is skipped if hope and fear are equal or the lead is not positive.
+
+After each epoch the average of all w so far is measured on the whole list. The best average is returned.
 """
 
 from dataclasses import dataclass
@@ -22,14 +29,14 @@ from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 @dataclass(frozen=True)
 class KbmiraSettings:
-    """Settings; those without a word on it are Moses'.
+    """Settings of the tuner `kbmira`. The defaults are the ones of Moses, except for `step`.
 
     Attributes:
-        iterations: epochs over the sentences.
-        step: C, largest step; Moses has 0.01, for features in their own units and not divided by their spread.
-        ridge: after each step w becomes (w + ridge · start) / (1 + ridge).
-        decay: of the statistics of the sentences before, a sentence.
-        seed: of the order of the sentences.
+        iterations: number of epochs over the sentences.
+        step: C, maximum step size. Moses has 0.01, for features that are not divided by their spread.
+        ridge: after each step w becomes (w + ridge · initial weights) / (1 + ridge).
+        decay: factor of the background for each sentence that is not skipped, above 0 and at most 1.
+        seed: random seed for the order of the sentences.
 
     Raises:
         InputError: a value is out of range.
@@ -51,13 +58,13 @@ class KbmiraSettings:
 
     @property
     def signature(self) -> str:
-        """What made the weights."""
+        """Tuner and settings, as written above the weights."""
         ridge = f"|ridge:{self.ridge:g}" if self.ridge else ""
         return f"kbmira|iterations:{self.iterations}|C:{self.step:g}|decay:{self.decay:g}{ridge}|seed:{self.seed}"
 
 
 class Arrays(NamedTuple):
-    """What stays: a `Problem` in one precision, its arrays as there, and step, decay and ridge, (3,)."""
+    """Constant inputs: the arrays of a `Problem` in one precision, and (3,) `rates`: step, decay and ridge."""
 
     offsets: Integers
     dense: Array
@@ -71,13 +78,15 @@ class Arrays(NamedTuple):
 
 
 class MiraState(NamedTuple):
-    """What changes.
+    """State of the optimization, changed in place.
+
+    The sum of the weights is updated lazily: an update touches only the sparse weights that change.
 
     Attributes:
         weights: (size,) w.
-        totals: (size,) sum of w after each update, and of the start; of a sparse weight up to when it last changed.
-        changed: (size,) number of the update in which a weight last changed.
-        updates: (1,) how many there were.
+        totals: (size,) sum of the initial weights and of w after each update, up to update `changed` of each weight.
+        changed: (size,) number of the update in which each weight was last touched.
+        updates: (1,) number of updates so far.
         background: (formula.size,) b.
     """
 
@@ -89,7 +98,7 @@ class MiraState(NamedTuple):
 
 
 class Mira:
-    """Weights under way, in the precision `real`."""
+    """Optimizer that runs one epoch at a time, in the precision `real`."""
 
     def __init__(self, problem: Problem, settings: KbmiraSettings, real: Any = np.float64) -> None:
         candidates, size = problem.candidates, len(problem.start)
@@ -114,24 +123,21 @@ class Mira:
         )
 
     def epoch(self, order: Integers) -> Array:
-        """Visit the sentences and return the average of all weights so far.
+        """Run an epoch over the sentences in this order and return the (size,) average of all weights so far.
 
-        The start counts in the sum and not in the number of updates, as in Moses.
+        As in Moses, the initial weights are in the sum but do not count as an update in the divisor.
         """
         state = self._state
         _epoch(self._arrays, order, state)
         real = state.totals.dtype.type
+        # Bring the lazy sums up to date.
         state.totals[:] += (state.updates - state.changed).astype(real) * state.weights  # (size,)
         state.changed[:] = state.updates
         return state.totals / real(max(1, state.updates[0]))
 
 
 def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
-    """Tune weights.
-
-    Returns:
-        The average weights of the best epoch, or the start where no epoch was better.
-    """
+    """Tune weights. Returns the average weights of the best epoch, or the initial weights if no epoch is better."""
     rng = np.random.default_rng(settings.seed)
     mira = Mira(problem, settings)
     best, weights = problem.measure(problem.start), problem.start
@@ -147,7 +153,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
 
 @compiled(nogil=True)
 def _epoch(arrays: Arrays, order: Integers, state: MiraState) -> None:
-    """Visit the sentences in this order; changes all of the state."""
+    """Run an epoch over the sentences in this order. Changes `state`."""
     background, decay = state.background, arrays.rates[1]
     real = background.dtype.type
     difference = np.zeros_like(state.weights)
@@ -163,10 +169,10 @@ def _epoch(arrays: Arrays, order: Integers, state: MiraState) -> None:
 
 @compiled()
 def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> tuple[int, int, float]:
-    """Return hope, fear and how far B(hope) is above B(fear); of several candidates that are as good the first."""
+    """Return hope, fear, and the lead B(hope) - B(fear). Ties go to the first candidate."""
     weights, background = state.weights, state.background
     dense, sparse, statistics, parts = arrays.dense, arrays.sparse, arrays.statistics, arrays.parts
-    real = weights.dtype.type
+    real = weights.dtype.type  # each operation is rounded to it, so that float32 gives the digits of Moses' kbmira
     start, end = arrays.offsets[sentence], arrays.offsets[sentence + 1]
     hope = fear = start
     highest = lowest = hoped = feared = real(0)
@@ -185,7 +191,7 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> tuple[int
 
 @compiled(inline="always")
 def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> float:
-    """Return w·f, summed from left to right."""
+    """Return w·f, summed from left to right, so that rounding is as in Moses."""
     real = weights.dtype.type
     score = real(0)
     size = dense.shape[1]
@@ -198,7 +204,10 @@ def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> floa
 
 @compiled()
 def _difference(dense: Array, sparse: Sparse, hope: int, fear: int, difference: Array) -> Integers:
-    """Put f_hope - f_fear into (size,) `difference`, in the columns that it returns; the others stay as they are."""
+    """Write f_hope - f_fear into (size,) `difference` and return the columns that are written.
+
+    These are all dense columns and the sparse columns of either candidate. Other columns keep old values.
+    """
     offsets, size, real = sparse.offsets, dense.shape[1], difference.dtype.type
     both = (sparse.columns[offsets[hope] : offsets[hope + 1]], sparse.columns[offsets[fear] : offsets[fear + 1]])
     columns = np.concatenate(both)  # (sparse values of both,)
@@ -216,7 +225,7 @@ def _difference(dense: Array, sparse: Sparse, hope: int, fear: int, difference: 
 
 @compiled()
 def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, state: MiraState) -> None:
-    """Move along the difference where its margin is below its lead; changes all of the state but the background."""
+    """Update the weights if the margin is below the lead. Changes `state` except the background."""
     weights, totals, changed, updates = state.weights, state.totals, state.changed, state.updates
     step, _, ridge = arrays.rates
     real = weights.dtype.type
@@ -237,6 +246,7 @@ def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, s
             delta = real(arrays.lower[column] - weights[column])
         elif weights[column] + delta > arrays.upper[column]:
             delta = real(arrays.upper[column] - weights[column])
+        # The updates since the last touch, this one included, each add the old weight. This one also adds delta.
         missed = real(updates[0] - changed[column])
         totals[column] = real(totals[column] + real(real(missed * weights[column]) + delta))
         weights[column] = real(weights[column] + delta)

@@ -1,10 +1,11 @@
-"""The mean of three tuners: each errs in its own way, and their mean less than any of them on other sentences.
+"""Mean of three tuners. They make different errors, so their mean is better on other sentences than each of them.
 
-kbmira takes its steps by margins, expected follows a gradient, mert sees the metric itself. The weights of each are
-first brought to scores of one spread, so that none counts more than another.
+kbmira optimizes margins, expected follows a gradient, and mert optimizes the metric directly. The weights of each tuner
+are first scaled so that the spread of the scores is equal, which gives each tuner equal influence.
 
-What the start weights know was learned from sentences, too. So the mean is drawn to them, in the features that they
-know, and the more the fewer sentences there are: they count as a number of sentences (`docs/tuning.md`).
+The mean is then interpolated with the initial weights, for features that have one, because these were tuned as well.
+The initial weights count as a fixed number of sentences, so their part is larger if the tuning set is small
+(`docs/tuning.md`).
 """
 
 from collections.abc import Callable
@@ -22,24 +23,24 @@ from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 THREADS = 2
 MEAN = "mean"
 MEMBERS = ("kbmira", "expected", "mert")
-"""The tuners that count alike; without mert where features are sparse."""
+"""Tuners with equal influence on the mean. mert is left out if there are sparse features."""
 ALL_KNOWN, SOME_NEW = 150, 30
-"""As how many sentences the start weights count where none of them is 0, and where some features are new."""
+"""Number of sentences that the initial weights count as: if none of them is 0, and if some are 0 (new features)."""
 SEEDS = 2**32
-"""Seeds begin again at 0 here."""
+"""Seeds wrap around to 0 at this value."""
 CLIMBS_A_RUN = 4
-"""There is a run of kbmira for so many climbs of mert, as there is where these tuners are named."""
+"""Climbs of mert per run of kbmira, the ratio of the default `runs` of these two tuners."""
 
 
 @dataclass(frozen=True)
 class MeanSettings:
-    """Settings; those of the three are their own.
+    """Settings of the tuner `mean`. The three tuners have their default settings.
 
     Attributes:
-        name: of the tuner.
-        climbs: of mert, each from another random point, with a run of kbmira, each in another order of the sentences,
-            for every four; their means count as one of the three each.
-        seed: the next one has other climbs and runs.
+        name: name of the tuner.
+        climbs: number of climbs of mert, each from another random point. There is one run of kbmira, each with another
+            order of the sentences, per four climbs. All climbs are averaged first, and so are all runs of kbmira.
+        seed: random seed. Different seeds have no climb or run in common.
     """
 
     name: ClassVar[str] = "mean"
@@ -52,15 +53,16 @@ class MeanSettings:
 
     @property
     def signature(self) -> str:
-        """What made the weights."""
+        """Tuner and settings, as written above the weights."""
         return f"{self.name}|climbs:{self.climbs}|start:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
 
 
 @dataclass(frozen=True)
 class AutoSettings(MeanSettings):
-    """The same, for `rerank.tuning.auto`, which looks whether something else is surely better.
+    """Settings of the tuner `auto`, which checks whether another tuner is significantly better than the mean.
 
-    It has as many climbs and runs as mert and kbmira where these are named, so that it looks at what they would reach.
+    The number of climbs and runs equals the default `runs` of mert and kbmira, so that `auto` compares the scores that
+    these tuners would have.
     """
 
     name: ClassVar[str] = "auto"
@@ -68,21 +70,22 @@ class AutoSettings(MeanSettings):
 
 
 def tune(problem: Problem, settings: MeanSettings) -> Tuned:
-    """Tune weights."""
+    """Tune weights by all tuners and return their mean."""
     weights = several(problem, settings)[MEAN]
     return Tuned(weights, problem.measure(weights))
 
 
 def names(problem: Problem) -> tuple[str, ...]:
-    """Return what `several` has weights of."""
+    """Return the keys of the weights that `several` returns for a problem."""
     points = () if problem.candidates.space.sparse else ("mert",)
     return ("kbmira", "expected", "kbmira and expected", *points, MEAN)
 
 
 def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
-    """Return the (size,) weights of each of the tuners by its name, of kbmira and expected together, and of all.
+    """Return the (size,) weights of each tuner, of the mean of kbmira and expected, and of the mean of all, by name.
 
-    Those of all alone are drawn to the start. mert, which tunes no sparse features, has no part where there are some.
+    Only the mean of all is interpolated with the initial weights. If there are sparse features, mert is left out
+    because it does not tune them.
     """
     runs, climbs = max(1, settings.climbs // CLIMBS_A_RUN), 0 if problem.candidates.space.sparse else settings.climbs
     tasks: list[Callable[[], Tuned]] = [
@@ -102,26 +105,35 @@ def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
 
 
 def _seeds(seed: int, count: int) -> list[int]:
-    """Return seeds of which the next seed has none."""
+    """Return `count` seeds. Different values of `seed` give disjoint seeds."""
     return [((seed - 1) * count + 1 + number) % SEEDS for number in range(count)]
 
 
 def average(problem: Problem, members: list[Array]) -> Array:
-    """Return the (size,) mean of (size,) weights, in units of the spread of their scores."""
+    """Return the (size,) mean of weights that are first divided by the spread of their scores."""
     mean: Array = np.mean([weights / (_spread(problem, weights) or 1.0) for weights in members], axis=0)  # (size,)
     return mean
 
 
 def part_of_start(problem: Problem) -> float:
-    """Return which part the start weights have: they count as some sentences beside those of the problem."""
+    """Return the interpolation weight of the initial weights, 0 to 1.
+
+    It is count / (count + n), where count is `ALL_KNOWN` or `SOME_NEW` and n is the number of sentences.
+    """
     count = ALL_KNOWN if problem.start.all() else SOME_NEW
     return count / (count + len(problem.candidates.sentences))
 
 
 def drawn_to_start(problem: Problem, weights: Array, part: float) -> Array:
-    """Return (size,) weights of which those that have a start weight are a mean with it, in which it has a part.
+    """Return (size,) weights interpolated with the initial weights, for features whose initial weight is not 0.
 
-    Both count by the spread of what they say with these features, and their mean is brought to that of the weights.
+    The initial weights are first scaled so that, over these features, their scores have the spread of the scores of the
+    tuned weights.
+
+    Args:
+        problem: the problem with the initial weights.
+        weights: (size,) tuned weights.
+        part: weight of the initial weights in the interpolation, 0 to 1.
     """
     known = problem.start != 0  # (size,)
     tuned, start = weights * known, problem.start
@@ -133,5 +145,5 @@ def drawn_to_start(problem: Problem, weights: Array, part: float) -> Array:
 
 
 def _spread(problem: Problem, weights: Array) -> float:
-    """Return the standard deviation of scores within a sentence."""
+    """Return the pooled standard deviation within sentences of the scores under these weights."""
     return problem.candidates.spread_of(problem.candidates.scores(weights))

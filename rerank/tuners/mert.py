@@ -1,11 +1,12 @@
-"""Minimum error rate training (Och 2003): exact line search, along the axes and random directions, again and again.
+"""Minimum error rate training (Och 2003): repeated exact line search along the axes and random directions.
 
-Along a line w + x·d the score of a candidate is a line in x; the best candidate of a sentence changes only at the
-corners of the upper envelope of its candidates' lines. All corners of all sentences, in order of x, give the metric
-everywhere. The best of all directions is taken, until it gains no more (as Moses' `powell` does). A run begins at
-random near the start. The mean of many runs is worth more on other sentences than the best of them
-(`docs/lab/tuning-figures.md`); with `restarts` a run begins at the start and climbs again from near the best so far,
-for what is highest on this set.
+Along a line w + x·d the score of a candidate is linear in x. The best candidate of a sentence changes only at the
+corners of the upper envelope of these lines. The corners of all sentences, sorted by x, give the metric everywhere on
+the line. Each step takes the best point on all directions, until the gain is too small (as Moses' `powell` does).
+
+A run begins at a random point near the initial weights. The mean of many runs is better on other sentences than the
+best run (`docs/lab/tuning-figures.md`). To maximize the metric on the tuning set instead, use `restarts`: then a run
+begins at the initial weights and climbs again from random points near the best weights so far.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -19,23 +20,24 @@ from rerank.tuners.envelope import Line, Point, envelopes, outermost, sweep
 from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 LEAST_GAIN = 1e-5
+"""Gain of a step, in units of the metric (0 … 1), at or below which a climb stops."""
 NOISE = 1.0
-"""How far from the start a run begins, in shares of the weights."""
+"""Relative noise on the initial weights, where a run begins."""
 NOISES = (0.1, 0.3)
-"""How far from the best so far each of two searches begins anew."""
+"""Relative noise on the best weights so far, where a restart begins, for each of two searches."""
 BEYOND = 0.1
-"""How far beyond the outermost corner a weight is set that is best there."""
+"""Distance in x beyond an outermost corner of the point that represents the unbounded interval there."""
 
 
 @dataclass(frozen=True)
 class MertSettings:
-    """Settings.
+    """Settings of the tuner `mert`.
 
     Attributes:
-        restarts: new beginnings of each of two searches.
-        directions: random directions beside the axes, at each step.
-        ridge: what the squared distance to the start costs, in units of the metric.
-        seed: of both.
+        restarts: number of restarts of each of two searches. With 0 there is a single climb from a random point.
+        directions: number of random directions per step, in addition to the axes.
+        ridge: weight of the squared distance to the initial weights, in units of the metric.
+        seed: random seed for starting points and directions.
     """
 
     restarts: int = 0
@@ -50,13 +52,16 @@ class MertSettings:
 
     @property
     def signature(self) -> str:
-        """What made the weights."""
+        """Tuner and settings, as written above the weights."""
         ridge = f"|ridge:{self.ridge:g}" if self.ridge else ""
         return f"mert|restarts:{self.restarts}|directions:{self.directions}{ridge}|seed:{self.seed}"
 
 
 def tune(problem: Problem, settings: MertSettings) -> Tuned:
-    """Tune the dense weights; sparse ones keep their start weights, all times one number that is tuned with them."""
+    """Tune the dense weights. Sparse weights keep their initial ratios: only a common factor is tuned.
+
+    Returns the best of the initial weights and the ends of all climbs.
+    """
     search = LineSearch(problem, settings.ridge)
     rngs = [np.random.default_rng([settings.seed, number]) for number in range(1 + len(NOISES))]
     near = problem.start if settings.restarts else _near(problem, problem.start, NOISE, rngs[0])
@@ -70,7 +75,7 @@ def tune(problem: Problem, settings: MertSettings) -> Tuned:
 
 
 def _chain(search: "LineSearch", begin: Array, settings: MertSettings, noise: float, rng: np.random.Generator) -> Array:
-    """Climb again and again from near the best so far."""
+    """Climb from random points near the best weights so far, `restarts` times, and return the best weights."""
     best = begin
     for _ in range(settings.restarts):
         near = _near(search.problem, best, noise, rng)
@@ -79,7 +84,10 @@ def _chain(search: "LineSearch", begin: Array, settings: MertSettings, noise: fl
 
 
 def _near(problem: Problem, weights: Array, noise: float, rng: np.random.Generator) -> Array:
-    """Return other dense weights: each times about 1, and some of their mean added."""
+    """Return weights with noise on the dense ones: relative to each weight, and to the mean absolute weight.
+
+    The second noise also moves weights that are 0.
+    """
     dense, near = problem.candidates.space.dense_size, weights.copy()
     if not dense:
         return near
@@ -89,7 +97,13 @@ def _near(problem: Problem, weights: Array, noise: float, rng: np.random.Generat
 
 
 class Step(NamedTuple):
-    """The best point on a line through the weights: its worth, its x, and the direction, (size,)."""
+    """Best step along a direction.
+
+    Attributes:
+        worth: objective at its end, the metric minus the ridge penalty.
+        distance: x at its end.
+        direction: (size,) direction.
+    """
 
     worth: float
     distance: float
@@ -97,7 +111,7 @@ class Step(NamedTuple):
 
 
 class LineSearch:
-    """The best point on a line, exactly."""
+    """Exact line search for a problem."""
 
     def __init__(self, problem: Problem, ridge: float = 0.0) -> None:
         self.problem, self._ridge, self._bounds = problem, ridge, problem.bounds()
@@ -108,23 +122,23 @@ class LineSearch:
         self._axes = [self.line(axis) for axis in axes]
 
     def line(self, direction: Array) -> Line:
-        """Return how candidates gain by a direction."""
+        """Return a direction with the slopes of all candidates."""
         slopes = self.problem.candidates.scores(direction)  # (N,)
         lowest, highest = outermost(slopes, self.problem.candidates.offsets)  # (n,), (n,)
         return Line(direction=direction, slopes=slopes, lowest=lowest, highest=highest)
 
     def point(self, weights: Array) -> Point:
-        """Return who is best under the weights."""
+        """Return the weights with the candidates' scores and each sentence's highest-scoring candidate."""
         heights = self.problem.candidates.scores(weights)  # (N,)
         return Point(weights=weights, heights=heights, best=self.problem.candidates.best(heights))
 
     def worth(self, weights: Array) -> float:
-        """Return the metric less what the distance to the start costs."""
+        """Return the objective: the metric minus ridge times the squared distance to the initial weights."""
         away = weights - self.problem.start
         return self.problem.measure(weights) - self._ridge * float(away @ away)
 
     def climb(self, weights: Array, rng: np.random.Generator, directions: int) -> Array:
-        """Take the best step again and again, until it gains too little."""
+        """Repeat the best step of all axes and new random directions until the gain is at most `LEAST_GAIN`."""
         worth = -np.inf
         while True:
             point = self.point(weights)
@@ -139,9 +153,10 @@ class LineSearch:
         return self.line(sum(share * axis.direction for share, axis in zip(shares, self._axes, strict=True)))  # (size,)
 
     def along(self, point: Point, line: Line) -> Step:
-        """Return the best step on the line from the point.
+        """Return the best step from the point along the line.
 
-        It goes to the middle of the stretch where the best worth holds. If nothing is better than the weights, it is 0.
+        It ends in the middle of the interval with the best objective. If no interval is better than the current
+        weights, its distance is 0.
         """
         problem, weights, direction = self.problem, point.weights, line.direction
         found = envelopes(line, point, problem.candidates.offsets)
@@ -151,11 +166,12 @@ class LineSearch:
         metrics = sweep(found, order, problem.statistics, sums, problem.formula.parts)  # (corners + 1,)
         points = _points(corners, *self._reach(weights, direction))
         here = int(np.searchsorted(corners, 0.0))
-        on_corner = here < len(corners) and corners[here] == 0  # candidates tie, so that no stretch has the weights
+        on_corner = here < len(corners) and corners[here] == 0  # candidates tie at x = 0, which is in no interval
+        # Bounds may leave x = 0 as the only point of its interval.
         points[here] = 0.0 if np.isnan(points[here]) and not on_corner else points[here]
         metric = problem.formula.score(problem.statistics[point.best].sum(axis=0)) if on_corner else metrics[here]  # ()
         away = weights - problem.start
-        with np.errstate(over="ignore", invalid="ignore"):  # of points that are too far to reckon with
+        with np.errstate(over="ignore", invalid="ignore"):  # distant points overflow and get -inf below
             along, square = 2 * (away @ direction), direction @ direction  # (), ()
             costs = (away @ away) + points * (along + points * square)  # (corners + 1,)
             worths = np.where(np.isfinite(costs), metrics - self._ridge * costs, -np.inf)  # (corners + 1,)
@@ -164,14 +180,18 @@ class LineSearch:
         return Step(worth=max(float(worths[best]), stay), distance=distance, direction=direction)
 
     def _reach(self, weights: Array, direction: Array) -> tuple[float, float]:
-        """Return the smallest and the largest x with weights that are allowed."""
+        """Return the smallest and the largest x for which the weights are within their bounds."""
         moving = direction != 0
         ends = [(bound[moving] - weights[moving]) / direction[moving] for bound in self._bounds]  # (moving,)
         return float(np.minimum(*ends).max(initial=-np.inf)), float(np.maximum(*ends).min(initial=np.inf))
 
 
 def _points(corners: Array, lowest: float, highest: float) -> Array:
-    """(corners + 1,) a point in each interval: its middle, or near the outermost corners; nan for one out of reach."""
+    """Return a (corners + 1,) point in each interval of x between corners.
+
+    It is the middle of the interval within `lowest` … `highest`. The unbounded outermost intervals are cut off at
+    2 · `BEYOND` from their corners. An interval that is empty or out of bounds gets nan.
+    """
     starts, ends = np.append(-np.inf, corners), np.append(corners, np.inf)  # (corners + 1,)
     starts[0], ends[-1] = (corners[0] - 2 * BEYOND, corners[-1] + 2 * BEYOND) if len(corners) else (-BEYOND, BEYOND)
     starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)  # (corners + 1,)

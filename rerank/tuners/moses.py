@@ -1,10 +1,13 @@
-"""Moses' kbmira to the last digit: float32, the sentences in their order, and the candidates that it really looks at.
+"""Exact reproduction of Moses' kbmira, to the last digit.
 
-kbmira means to drop candidates with equal features, but its comparison (`item1.dense == item1.dense`, in
-FeatureDataIterator.cpp) holds for any two. What is then dropped is whatever falls into a bucket of boost's hash set
-that is taken already. There are 16 buckets, so that it sees at most 16 candidates of a sentence. This is inferred: with
-it the weights of `kbmira --no-shuffle` come out, and with no other rule that we tried. It needs a boost whose sets do
-not compare hashes before keys; a kbmira built with another one sees other candidates.
+It computes in float32, keeps the order of the sentences, and uses only the candidates that kbmira uses. kbmira intends
+to drop candidates with equal features, but its comparison (`item1.dense == item1.dense`, in FeatureDataIterator.cpp) is
+always true. So it drops each candidate that falls into an occupied bucket of boost's hash set. There are 16 buckets, so
+kbmira uses at most 16 candidates per sentence.
+
+This rule is inferred: of all rules that we tried, only this one reproduces the weights of `kbmira --no-shuffle`. It
+requires a version of boost whose sets do not compare hashes before keys. A kbmira built with another version uses other
+candidates.
 """
 
 from dataclasses import replace
@@ -22,15 +25,18 @@ Hashes = NDArray[np.uint64]
 
 BUCKETS = 16
 STEP = 0.01
-"""Largest step of Moses' kbmira, for features in their own units."""
+"""Maximum step size of Moses' kbmira, for features that are not divided by their spread."""
 _U = np.uint64
 
 
 def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
-    """Tune as `kbmira --no-shuffle` does; the best epoch is that of the candidates it sees, whatever the start was.
+    """Tune as `kbmira --no-shuffle` does.
+
+    The best epoch is selected on the candidates that kbmira uses. It is returned even if the initial weights are
+    better. The metric in the result is measured on all candidates.
 
     Raises:
-        InputError: the list has sparse features, whose hashes depend on Moses' numbering.
+        InputError: the list has sparse features, whose hashes depend on Moses' internal feature ids.
     """
     if problem.candidates.space.sparse:
         raise InputError("parity with Moses is for lists without sparse features")
@@ -49,7 +55,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
 
 
 def seen_by_kbmira(candidates: Candidates) -> Integers:
-    """Return the candidates that kbmira looks at: of each bucket of a sentence's hash set the first."""
+    """Return the indices of the candidates that kbmira uses: the first in each bucket of each sentence's hash set."""
     buckets = _mixed(_hashes(candidates.dense)) & _U(BUCKETS - 1)
     owners = np.repeat(np.arange(len(candidates.sentences)), np.diff(candidates.offsets))  # (N,)
     _, first = np.unique(owners * BUCKETS + buckets.astype(np.int64), return_index=True)  # (seen,)
@@ -57,7 +63,10 @@ def seen_by_kbmira(candidates: Candidates) -> Integers:
 
 
 def _hashes(dense: Array) -> Hashes:
-    """(N,) boost's hash of a row and of an empty sparse vector; a number hashes to its bits, both zeros to 0."""
+    """Return the (N,) boost hashes of each row combined with an empty sparse vector.
+
+    A float hashes to its bits, 0.0 and -0.0 both to 0.
+    """
     rows = dense.astype(np.float32)
     bits = np.where(rows == 0, 0, rows.view(np.uint32)).astype(_U)  # (N, dense)
     row = np.zeros(len(rows), dtype=_U)
@@ -68,7 +77,7 @@ def _hashes(dense: Array) -> Hashes:
 
 
 def _combined(seed: Hashes, added: Hashes) -> Hashes:
-    """boost::hash_combine for 64 bits, after MurmurHash."""
+    """Combine hashes as boost::hash_combine does for 64 bits (MurmurHash)."""
     factor = _U(0xC6A4A7935BD1E995)
     added = added * factor
     added = (added ^ (added >> _U(47))) * factor
@@ -76,7 +85,7 @@ def _combined(seed: Hashes, added: Hashes) -> Hashes:
 
 
 def _mixed(key: Hashes) -> Hashes:
-    """Mix as boost's mix64_policy does, to spread hashes over buckets that are a power of two."""
+    """Mix bits as boost's mix64_policy does, so that the low bits can select one of 2^k buckets."""
     key = ~key + (key << _U(21))
     key ^= key >> _U(24)
     key = key + (key << _U(3)) + (key << _U(8))

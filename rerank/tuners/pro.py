@@ -1,4 +1,4 @@
-"""Pairwise ranked optimization (Hopkins & May 2011): a classifier learns which of two candidates is better."""
+"""Pairwise ranked optimization (PRO, Hopkins & May 2011): a classifier learns which of two candidates is better."""
 
 import itertools
 from dataclasses import dataclass
@@ -14,14 +14,16 @@ from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 @dataclass(frozen=True)
 class ProSettings:
-    """Settings with the constants of Moses' pro; the classifier is scikit-learn's logistic regression.
+    """Settings of the tuner `pro`. The defaults are the constants of Moses' pro.
+
+    The classifier is scikit-learn's logistic regression. It does not use the initial weights.
 
     Attributes:
-        pairs: random pairs that are looked at, a sentence.
-        least: difference of the smoothed metric that a pair must have.
-        kept: pairs with the largest differences that are learnt from, a sentence.
-        ridge: of the weights' squares, beside the sum of the pairs' losses; the start has no part in it.
-        seed: of the pairs.
+        pairs: number of random pairs per sentence.
+        least: minimum difference in the smoothed metric of a pair.
+        kept: maximum number of training pairs per sentence, the ones with the largest differences.
+        ridge: weight of the L2 penalty on the weights, relative to the sum of the losses of the pairs.
+        seed: random seed for the pairs.
     """
 
     pairs: int = 5000
@@ -37,15 +39,15 @@ class ProSettings:
 
     @property
     def signature(self) -> str:
-        """What made the weights."""
+        """Tuner and settings, as written above the weights."""
         return f"pro|pairs:{self.pairs}|least:{self.least:g}|kept:{self.kept}|ridge:{self.ridge:g}|seed:{self.seed}"
 
 
 def tune(problem: Problem, settings: ProSettings) -> Tuned:
-    """Tune weights.
+    """Tune weights by classification of candidate pairs.
 
     Raises:
-        InputError: no two candidates of a sentence differ enough.
+        InputError: no pair of candidates differs by `least` in the metric.
     """
     better, worse = _sample(problem, settings)
     if not len(better):
@@ -56,7 +58,16 @@ def tune(problem: Problem, settings: ProSettings) -> Tuned:
 
 
 def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -> Array:
-    """Learn weights under which differences score above 0; one that ends beyond its bound is left out and put there."""
+    """Return (size,) weights under which differences (better minus worse) score above 0.
+
+    A weight that ends outside its bounds is set to the allowed value nearest to 0. The others are then learned again
+    without its feature.
+
+    Args:
+        problem: the problem with the bounds.
+        differences: (P, size) feature differences of the pairs.
+        settings: settings of the tuner.
+    """
     from sklearn.linear_model import LogisticRegression
 
     kept = np.ones(len(problem.start), dtype=bool)
@@ -73,9 +84,9 @@ def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -
 
 
 def _sample(problem: Problem, settings: ProSettings) -> tuple[Integers, Integers]:
-    """(P,) the better and the worse candidate of each pair.
+    """Return the (P,) better and the (P,) worse candidates of the pairs.
 
-    The order of candidates in the list makes no difference, but for those whose dense features are equal.
+    The sample does not depend on the order of the candidates in the list, except for equal dense features.
     """
     rng = np.random.default_rng(settings.seed)
     metrics = problem.formula.smoothed(problem.statistics)  # (N,)

@@ -1,9 +1,12 @@
-"""What is tuned, what a tuner gets of it, and what it gives back.
+"""Input and output of tuners, and the scaling of the input.
 
-A tuner gets features in units of their spread, and nothing that cannot be tuned: it need not know units, frozen weights
-or constant features. A choice does not change when all weights are multiplied by one number; so the start is brought to
-one scale, frozen features become one column, their score under the frozen weights, and what a tuner finds is divided by
-that column's weight.
+A tuner gets each feature divided by its spread, without frozen and constant features, so that it need not handle units,
+frozen weights or constants. The selected candidates do not change if all weights are multiplied by one positive number.
+Therefore:
+
+* The initial weights are multiplied by a number that gives their scores a fixed spread.
+* All frozen features become one column: their score under the frozen weights. The weights that a tuner returns are
+  divided by the weight of this column, which restores the frozen weights.
 """
 
 from collections.abc import Sequence
@@ -17,26 +20,26 @@ from rerank.linear.candidates import Candidates, FeatureSpace, spread
 from rerank.metrics.formula import Formula
 
 MOST = 10**18
-"""The largest number that a setting can be."""
+"""Maximum value of a setting."""
 MOST_TIMES = 10**6
-"""The same of a setting that says how often something is done, or to how many."""
+"""Maximum value of a setting that is a number of iterations or items."""
 LEAST_FROZEN = 0.01
-"""Smallest weight of the frozen column, in shares of its start."""
+"""Lower bound of the weight of the frozen column, relative to its initial weight."""
 SPREAD_OF_SCORES = 0.3
-"""Standard deviation of scores within a sentence under the start weights; the decoder's are about this."""
+"""Standard deviation within sentences of the scores under the scaled initial weights, about the decoder's own."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Candidates with the statistics of each, the formula of a metric, and where to start.
+    """A tuning problem: candidates with their statistics, a metric, initial weights and bounds.
 
     Attributes:
-        candidates: of the tuning set.
-        statistics: (N, formula.size).
-        formula: of the best candidates' summed statistics.
-        start: (size,) weights in the order of the feature space.
-        lower: (size,) smallest weights allowed, or one number for all; a weight with lower = upper is frozen.
-        upper: (size,) largest ones.
+        candidates: candidates of the tuning set.
+        statistics: (N, formula.size) statistics of each candidate.
+        formula: maps the summed statistics of the highest-scoring candidates to the metric.
+        start: (size,) initial weights, in the order of the feature space.
+        lower: (size,) lower bounds of the weights, or one value for all. A weight with lower = upper is frozen.
+        upper: (size,) upper bounds of the weights, or one value for all.
     """
 
     candidates: Candidates
@@ -47,41 +50,41 @@ class Problem:
     upper: Array = field(default_factory=lambda: np.array(np.inf))
 
     def bounds(self) -> tuple[Array, Array]:
-        """(size,) smallest and largest weights allowed."""
+        """Return the (size,) lower and the (size,) upper bounds."""
         shape = self.start.shape
         return np.broadcast_to(self.lower, shape), np.broadcast_to(self.upper, shape)  # (size,), (size,)
 
     def clip(self, weights: Array) -> Array:
-        """Return the nearest weights that are allowed."""
+        """Return the nearest weights within the bounds."""
         return np.clip(weights, self.lower, self.upper)
 
     def measure(self, weights: Array) -> float:
-        """Return the metric, 0 … 1, of the candidates that the weights choose."""
+        """Return the metric, 0 … 1, of the highest-scoring candidates under these weights."""
         return float(self.formula.score(self.chosen(weights).sum(axis=0)))  # ()
 
     def chosen(self, weights: Array) -> Array:
-        """(n, formula.size) statistics of the candidates that the weights choose."""
+        """Return the (n, formula.size) statistics of the highest-scoring candidates under these weights."""
         best = self.candidates.best(self.candidates.scores(weights))
         return self.statistics[best]  # (n, formula.size)
 
     def spread(self) -> Array:
-        """(dense,) standard deviation of each dense feature within sentences, pooled; 0 if constant there."""
+        """Return the (dense,) pooled standard deviation of each dense feature within sentences, 0 if constant there."""
         return spread(self.candidates.dense, self.candidates.offsets)
 
     def of(self, sentences: Integers) -> "Problem":
-        """Return the problem of some of the sentences, by their place in the list."""
+        """Return the problem for some of the sentences, given by their indices in the list."""
         statistics = self.statistics[self.candidates.rows_of(sentences)]  # (N, formula.size)
         return replace(self, candidates=self.candidates.of(sentences), statistics=statistics)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a tuner gives back.
+    """Result of a tuner.
 
     Attributes:
-        weights: (size,) in the order of the feature space.
-        metric: 0 … 1, of the best candidates under these weights.
-        runs: the same of each of several runs whose weights were averaged.
+        weights: (size,) weights, in the order of the feature space.
+        metric: metric of the highest-scoring candidates under these weights, 0 … 1.
+        runs: metric of each run, if the weights are the mean of several runs.
     """
 
     weights: Array
@@ -90,13 +93,13 @@ class Tuned:
 
 
 class ScaledProblem:
-    """A problem to tune, and the way back.
+    """A scaled problem for tuners, and the conversion of its weights to the original problem.
 
-    Dense features are divided by their standard deviation within sentences, pooled over all sentences. Sparse ones
-    stay as they are: they are counts, and a rare one would be blown up.
+    Dense features are divided by their pooled standard deviation within sentences. Sparse features are not scaled: they
+    are counts, and the division would make rare ones too large.
 
     Attributes:
-        problem: what a tuner gets.
+        problem: the scaled problem.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -114,6 +117,7 @@ class ScaledProblem:
         start, low, high = (each[self._chosen] * self._units for each in (self._start, lower, upper))  # (chosen,)
         weighted = self._start[: space.dense_size][fixed]  # (fixed,)
         self._frozen, self._anchor = bool(weighted.any()), None
+        # The anchor, the index of the frozen column, exists only if the frozen features affect the ranking.
         if (spread[fixed] * weighted != 0).any():
             self._anchor = int(tuned.sum())
             columns = np.column_stack([columns, candidates.dense[:, fixed] @ weighted])  # (N, tuned + 1)
@@ -129,9 +133,14 @@ class ScaledProblem:
         return bool(self._chosen.any())
 
     def mean(self, tuned: Sequence[Array]) -> Array:
-        """(size,) weights of the whole problem: the mean of those that a tuner gave back, each divided by its sum.
+        """Return the (size,) mean of weights from a tuner, as weights of the original problem.
 
-        What is constant or frozen keeps its start weight. Where one is frozen that is not 0 nothing is divided.
+        Constant and frozen features get their initial weights. The weights of each run are then divided by the sum of
+        the absolute dense weights, and so is their mean. If a frozen weight is not 0, nothing is divided, so that it
+        keeps its value.
+
+        Args:
+            tuned: (columns,) weights of the scaled problem, of each run.
         """
         outside = [self._outside(weights) for weights in tuned]
         if self._frozen:
@@ -140,7 +149,7 @@ class ScaledProblem:
         return self._space.normalized(np.mean([self._space.normalized(each) for each in outside], axis=0))  # (size,)
 
     def _outside(self, weights: Array) -> Array:
-        """(size,) weights in the user's units."""
+        """Return weights of the scaled problem as (size,) weights of the original problem."""
         if self._anchor is not None:
             weights = np.delete(weights, self._anchor) * self._scale / weights[self._anchor]  # (chosen,)
         outside = self._start.copy()
@@ -149,22 +158,29 @@ class ScaledProblem:
 
 
 def divided_start(problem: Problem) -> Array:
-    """(size,) the start weights, divided as tuned ones are."""
+    """Return the (size,) initial weights, normalized as tuned weights are."""
     scaled = ScaledProblem(problem)
     return scaled.mean([scaled.problem.start])
 
 
 def _scale(problem: Problem, start: Array) -> float:
-    """Return what the start is multiplied by, so that scores under it have a spread of `SPREAD_OF_SCORES`."""
+    """Return the factor that gives the scores under the initial weights a spread of `SPREAD_OF_SCORES`.
+
+    It is 1 if the spread is 0.
+    """
     spread = problem.candidates.spread_of(problem.candidates.scores(start))
     return SPREAD_OF_SCORES / spread if spread > 0 else 1.0
 
 
 def check_numbers(bound: int, whole: bool = False, above: bool = False, most: int = MOST, **settings: object) -> None:
-    """Refuse settings that are not numbers from a bound, or `above` it, up to another one, or `whole` ones.
+    """Raise `InputError` if a setting is not a number in a range.
 
-    Raises:
-        InputError: a setting is something else.
+    Args:
+        bound: smallest value.
+        whole: whether the number must be an integer.
+        above: whether `bound` itself is not allowed.
+        most: largest value.
+        **settings: values by name.
     """
     expected = f"a {'whole ' if whole else ''}number {'above' if above else 'from'} {bound}"
     for name, value in settings.items():

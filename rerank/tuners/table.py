@@ -1,4 +1,4 @@
-"""The tuners that can be named, and how one is run: from several seeds, with the average kept."""
+"""Table of tuners by name, and runs of a tuner from several seeds, whose weights are averaged."""
 
 import warnings
 from collections.abc import Callable
@@ -15,9 +15,13 @@ from rerank.tuners.problem import Problem, ScaledProblem, Tuned
 
 @dataclass(frozen=True)
 class TunerKind:
-    """A tuner: the class of its settings, what it does, how many runs are averaged by default, whether runs differ.
+    """A row of the table of tuners.
 
-    Those of a random one do, by the `seed` of the settings.
+    Attributes:
+        settings: class of its settings.
+        tune: the tuner.
+        runs: default number of runs that are averaged.
+        random: whether runs differ by the `seed` of the settings.
     """
 
     settings: type[Any]
@@ -27,7 +31,7 @@ class TunerKind:
 
 
 AUTO = "auto"
-"""The mean of three tuners, where nothing else is chosen in its place."""
+"""Name of the tuner that uses the mean of three tuners or, if one is significantly better, an alternative."""
 
 TUNERS = {
     "kbmira": TunerKind(kbmira.KbmiraSettings, kbmira.tune, runs=5),
@@ -41,16 +45,16 @@ TUNERS = {
 
 @dataclass(frozen=True)
 class Tuning:
-    """How weights are to be tuned.
+    """Settings of a tuning.
 
     Attributes:
-        tuner: name of a row of the table.
-        metric: see `rerank.metrics.metric.Metric`.
-        runs: times that a tuner with something random in it runs, from one seed after the other; the average is kept.
-        parity: `moses` for the weights of Moses' `kbmira --no-shuffle`, empty for ours.
-        sign: `NAME:+` or `NAME:-`, for weights that must not be below or above 0.
-        freeze: names of features that keep their start weights.
-        settings: those of the tuner.
+        tuner: name of the tuner.
+        metric: name of a metric, or a weighted sum as in `rerank.metrics.metric.Metric`.
+        runs: number of runs of a tuner that uses random numbers, with consecutive seeds. Their weights are averaged.
+        parity: `moses` to reproduce Moses' `kbmira --no-shuffle`, empty by default.
+        sign: `NAME:+` for weights that must not be negative, `NAME:-` for weights that must not be positive.
+        freeze: names of features that keep their initial weights.
+        settings: settings of the tuner.
     """
 
     tuner: str
@@ -63,7 +67,10 @@ class Tuning:
 
     @property
     def once(self) -> "Tuning":
-        """The same in one run, for what is tuned many times; the mean, with no more climbs than usual, for `auto`."""
+        """A copy with a single run, for repeated tuning as in an ablation.
+
+        For `auto` it is the tuner `mean` with at most the default number of climbs.
+        """
         if self.tuner != AUTO:
             return replace(self, runs=1)
         climbs = min(self.settings.climbs, mean.MeanSettings.climbs)
@@ -71,7 +78,7 @@ class Tuning:
 
     @property
     def signature(self) -> str:
-        """What made the weights."""
+        """Tuner and settings, as written above the weights."""
         parts = [self.settings.signature]
         parts += [f"sign:{','.join(self.sign)}"] if self.sign else []
         parts += [f"freeze:{','.join(self.freeze)}"] if self.freeze else []
@@ -81,26 +88,29 @@ class Tuning:
 
 
 def run(problem: Problem, tuning: Tuning) -> Tuned:
-    """Tune a problem; weights are divided by the absolute sum of the dense ones, unless some are frozen.
+    """Tune a problem.
+
+    The weights are divided by the sum of the absolute dense weights, except with parity or if a frozen weight is not 0.
 
     Raises:
-        InputError: parity where a weight is frozen, or candidates that a tuner learns nothing from.
+        InputError: parity is requested and a feature that is not constant is frozen, or a tuner cannot learn from the
+            candidates.
     """
     lower, upper = (bound[: problem.candidates.space.dense_size] for bound in problem.bounds())  # (dense,) each
     if tuning.parity and ((lower == upper) & (problem.spread() > 0)).any():
         raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
-    with threadpool_limits(1, "blas"):  # for products of half a millisecond its threads wait for each other
+    with threadpool_limits(1, "blas"):  # the products are small: with several threads most time would be waiting
         return moses.tune(problem, tuning.settings) if tuning.parity else _mean(problem, tuning)
 
 
 def _mean(problem: Problem, tuning: Tuning) -> Tuned:
-    """Tune from each seed and average."""
+    """Tune the scaled problem from each seed and average the weights."""
     scaled, kind, first = ScaledProblem(problem), TUNERS[tuning.tuner], tuning.settings
     settings = [first]
     if kind.random:
         settings = [replace(first, seed=first.seed + number) for number in range(tuning.runs)]
     with warnings.catch_warnings(), ThreadPoolExecutor(mean.THREADS) as pool:
-        warnings.filterwarnings("ignore", "lbfgs failed to converge")  # of pro; the metric tells how far it came
+        warnings.filterwarnings("ignore", "lbfgs failed to converge")  # from pro: the metric is reported anyway
         runs = list(pool.map(lambda each: kind.tune(scaled.problem, each), settings if scaled.tunable else []))
     weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])
     return Tuned(weights, problem.measure(weights), runs=tuple(tuned.metric for tuned in runs))

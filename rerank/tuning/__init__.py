@@ -1,1 +1,1 @@
-"""Tuning: from lists and references to an ini of weights, and how far it can be trusted."""
+"""Tuning: find weights from lists and references, and measure by cross-validation how well they generalize."""

@@ -1,4 +1,7 @@
-"""What each new feature is worth: alone beside Moses' own, all of them, and all but it; on folds of dev, on tests."""
+"""Ablation of the new features, cross-validated on dev and measured on test sets.
+
+The sets of features are: Moses' features, these plus each new feature alone, all features, and all but each new one.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,16 +22,19 @@ from rerank.tuning.folds import FOLDS, out_of_fold, without
 from rerank.tuning.tuning_set import Lists, TuningSet, read_problem
 
 MOST_BYTES = 2**30
-"""Size of the largest file that is read: with many sparse weights it is large."""
+"""Maximum size of a file of results. It is large because a file can have many sparse weights."""
 
 BASE, EVERY = "Moses' features", "and all"
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a set of features reaches: the metric, 0 … 100, and its p against another set, None of the first.
+    """Score of a set of features.
 
-    p is that of `rerank.metrics.significance`.
+    Attributes:
+        score: metric, 0 … 100.
+        p_value: p-value of the difference from the set named by `against`, by a paired randomization test
+            (`rerank.metrics.significance`). None for the first set.
     """
 
     score: float
@@ -36,11 +42,16 @@ class Reached:
 
 
 Column = dict[str, Reached]
-"""What each set of features, by its name, reaches on dev or on a test set."""
+"""Scores by set of features, on dev or on a test set."""
 
 
 class Worth(NamedTuple):
-    """What was found on some sets of sentences, by their names and dev first; `how` says by which metric and folds."""
+    """Results of an ablation.
+
+    Attributes:
+        how: metric and number of folds, as text.
+        columns: scores by data set, dev first.
+    """
 
     how: str
     columns: dict[str, Column]
@@ -48,29 +59,29 @@ class Worth(NamedTuple):
 
 @dataclass(frozen=True)
 class _File:
-    """What a file holds of a set of sentences."""
+    """Content of a JSON file for a data set."""
 
     column: Column
 
 
 @dataclass(frozen=True)
 class _DevFile(_File):
-    """The same of dev, with how it was measured, and the weights of each set of features."""
+    """Content of the JSON file for dev, with how the scores were measured and the weights of each set of features."""
 
     how: str
     weights: dict[str, Weights]
 
 
 def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tuning, folds: int, output: str) -> None:
-    """Compare the sets of features on folds of dev, `FOLDS` where `folds` is 0; write the column and weights as JSON.
+    """Compare the sets of features in cross-validation on dev. Write their scores and weights as JSON.
 
     Args:
-        lists: of dev.
-        start: file of the start weights.
-        features: labels of the new ones.
-        tuning: how.
-        folds: number of parts.
-        output: file.
+        lists: lists and references of dev.
+        start: path of the initial weights.
+        features: labels of the new features.
+        tuning: settings of the tuning.
+        folds: number of folds, 0 for `FOLDS`.
+        output: path of the JSON file.
     """
     dev, _ = read_problem(lists, start, tuning)
     columns = dev.candidates.space.columns_by_feature
@@ -80,13 +91,20 @@ def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tu
 
 
 def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> None:
-    """Write, as JSON, what the sets of features of `write_ablation` reach on a test set."""
+    """Measure the sets of features on a test set and write their scores as JSON.
+
+    Args:
+        test: lists and references of the test set.
+        metric: metric of the scores.
+        ablation: path of the file that `write_ablation` wrote, with the weights.
+        output: path of the JSON file.
+    """
     weights = read_record(ablation, _DevFile, MOST_BYTES).weights
     _write(output, reach(test.read(metric), weights, metric))
 
 
 def read_worth(paths: Mapping[str, str]) -> Worth:
-    """Read what was written of some sets of sentences, by their names and dev first."""
+    """Read the JSON files of an ablation, given by the names of their data sets, dev first."""
     dev = read_record(paths["dev"], _DevFile, MOST_BYTES)
     tests = {of: read_record(path, _File, MOST_BYTES).column for of, path in paths.items() if of != "dev"}
     return Worth(dev.how, {"dev": dev.column, **tests})
@@ -97,10 +115,16 @@ def _write(path: str, column: Column, **others: object) -> None:
 
 
 def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -> tuple[Column, dict[str, Weights]]:
-    """Tune, once each, on all choices of features that leave a new one, by its dense columns, out or have it alone.
+    """Tune with each set of features, with one run each.
+
+    Args:
+        dev: the tuning problem with all features.
+        tuning: settings of the tuning.
+        new: dense columns of each new feature, by its label.
+        folds: number of folds.
 
     Returns:
-        What each set of features reaches out of fold, and its weights tuned on all of dev.
+        The cross-validated score of each set of features, and the weights tuned on all of dev, by set.
     """
     once = tuning.once
     every = np.concatenate(list(new.values()))  # (columns,)
@@ -120,7 +144,7 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
 
 
 def tell_losses(problem: Problem, tuning: Tuning, folds: int) -> None:
-    """Tell what is lost out of fold without each feature, the others tuned anew; the largest loss first."""
+    """Log the cross-validated loss without each feature, with the other features tuned again, largest loss first."""
     columns = problem.candidates.space.columns_by_feature
     left_out = {EVERY: np.array([], dtype=np.int64)} | {f"all but {name}": own for name, own in columns.items()}
     with progress_bar("folds", folds * len(left_out)) as bar:
@@ -136,13 +160,13 @@ def tell_losses(problem: Problem, tuning: Tuning, folds: int) -> None:
 
 
 def reach(test: TuningSet, weights: Mapping[str, Weights], metric: Metric) -> Column:
-    """Return what weights, by the name of their set of features, reach on a scored list that they were not tuned on."""
+    """Return the scores of several weights, given by set of features, on a list that they were not tuned on."""
     chosen = {name: test.chosen(own) for name, own in weights.items()}  # each (n, formula.size)
     return _compare(chosen, metric.formula.score)
 
 
 def _compare(chosen: Mapping[str, Array], score: Callable[[Array], Array]) -> Column:
-    """Return what is reached by (n, formula.size) statistics of the candidates that sets of features choose."""
+    """Return scores and p-values from the (n, formula.size) statistics of the candidates chosen by each set."""
     column = {}
     for name, mine in chosen.items():
         other = chosen.get(against(name))
@@ -152,12 +176,20 @@ def _compare(chosen: Mapping[str, Array], score: Callable[[Array], Array]) -> Co
 
 
 def against(name: str) -> str:
-    """Return the name of the set of features that another one is compared with, empty for the first."""
+    """Return the name of the set that a set of features is compared with, empty for the first set.
+
+    Sets without one new feature are compared with all features, the other sets with Moses' features.
+    """
     return "" if name == BASE else EVERY if name.startswith("all but ") else BASE
 
 
 def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
-    """Write the table of what `read_worth` reads, as text and as JSON."""
+    """Write the table of an ablation as text and as JSON.
+
+    Args:
+        paths: JSON files of the ablation by data set, dev first.
+        outputs: paths of the text file and of the JSON file.
+    """
     worth = read_worth(paths)
     rows = [
         {"name": name, "against": against(name), "sets": {of: asdict(each[name]) for of, each in worth.columns.items()}}
@@ -169,7 +201,7 @@ def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
 
 
 def worth_lines(worth: Worth) -> list[str]:
-    """Return the lines of a table: a row a set of features, a column a set of sentences."""
+    """Return the lines of a table with one row per set of features and one column of scores per data set."""
     on_dev = worth.columns["dev"]
     heads = {of: f"{of:>8}" for of in worth.columns} | {"dev": f"{'dev, out of fold':>18}"}
     rows = [["features", *(cell for head in heads.values() for cell in (head, f"{'p':>6}"))]]

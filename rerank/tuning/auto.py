@@ -1,13 +1,16 @@
-"""`--tuner auto`: the mean of three tuners, unless something else is surely better where nothing was tuned.
+"""`--tuner auto`: the mean of three tuners, unless an alternative is significantly better on unseen sentences.
 
-What is highest on folds is so by chance as much as by merit: where a tuner is chosen for that alone, it is worth less
-elsewhere than the mean over which it was chosen (`docs/lab/tuning-figures.md`). So a lead over the mean must be sure.
-That of the weights that tuning starts from must be likely at least; to keep them for less loses more elsewhere than it
-saves. Where no feature is new they were tuned for the very same features, on the very sentences of all folds, and their
-lead there says nothing; the mean is drawn to them.
+The highest cross-validated score is often due to chance. A tuner that is chosen for this score alone is worse on other
+sentences than the mean (`docs/lab/tuning-figures.md`). Therefore:
 
-What is told of the choice is measured on nested folds: of each fold what is chosen by a way which was itself chosen,
-and tuned, without it.
+* An alternative replaces the mean only if its lead is significant (p below `SURE`, corrected for multiple comparisons).
+* The initial weights are kept only if their lead has a p below `LIKELY`. To keep them with less evidence loses more on
+  other sentences than it saves.
+* If no feature is new and the choice is made in cross-validation, the initial weights are not compared. They were tuned
+  for these features on all folds, so their lead means nothing. The mean is interpolated with them anyway.
+
+The reported gain of the choice comes from nested cross-validation: for each fold, the way is chosen and tuned without
+this fold.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,24 +35,25 @@ from rerank.tuning.gain import TriedWay
 from rerank.tuning.tuning_set import Lists, TuningSet
 
 HELD = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
-"""Tunings that are held nearer to the start than `expected` is by default."""
+"""Variants of `expected` with a larger ridge than its default, which keeps weights nearer to the initial weights."""
 
 SURE, LIKELY = 0.05, 0.3
-"""Largest p, in either direction, of a lead over the mean that is believed; that of the start weights.
+"""Largest two-sided p-value for which an alternative replaces the mean, and for which the initial weights are kept.
 
-There are several other ways: each is believed below its share of `SURE` (Bonferroni).
+`SURE` is divided by the number of alternatives (Bonferroni correction).
 """
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to find weights: by a tuner or a mean of some, without some of the features.
+    """A way to find weights: a tuner or a mean of tuners, optionally without some features.
 
     Attributes:
-        tuner: a name of `rerank.tuners.mean.several`, of `HELD`, or `START`.
-        dropped: labels of the features that get no weight.
-        anew: whether the others are tuned without these; else theirs are set to 0 afterwards.
-        called: what these features are called together, if not by their labels.
+        tuner: a key of `rerank.tuners.mean.several` or of `HELD`, or `START`.
+        dropped: labels of the features without a weight.
+        anew: whether the other features are tuned without the dropped ones. If False, the dropped weights are set to 0
+            after a tuning with all features.
+        called: name of the dropped features in messages. Default: their labels.
     """
 
     tuner: str
@@ -59,21 +63,23 @@ class Way:
 
     @property
     def name(self) -> str:
-        """What it is called in notes and reports."""
+        """Name in messages and reports."""
         without_these = self.called or ", ".join(self.dropped)
         return f"{self.tuner} without {without_these}" if self.dropped else self.tuner
 
 
 @dataclass
 class Tunings:
-    """The weights of ways on all of a list but some of its folds; each is tuned once, when it is first asked for.
+    """Cache of the weights of each way, tuned without some folds of a list.
+
+    Each tuning runs when its weights are first requested.
 
     Attributes:
-        problem: the list.
-        settings: those of the mean.
-        columns: the columns of each feature by its label.
-        folds: number of parts.
-        bar: goes forward at each tuning.
+        problem: the tuning problem with all features.
+        settings: settings of the mean of tuners.
+        columns: dense columns of each new feature, by its label.
+        folds: number of folds.
+        bar: progress bar, advanced at each tuning.
     """
 
     problem: Problem
@@ -84,7 +90,7 @@ class Tunings:
     _tuned: dict[tuple[tuple[str, ...], frozenset[int]], dict[str, Array]] = field(default_factory=dict)
 
     def weights(self, way: Way, aside: frozenset[int] = frozenset()) -> Array:
-        """(size,) what a way finds without the folds aside."""
+        """Return the (size,) weights of a way, tuned without the folds in `aside`."""
         if way.tuner == START:
             return divided_start(self.problem)
         key = (way.dropped if way.anew else (), aside)
@@ -97,14 +103,14 @@ class Tunings:
         return weights
 
     def parts(self) -> list[Integers]:
-        """Return the sentences of each fold."""
+        """Return the sentence indices of each fold."""
         return partition(len(self.problem.candidates.sentences), self.folds)
 
     def _places(self, labels: tuple[str, ...]) -> Integers:
         return np.concatenate([self.columns[label] for label in labels])  # (columns,)
 
     def _tune(self, dropped: tuple[str, ...], aside: frozenset[int]) -> dict[str, Array]:
-        """Tune by all tuners; those that are held nearer to the start with all features alone."""
+        """Return the weights of all tuners by name. The variants in `HELD` run only if no feature is dropped."""
         problem = without(self.problem, self._places(dropped)) if dropped else self.problem
         kept = [part for number, part in enumerate(self.parts()) if number not in aside]
         scaled = ScaledProblem(problem.of(np.sort(np.concatenate(kept))))  # (kept sentences,)
@@ -117,15 +123,16 @@ class Tunings:
 
 
 class Unseen:
-    """Sentences in folds, each measured by weights that it had no part in.
+    """Scores of ways on sentences that their weights were not tuned on.
 
-    They are those of the list that is tuned on, each by weights that were tuned without its fold; or those of another
-    list with references, on which nothing is tuned.
+    The sentences are either the ones of the tuning set, each with weights tuned without its fold, or the ones of
+    another list with references, on which nothing is tuned.
 
     Attributes:
-        parts: the places of the sentences of each fold.
-        fair_to_start: whether the start weights can be compared with others here. They were tuned on the list, and on
-            folds of it seem better than they are, unless tuned weights have new features to set against that.
+        parts: indices of the sentences of each fold.
+        fair_to_start: whether the initial weights can be compared with other weights. They were tuned on the tuning
+            set and seem better than they are in its cross-validation. So they are compared only on another list, or if
+            there are new features, which give the tuned weights an advantage of their own.
     """
 
     def __init__(self, tunings: Tunings, other: TuningSet | None) -> None:
@@ -137,7 +144,10 @@ class Unseen:
         self._chosen: dict[Way, Array] = {}
 
     def fold(self, way: Way, number: int, aside: int | None = None) -> Array:
-        """(held, formula.size) statistics of what a way chooses in a fold, without knowing it nor the fold aside."""
+        """Return the (held, formula.size) statistics of the candidates that a way chooses in a fold.
+
+        In cross-validation the weights are tuned without this fold and without the fold `aside`.
+        """
         if self._other:
             if way not in self._chosen:
                 space = self._tunings.problem.candidates.space
@@ -147,39 +157,47 @@ class Unseen:
         return self._problems[number].chosen(self._tunings.weights(way, unknown))
 
     def rest(self, way: Way, aside: int | None) -> Array:
-        """(m, formula.size) statistics of what a way chooses in all folds but the one aside, without knowing that."""
+        """Return the (m, formula.size) statistics of the candidates that a way chooses in all folds except `aside`.
+
+        In cross-validation each fold is measured with weights tuned without it and without the fold `aside`.
+        """
         numbers = [number for number in range(len(self.parts)) if number != aside]
         return np.concatenate([self.fold(way, number, aside) for number in numbers])  # (m, formula.size)
 
     def reached(self, way: Way, aside: int | None) -> float:
-        """Return the metric, 0 … 1, of `rest`."""
+        """Return the metric, 0 … 1, of a way on all folds except `aside`."""
         return float(self._score(self.rest(way, aside).sum(axis=0)))  # ()
 
     def p(self, way: Way, other: Way, aside: int | None) -> float:
-        """Return the p of the difference of two ways."""
+        """Return the p-value of the difference between two ways on all folds except `aside`."""
         return p_value(self._score, self.rest(way, aside), self.rest(other, aside))
 
     def better(self, way: Way, other: Way, aside: int | None, most: float) -> bool:
-        """Tell whether a way reaches more than another, with a p below `most`."""
+        """Return whether a way scores higher than another on all folds except `aside`, with a p-value below `most`."""
         return self.reached(way, aside) > self.reached(other, aside) and self.p(way, other, aside) < most
 
     def nested(self, choose: Callable[[int], Way]) -> Array:
-        """(n, formula.size) statistics of each fold by a way chosen without knowing it, in the order of sentences."""
+        """Return the (n, formula.size) statistics in nested cross-validation, in the order of the sentences.
+
+        Args:
+            choose: returns the way for a fold, chosen without this fold.
+        """
         folds = [self.fold(choose(number), number) for number in range(len(self.parts))]  # each (held, formula.size)
         return np.concatenate(folds)[np.argsort(np.concatenate(self.parts))]  # (n, formula.size)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen.
+    """Result of the choice of a way to tune.
 
     Attributes:
-        way: how to tune.
-        weights: (size,) tuned in that way on the whole list.
-        tried: the ways, what reaches most first.
-        nested: (n, formula.size) statistics of what is chosen for each sentence by a way chosen and tuned without it.
-        old: the same by the start weights or, if it is better, by the mean without the new features.
-        folds: (size,) weights tuned in that way without each fold of the list; none where another one was chosen on.
+        way: the chosen way.
+        weights: (size,) weights tuned in this way on the whole tuning set.
+        tried: all compared ways, best first.
+        nested: (n, formula.size) statistics in nested cross-validation of the choice.
+        old: (n, formula.size) statistics with the initial weights or, if it is better, with the cross-validated mean of
+            tuners without the new features.
+        folds: (size,) weights tuned in this way without each fold. Empty if the choice was made on another list.
     """
 
     way: Way
@@ -191,14 +209,14 @@ class Choice:
 
     @property
     def remark(self) -> str:
-        """What stands above the weights."""
+        """Comment line above the weights in their file."""
         if self.way.tuner == START:
             return f"{START} are kept: they are better where nothing was tuned"
         return f"chosen: {self.way.name}"
 
 
 def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
-    """Choose how to tune, on folds of the list that is tuned on, or on another one."""
+    """Choose how to tune, by cross-validation on the tuning set or, if given, on another list."""
     unseen = Unseen(tunings, other)
     ways = _ways(tunings, unseen, None)
     way = _best(unseen, ways, None)
@@ -215,18 +233,20 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
 
 
 def _old(tunings: Tunings, unseen: Unseen) -> Array:
-    """(n, formula.size) statistics of what is chosen without the new features.
+    """Return the (n, formula.size) statistics of the candidates chosen without the new features.
 
-    It is the better of two, so that no gain of the start weights over what is tuned anew is taken for one of features.
+    The weights are the better of the initial weights and the mean of tuners without the new features. Otherwise, if
+    tuning again made the old features worse, the difference would be attributed to the new features.
     """
     ways = [Way(START), *([Way(MEAN, tuple(tunings.columns))] if tunings.columns else [])]
     return unseen.nested(lambda _: max(ways, key=lambda way: unseen.reached(way, None)))
 
 
 def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
-    """Return the mean, and what may be better: one tuner, more ridge, no new features, none that seem to harm.
+    """Return the ways to compare: the mean of tuners first, then its alternatives.
 
-    A feature seems to harm where more is reached with its weight set to 0, the others as they are.
+    Alternatives are single tuners, a larger ridge, the mean without the new features, and the mean without the harmful
+    features. A new feature is harmful if the score rises when its weight is set to 0 and the others stay as they are.
     """
     new, usual = tuple(tunings.columns), unseen.reached(Way(MEAN), aside)
     harmful = tuple(label for label in new if unseen.reached(Way(MEAN, (label,), anew=False), aside) > usual)
@@ -236,7 +256,10 @@ def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
 
 
 def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
-    """Return the first of the ways unless another is surely, or the start likely, better; the fold aside is unknown."""
+    """Return the best way on all folds except `aside`: the first one unless another is significantly better.
+
+    The initial weights replace this way if they can be compared and are better with a p-value below `LIKELY`.
+    """
     usual, start = ways[0], Way(START)
     leaders = sorted(ways[1:], key=lambda way: -unseen.reached(way, aside))
     best = next((way for way in leaders if unseen.better(way, usual, aside, SURE / len(leaders))), usual)
@@ -246,11 +269,22 @@ def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
 def choose_and_tell(
     problem: Problem, tuning: Tuning, new: Sequence[str], folds: int, other: Lists | None
 ) -> tuple[Choice, Trust]:
-    """Choose how to tune, on folds or on other lists, and tell what it gains."""
+    """Choose how to tune, in cross-validation or on other lists, and log the comparison and the gain.
+
+    Args:
+        problem: the tuning problem.
+        tuning: settings of the tuning, with the tuner `auto`.
+        new: names of the features without an initial weight.
+        folds: number of folds.
+        other: lists to choose on. None: choose in cross-validation.
+
+    Raises:
+        InputError: too few folds or sentences, or the dense features of the other lists differ.
+    """
     columns, formula = problem.candidates.space.columns_by_feature, problem.formula
     unseen = _read_other(other, Metric(tuning.metric), problem.candidates.space) if other else None
     folds = min(folds, len((unseen or problem).candidates.sentences))
-    least = 2 if other else 3
+    least = 2 if other else 3  # nested cross-validation leaves out two folds and tunes on the rest
     if folds < least:
         raise InputError(f"{AUTO} chooses on {least} folds at least, each of a sentence or more; found {folds}")
     with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
@@ -268,7 +302,7 @@ def choose_and_tell(
 
 
 def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
-    """Read lists to choose on, which must have the dense features of those to tune on."""
+    """Read the lists to choose on. Raises `InputError` if their dense features differ from the tuning set's."""
     tuning_set = other.read(metric)
     own, others = dict(space.dense), dict(tuning_set.candidates.space.dense)
     for name in (*own, *others):

@@ -1,7 +1,8 @@
-"""How far a tuning can be trusted: what features gain on sentences that the weights were not tuned on.
+"""Cross-validation: the gain of new features on sentences that the weights were not tuned on.
 
-Moses' own weights were themselves tuned on this set, so that a comparison with them would flatter the old features on
-folds and the new ones on the whole; the old features are tuned anew on the same folds instead.
+The baseline is not Moses' own weights but the old features, tuned again on the same folds. Moses' weights were tuned on
+all of dev, so a comparison with them would be biased: in cross-validation in favour of the old features, on all of dev
+in favour of the new features.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,21 +19,20 @@ from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 
 FOLDS = 5
-"""Folds where no number of them is given."""
+"""Default number of folds."""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Metrics, 0 … 1, over all sentences, each with weights that were tuned on the other folds.
+    """Metrics with and without some features, on sentences that the weights were not tuned on.
 
     Attributes:
-        where: on which sentences, as notes and reports say it.
-        folds: number of parts.
-        old: without the features in question.
-        new: with all features.
-        p: how likely so large a difference is, in either direction, if there is none; whether the features help is told
-            by `new` and `old` alone.
-        weights: (size,) of all features, tuned without each of the folds.
+        where: description of the sentences, for messages and reports.
+        folds: number of folds.
+        old: metric without the features in question, 0 … 1.
+        new: metric with all features, 0 … 1.
+        p: two-sided p-value of the difference. `helps` does not use it.
+        weights: (size,) weights of all features, tuned without each fold.
     """
 
     where: str
@@ -44,13 +44,16 @@ class Trust:
 
     @property
     def helps(self) -> bool:
-        """Whether the features in question are worth something."""
+        """Whether the metric is higher with the features in question."""
         return self.new > self.old
 
     def report(self, new: Sequence[str], measured: str, anew: str) -> None:
-        """Note what was `measured`, without and with the `new` features, and warn if these do not help.
+        """Log the metric without and with the `new` features, and warn if they do not help.
 
-        `anew` is how the other features were tuned where the new ones are left out.
+        Args:
+            new: names of the new features.
+            measured: name of the metric and of the sentences, which starts the message.
+            anew: how the weights of the other features were obtained without the new ones.
         """
         old, names = f"{100 * self.old:.2f} with the features of the start {anew}", ", ".join(new)
         chosen = f"with {names}" if new else "with what was chosen"
@@ -60,10 +63,10 @@ class Trust:
 
 
 def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: int) -> Trust:
-    """Compare all features with those that are not among some columns.
+    """Compare all features with all features except the ones in some columns, in cross-validation.
 
     Raises:
-        InputError: as of `check_folds`.
+        InputError: `folds` is less than 2 or more than the number of sentences.
     """
     check_folds(folds, len(problem.candidates.sentences))
     with progress_bar("folds", 2 * folds) as bar:
@@ -73,17 +76,26 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: i
 
 
 def compare(formula: Formula, where: str, folds: int, *, old: Array, new: Array, weights: tuple[Array, ...]) -> Trust:
-    """Compare (n, formula.size) statistics of what is chosen without and with the features in question."""
+    """Return the metrics of candidates chosen without and with the features in question, and their p-value.
+
+    Args:
+        formula: formula of the metric.
+        where: description of the sentences.
+        folds: number of folds.
+        old: (n, formula.size) statistics of the candidates chosen without the features.
+        new: (n, formula.size) statistics of the candidates chosen with them.
+        weights: (size,) weights of all features, tuned without each fold.
+    """
     old_metric, new_metric = (float(formula.score(each.sum(axis=0))) for each in (old, new))  # ()
     p = p_value(formula.score, old, new)
     return Trust(where, folds, old=old_metric, new=new_metric, p=p, weights=weights)
 
 
 def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> tuple[Array, tuple[Array, ...]]:
-    """Choose for each sentence by weights tuned on the other folds.
+    """Choose the best candidate of each sentence with weights that were tuned on the other folds.
 
     Returns:
-        (n, formula.size) statistics of what is chosen, and the (size,) weights of each fold.
+        The (n, formula.size) statistics of the chosen candidates, and the (size,) weights tuned without each fold.
     """
     statistics = np.zeros((len(problem.candidates.sentences), problem.formula.size))
     tuned = []
@@ -95,14 +107,14 @@ def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> tuple
 
 
 def fold_weights(problem: Problem, tuning: Tuning, folds: int) -> Iterator[tuple[Integers, Array]]:
-    """Yield the sentences of each fold, and the (size,) weights that are tuned on the other folds."""
+    """Yield the sentence indices of each fold and the (size,) weights tuned on the other folds."""
     sentences = len(problem.candidates.sentences)
     for held in partition(sentences, folds):
         yield held, run(problem.of(np.setdiff1d(np.arange(sentences), held)), tuning).weights
 
 
 def check_folds(folds: int, sentences: int) -> None:
-    """Refuse fewer folds than two, which leave nothing to tune on, and more than there are sentences."""
+    """Raise `InputError` unless there are 2 folds or more and at most one fold per sentence."""
     if sentences < 2:
         raise InputError(f"folds: expected a list of 2 sentences or more, found {sentences}")
     if not 2 <= folds <= sentences:
@@ -110,10 +122,10 @@ def check_folds(folds: int, sentences: int) -> None:
 
 
 def partition(sentences: int, folds: int) -> list[Integers]:
-    """Divide sentences at random into folds, always the same ones.
+    """Return the sentence indices of each fold of a random partition. The seed is fixed, so that folds never change.
 
     Raises:
-        InputError: as of `check_folds`.
+        InputError: `folds` is less than 2 or more than the number of sentences.
     """
     check_folds(folds, sentences)
     order = np.random.default_rng(0).permutation(sentences)  # (sentences,)
@@ -121,7 +133,10 @@ def partition(sentences: int, folds: int) -> list[Integers]:
 
 
 def without(problem: Problem, columns: Integers) -> Problem:
-    """Return the problem with 0 in some columns, and as their start weights."""
+    """Return the problem with some columns removed: their values and initial weights are 0, dense weights are frozen.
+
+    The columns stay in the arrays, so that indices do not change.
+    """
     candidates, start = problem.candidates, problem.start.copy()
     dense, size = candidates.dense.copy(), candidates.space.dense_size
     start[columns], dense[:, columns[columns < size]] = 0, 0

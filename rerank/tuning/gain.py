@@ -1,4 +1,4 @@
-"""What a tuning gained, and how it was chosen: as Python gets it, and as JSON for the report."""
+"""Results of a tuning: its gain and how the tuner was chosen, for Python and as JSON for the report."""
 
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -6,14 +6,20 @@ from typing import NamedTuple
 from moses_io.files.json_files import read_record, write_json
 
 GAIN = "tuning.json"
-"""Name of the file among the results of an experiment."""
+"""Name of the file in the folder of an experiment."""
 
 FORMAT = 2
-"""Of the file: what is written anew where the results are of another one."""
+"""Version of the file format. Results in another format are computed again."""
 
 
 class TriedWay(NamedTuple):
-    """A way to tune: its name, the metric times 100 where it was not tuned, and p of its difference to the mean."""
+    """Score of one of the compared ways to tune.
+
+    Attributes:
+        name: name of the way.
+        score: metric, 0 … 100, on sentences that it was not tuned on.
+        p: p-value of its difference from the mean of tuners.
+    """
 
     name: str
     score: float
@@ -21,14 +27,14 @@ class TriedWay(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How much a weight counts: its product with the spread of its feature, of the sum of all products' sizes.
+    """Relative weight of a feature: weight · spread, divided by the sum of |weight · spread| over all dense features.
 
-    The spread is the standard deviation among the candidates of a sentence, pooled over those that are tuned on.
+    The spread is the standard deviation within a sentence, pooled over the sentences of the tuning set.
 
     Attributes:
-        name: of the feature, with `.0`, `.1` … where it has several values.
-        value: of the weight that was written, -1 to 1.
-        folds: those of weights tuned in the same way without one fold each; none without folds.
+        name: name of the feature, with `.0`, `.1` … if it has several values.
+        value: relative weight, -1 to 1, of the weight that was written.
+        folds: relative weights of the weights tuned without each fold, empty without cross-validation.
     """
 
     name: str
@@ -38,21 +44,23 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Gain:
-    """What a tuning gained; metrics are times 100, higher is better.
+    """Results of a tuning. Metrics are 0 … 100, higher is better.
 
     Attributes:
-        metric: its name.
-        before: of the best candidates of the tuning set under the start weights.
-        after: the same under the weights that were written.
-        where: on which sentences `old` and `new` were measured, and a way to tune chosen; empty if on none.
-        old: without the new features, the others tuned anew or, if a way to tune was chosen and they are better, by the
-            start weights; None if not measured.
-        new: with all features or, if a way to tune was chosen, by nested folds of that choice.
-        p: how likely so large a difference of these two is, in either direction, if there is none.
-        chosen: the way to tune that was chosen; empty where there was no choice.
-        tried: what it was chosen from, what reaches most first.
-        signature: what made the weights.
-        shares: of the dense features that are not constant.
+        metric: name of the metric.
+        before: metric on the tuning set with the initial weights.
+        after: metric on the tuning set with the weights that were written.
+        where: description of the sentences on which `old` and `new` were measured and the way to tune was chosen. Empty
+            if there was no such measurement.
+        old: metric without the new features, with the other features tuned again. If the way to tune was chosen, it is
+            the metric with the initial weights if that is higher. None if not measured.
+        new: metric with all features or, if the way to tune was chosen, with that choice in nested cross-validation.
+            None if not measured.
+        p: two-sided p-value of the difference between `old` and `new`. None if not measured.
+        chosen: way to tune that was chosen, empty if there was no choice.
+        tried: ways that were compared, best first.
+        signature: settings and versions that produced the weights.
+        shares: relative weights of the dense features that are not constant.
     """
 
     metric: str
@@ -69,10 +77,10 @@ class Gain:
 
 
 def write_gain(path: str, gain: Gain) -> None:
-    """Write it as JSON."""
+    """Write the results of a tuning as JSON."""
     write_json(path, asdict(gain), indent=1)
 
 
 def read_gain(path: str) -> Gain:
-    """Read what `write_gain` wrote; an `InputError` if it is something else."""
+    """Read a file that `write_gain` wrote. Raises `InputError` if its content is anything else."""
     return read_record(path, Gain)

@@ -1,4 +1,4 @@
-"""Tuning, by settings that users name: lists and references become arrays, a tuner finds weights for an ini."""
+"""Tuning from lists, references and user settings to a weight file."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -27,17 +27,18 @@ from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, make_problem
 
 
 class _Teller(event.Listener):
-    """Counts what is being compiled: functions have others compiled that they call."""
+    """Listener that shows a status while numba compiles.
+
+    It counts nested events, because the compilation of a function compiles the functions that it calls.
+    """
 
     _under_way = 0
 
     def on_start(self, event: Any) -> None:
-        """Tell that something is being compiled."""
         self._under_way += 1
         show_status("compiling")
 
     def on_end(self, event: Any) -> None:
-        """Tell when all is."""
         self._under_way -= 1
         if not self._under_way:
             show_status("compiled")
@@ -45,16 +46,19 @@ class _Teller(event.Listener):
 
 @contextmanager
 def compiling_told() -> Iterator[None]:
-    """Tell beside the open bar when something is compiled that was not found among what was compiled before."""
+    """Show a status next to the open progress bar while numba compiles functions that are not in its cache."""
     with event.install_listener("numba:compile", _Teller()):
         yield
 
 
 def settle(values: dict[str, Any]) -> Tuning:
-    """Make a tuning of named values: those of `Tuning`, and those of the settings of its tuner.
+    """Return a `Tuning` from values by name, with defaults for the rest.
+
+    Args:
+        values: fields of `Tuning` except `settings`, and settings of its tuner.
 
     Raises:
-        InputError: an unknown name, or a value that makes no sense.
+        InputError: a name is unknown or a value is invalid.
     """
     shared = [each.name for each in fields(Tuning) if each.name != "settings"]
     own = {name: value for name, value in values.items() if name in shared}
@@ -93,21 +97,22 @@ def settle(values: dict[str, Any]) -> Tuning:
 
 
 def setting_names(kind: TunerKind) -> list[str]:
-    """Return the names of what can be set of a tuner."""
+    """Return the names of the settings of a tuner."""
     return [each.name for each in fields(kind.settings)]
 
 
 @dataclass(frozen=True)
 class Caution:
-    """Whether features are looked at on folds before they are believed in.
+    """Settings of the cross-validation of a tuning.
 
     Attributes:
-        folds: parts of the tuning set; 0 for no look, with `auto` for as many as usual.
-        fallback: write the start weights where the new features do not help; `auto` has a rule of its own.
-        ablate: tell what is lost without each feature.
+        folds: number of folds. 0: no cross-validation, or `FOLDS` with the tuner `auto`.
+        fallback: whether to write the initial weights if the new features do not help. The tuner `auto` has its own
+            rule.
+        ablate: whether to log the loss without each feature.
 
     Raises:
-        InputError: a value of another kind, or a fallback without folds.
+        InputError: a value has a wrong type, or there is a fallback without folds.
     """
 
     folds: int = 0
@@ -128,19 +133,19 @@ class Caution:
 def tune(
     files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution, other: Lists | None = None
 ) -> Gain:
-    """Tune weights from start weights, write them as an ini, and return what they gained.
+    """Tune weights, write them to an ini file, and return the gain.
 
     Args:
-        files: what weights are tuned on.
-        start: the file of the start weights.
-        tuning: how.
-        output: the ini.
-        caution: what to look at on folds.
-        other: lists for `auto` to choose on; without them it does so on folds.
+        files: tuning set.
+        start: path of the initial weights.
+        tuning: settings of the tuning.
+        output: path of the ini file.
+        caution: settings of the cross-validation.
+        other: lists on which `auto` chooses how to tune. None: it chooses in cross-validation.
 
     Raises:
-        InputError: the metric is 0 whatever the weights were; there is another list and nothing to choose; too few
-            sentences to choose on, or to look at on folds.
+        InputError: the metric is 0 for all weights, `other` is given with a tuner other than `auto`, or there are too
+            few sentences for cross-validation.
     """
     if other and tuning.tuner != AUTO:
         raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
@@ -173,11 +178,11 @@ def tune(
 def _find(
     problem: Problem, tuning: Tuning, new: list[str], caution: Caution, other: Lists | None
 ) -> tuple[Array, Trust | None, Choice | None, list[str]]:
-    """Tune, after a look on folds if there is to be one.
+    """Tune, after a cross-validation if requested.
 
     Returns:
-        (size,) weights, what the `new` features gain where nothing was tuned, what `auto` chose, and what to say above
-        the weights.
+        (size,) weights, cross-validated metrics with and without the `new` features (None if not measured), the choice
+        of `auto` (None for other tuners), and comment lines to write above the weights.
     """
     if tuning.tuner == AUTO:
         choice, measured = choose_and_tell(problem, tuning, new, caution.folds or FOLDS, other)
@@ -198,7 +203,7 @@ def _find(
 
 
 def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
-    """Tell what new features gain out of fold, if there are some."""
+    """Cross-validate the new features and log their gain. Returns None if there are no new features."""
     if not new:
         log.info("all features have a start weight, there is nothing new to look at on folds")
         return None
@@ -210,7 +215,7 @@ def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust
 
 
 def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
-    """Raise `InputError` if no candidate matches its references, with the advice on how to make them match."""
+    """Raise `InputError`, with advice on filters, if no candidate matches its references."""
     if not any((gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0)))):  # ()
         hint = "; ".join(advice) or "do list and references fit (tokens, case)?"
         raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
@@ -233,7 +238,7 @@ def _gain(problem: Problem, weights: Array, trust: Trust | None, choice: Choice 
 
 
 def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterator[Share]:
-    """Yield how much the weights of the dense features that are not constant count, here and in each fold."""
+    """Yield the relative weight of each dense value that is not constant, in `weights` and in the weights of folds."""
     spread = problem.spread()  # (dense,)
     names = [own for name, count in problem.candidates.space.dense for own in names_of_values(name, count)]
     products = np.stack([each[: len(spread)] * spread for each in (weights, *folds)])  # (1 + folds, dense)
@@ -244,7 +249,7 @@ def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterato
 
 
 def _warn_of(tuning_set: TuningSet) -> None:
-    """Warn if list and references differ in form, and of features in every line that Moses' tools take for sparse."""
+    """Warn if list and references differ in form, and of feature names with `_`, which Moses' tools misinterpret."""
     for message in tuning_set.advice:
         log.warning(message)
     candidates = tuning_set.candidates

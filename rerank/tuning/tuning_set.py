@@ -1,4 +1,4 @@
-"""What weights are tuned on: candidates as arrays with the statistics of each, from lists or from Moses' extractor."""
+"""Tuning sets: candidates as arrays with their statistics, from n-best lists or from files of Moses' extractor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,9 +23,12 @@ from rerank.tuners.table import Tuning
 
 @dataclass(frozen=True)
 class TuningSet:
-    """A list with the statistics of each candidate, (N, formula.size).
+    """Candidates with their statistics.
 
-    `advice` are warnings that list and references do not have the same form, each with the filter that mends it.
+    Attributes:
+        candidates: candidates of the list.
+        statistics: (N, formula.size) statistics of each candidate.
+        advice: warnings that list and references differ in form, each with the filter that corrects it.
     """
 
     candidates: Candidates
@@ -33,14 +36,20 @@ class TuningSet:
     advice: tuple[str, ...] = ()
 
     def chosen(self, weights: Weights) -> Array:
-        """(n, formula.size) statistics of the candidates that weights, tuned on any list, choose."""
+        """Return the (n, formula.size) statistics of the highest-scoring candidates under weights by feature name."""
         scores = self.candidates.scores(self.candidates.space.vector(weights))  # (N,)
         return self.statistics[self.candidates.best(scores)]  # (n, formula.size)
 
 
 @dataclass(frozen=True)
 class Lists:
-    """Paths of scored lists of one set, which are pooled, and of its references; both are filtered, then compared."""
+    """Scored lists and references of a data set.
+
+    Attributes:
+        nbest: paths of the lists, which are pooled.
+        references: paths of the references.
+        filters: filters for the texts of lists and references.
+    """
 
     nbest: Sequence[str]
     references: Sequence[str]
@@ -48,16 +57,21 @@ class Lists:
 
     @property
     def files(self) -> list[str]:
-        """All of these paths."""
+        """Paths of all lists and references."""
         return [*self.nbest, *self.references]
 
     @property
     def signature(self) -> str:
-        """What was compared with."""
+        """Number of references and names of the filters, for the header of the weights."""
         return f"references:{len(self.references)}{self.filters.signature}"
 
     def read(self, metric: Metric) -> TuningSet:
-        """Read the lists and count the statistics; references are found by the id of the sentence."""
+        """Read the lists and compute the statistics of each candidate. A sentence id is a line index of the references.
+
+        Raises:
+            InputError: a sentence id is beyond the references, the references differ in length, or a candidate has
+                segmentation marks that no filter removes.
+        """
         references = self.filters.references(self.references)
         collector, statistics, forms = Collector(), [], Forms()
         pooled = pool(self.nbest)
@@ -81,17 +95,23 @@ class Lists:
 
 @dataclass(frozen=True)
 class Extracted:
-    """What Moses' extractor wrote: features.dat, and scores.dat with statistics of BLEU."""
+    """Files of Moses' extractor.
+
+    Attributes:
+        features: path of features.dat.
+        statistics: path of scores.dat, with statistics of BLEU.
+        signature: part of the header of the weights.
+    """
 
     features: str
     statistics: str
     signature = "references:extracted"
 
     def read(self, metric: Metric) -> TuningSet:
-        """Read both.
+        """Read both files.
 
         Raises:
-            InputError: the files do not go together, or the statistics are not those of the metric.
+            InputError: the files do not match, a file is malformed, or the metric or the statistics are not BLEU.
         """
         if len(metric.formula.parts.places) != 1 or metric.formula.size != STATISTICS:
             own = "the files of an extractor are tuned on their own statistics, BLEU"
@@ -116,6 +136,7 @@ class Extracted:
                 raise InputError(f"{counted.place}: expected statistics of BLEU, found {' '.join(counted.names)}")
             if any(len(row) != STATISTICS or min(row) < 0 for row in counted.rows):
                 raise InputError(f"{counted.place}: expected {STATISTICS} numbers from 0 a candidate, those of BLEU")
+            # The extractor names the values of a feature NAME_0, NAME_1, ….
             labels = [name.rpartition("_")[0] or name for name in block.names]
             dense = tuple((label, len(list(group))) for label, group in groupby(labels))
             if len(dict(dense)) < len(dense):
@@ -128,12 +149,15 @@ class Extracted:
 
 
 def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
-    """Read what is to be tuned, and the start weights by name."""
+    """Read the tuning set and the initial weights. Returns the tuning problem and the initial weights by name."""
     return make_problem(files.read(Metric(tuning.metric)), load_weight_file(start), tuning)
 
 
 def make_problem(tuning_set: TuningSet, start: WeightFile, tuning: Tuning) -> tuple[Problem, Weights]:
-    """Return what is to be tuned on a set whose statistics are those of the metric, and the start weights by name."""
+    """Return the tuning problem for a tuning set and the initial weights by name.
+
+    The statistics of the tuning set must have been computed for the metric of `tuning`.
+    """
     space = tuning_set.candidates.space
     weights = fit_start(start, space)
     vector = space.vector(weights)
