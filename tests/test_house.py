@@ -119,10 +119,17 @@ def test_scripts_import_names_that_exist(path: Path) -> None:
                 importlib.import_module(f"{node.module}.{name}")
 
 
+def _lines_without_docstring(function: ast.FunctionDef) -> int:
+    first = function.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    docstring = (first.end_lineno or 0) - first.lineno + 1 if documented else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
 def test_functions_are_short() -> None:
     nodes = [node for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-    assert [node.name for node in functions if (node.end_lineno or 0) - node.lineno >= 45] == []
+    assert [node.name for node in functions if _lines_without_docstring(node) > 45] == []
 
 
 @pytest.mark.parametrize(
