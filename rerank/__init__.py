@@ -1,6 +1,6 @@
 """The reranker: a linear model over features, with tuning, selection, evaluation and the command line.
 
-`__all__` lists the public names. `docs/python.md` has examples. Each name is imported at its first use.
+`__all__` lists the public names. `docs/guide/python.md` has examples. Each name is imported at its first use.
 """
 
 import importlib

@@ -194,7 +194,7 @@ def tune(
         choose: path of a scored list on which `tuner="auto"` chooses (default: cross-validation).
         choose_references: path of the references of `choose`, or paths of several.
         settings: settings of the tuning, such as `metric="bleu+chrf:0.7,0.3", tuner="mert", runs=20, seed=1,
-            sign=["LM0:+"], freeze=["Distortion0"]`, and of the tuner. See `docs/tuning.md`.
+            sign=["LM0:+"], freeze=["Distortion0"]`, and of the tuner. See `docs/guide/tuning.md`.
 
     Returns:
         The weights in `output`, and their gain.

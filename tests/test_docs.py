@@ -1,7 +1,8 @@
 """What the documentation shows is what comes out.
 
-Run as they stand, in a folder of examples cut from the sample: the notebook of docs/python.md, modules of features and
-terms, and, slow, the commands of the README, by bash, with small settings in trainings and a stub in place of Moses.
+Run as they stand, in a folder of examples cut from the sample: the notebook of docs/guide/python.md, modules of
+features and terms, and, slow, the commands of the README, by bash, with small settings in trainings and a stub in place
+of Moses.
 Read by what reads such files: all TOML; the README's experiment is also run, with small models. Only parsed, by the
 real parser: all other commands, those with an ellipsis (`…`) once what is required is there, and the examples of
 `--help`. Of commands that are scripts only the names are looked at.
@@ -39,7 +40,7 @@ from rerank.tuning.tune import Caution, setting_names
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGE = DOCS / "python.md"
+PAGE = DOCS / "guide" / "python.md"
 SETTINGS = "features/models/settings.py"
 ROOMS = ("moses_io", "features", "rerank", "tests", "scripts")
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -137,8 +138,8 @@ def test_the_notebook_prints_what_it_shows(
 
 def test_pictures_are_those_of_the_commands_above_them() -> None:
     """Each is small, and none is left over."""
-    page = (DOCS / "plots.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^!\[.+\]\((.+)\)$", page, re.MULTILINE)
+    page = (DOCS / "guide" / "plots.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^!\[.+\]\(\.\./(.+)\)$", page, re.MULTILINE)
     assert shown == re.findall(r"^(?!!).*--output docs/(\S+)", page, re.MULTILINE)
     assert {DOCS / name for name in shown} == set((DOCS / "plots").iterdir())
     assert all(path.stat().st_size < 150_000 for path in (DOCS / "plots").iterdir())
@@ -220,7 +221,7 @@ def test_features_of_the_pages_run(block: Block, examples: Path, models: dict[st
 
 
 def test_the_term_of_the_page_trains(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = [block for block in BLOCKS if block.page == "docs/models.md" and block.language == "python"]
+    (block,) = [block for block in BLOCKS if block.page == "docs/reference/models.md" and block.language == "python"]
     exec(compile(block.text, str(block), "exec"), terms.__dict__)
     monkeypatch.setitem(tables.TABLES["terms"], "before-last", "features.models.network.terms:BeforeLast")
     monkeypatch.setitem(CHOICES, "terms", tuple(tables.TABLES["terms"]))
@@ -232,17 +233,17 @@ def test_the_term_of_the_page_trains(examples: Path, monkeypatch: pytest.MonkeyP
 
 def test_all_python_of_the_pages_is_run_here() -> None:
     others = [block for block in BLOCKS if block.language == "python" and block not in MODULES]
-    assert {block.page for block in others} == {"docs/python.md", "docs/models.md"}
+    assert {block.page for block in others} == {"docs/guide/python.md", "docs/reference/models.md"}
 
 
 def test_modules_that_the_architecture_names_are_there() -> None:
     modules = {f"/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py")}
-    named = set(re.findall(r"`([\w/]+\.py)`", (DOCS / "architecture.md").read_text(encoding="utf-8")))
+    named = set(re.findall(r"`([\w/]+\.py)`", (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")))
     assert not {name for name in named if not any(module.endswith(f"/{name}") for module in modules)}
 
 
 def test_settings_of_models_are_in_the_docs() -> None:
-    page, source = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/models.md", SETTINGS))
+    page, source = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/reference/models.md", SETTINGS))
     comments = dict(re.findall(r"^    (\w+): .*?  # (.*)$", source, re.MULTILINE))
     for field in (*fields(Architecture), *fields(Training)):
         default = "none" if field.default == () else str(field.default)
@@ -251,7 +252,8 @@ def test_settings_of_models_are_in_the_docs() -> None:
 
 
 def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
-    tuning, experiment = ((DOCS / name).read_text(encoding="utf-8") for name in ("tuning.md", "experiment.md"))
+    pages = (DOCS / "guide" / name for name in ("tuning.md", "experiment.md"))
+    tuning, experiment = (page.read_text(encoding="utf-8") for page in pages)
     for kind in TUNERS.values():
         assert [name for name in setting_names(kind) if f"`{name}`" not in tuning] == []
     tables = [field.name for field in (*fields(Tuning), *fields(Caution)) if field.name != "settings"]
@@ -261,7 +263,8 @@ def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
 
 def test_commands_and_their_arguments_are_in_the_docs() -> None:
     page = subprocess.run([sys.executable, ROOT / "scripts" / "commands"], check=True, capture_output=True, text=True)
-    assert page.stdout == (DOCS / "commands.md").read_text(encoding="utf-8"), "scripts/commands > docs/commands.md"
+    shown = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert page.stdout == shown, "scripts/commands > docs/reference/commands.md"
 
 
 @pytest.mark.slow

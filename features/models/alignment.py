@@ -140,8 +140,8 @@ def sentinel_rows(model: Model, source: Sequence[str], target: Sequence[str], ro
 
     A token has the attention of the step that predicts it, even for a content-based score after the step. For this
     score Luong et al. 2015, footnote 14, take the next step, which has read the token. In our models without guided
-    alignment, however, attention searches for the word that is about to be predicted (docs/models.md). A model with
-    guided alignment has the row that guided alignment trained (`rows_ahead`).
+    alignment, however, attention searches for the word that is about to be predicted (docs/reference/models.md). A
+    model with guided alignment has the row that guided alignment trained (`rows_ahead`).
 
     Args:
         model: model that the rows come from.

@@ -13,7 +13,7 @@ EXAMPLES = """\
   moses-rerank ems ~/mosesdecoder/scripts/ems/experiment.meta --output experiment.meta
   experiment.perl -meta experiment.meta -config config -exec
 
-In the configuration a section [RERANKING] and a line of [EVALUATION] switch them on; docs/moses.md shows both."""
+In the configuration a section [RERANKING] and a line of [EVALUATION] switch them on; docs/guide/moses.md shows both."""
 
 # EMS replaces IN and OUT anywhere in a template by file names, even inside a name such as `RERANKING:trainer`. So
 # templates do not name parameters of the module in full. EMS detects a failed step only by its stderr.

@@ -82,7 +82,7 @@ def test_templates_become_the_commands_that_they_mean(filled: Callable[[str, lis
 
 
 def test_the_documented_configuration_has_all_parameters() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "moses.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "guide" / "moses.md").read_text(encoding="utf-8")
     sections = ConfigParser(interpolation=None)
     sections.read_string(re.findall(r"^```ini\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0])
     of_general = {"decoder", "input-extension", "output-extension"}
