@@ -1,9 +1,9 @@
 """What the documentation shows is what comes out.
 
 Run as they stand, in a folder of examples cut from the sample: the notebook of docs/guide/python.md, modules of
-features and terms, and, slow, the commands of the README, by bash, with small settings in trainings and a stub in place
+features and terms, and, slow, the commands of the README and the quickstart, by bash, with small settings in trainings and a stub in place
 of Moses.
-Read by what reads such files: all TOML; the README's experiment is also run, with small models. Only parsed, by the
+Read by what reads such files: all TOML; the experiment of the quickstart is also run, with small models. Only parsed, by the
 real parser: all other commands, those with an ellipsis (`…`) once what is required is there, and the examples of
 `--help`. Of commands that are scripts only the names are looked at.
 """
@@ -268,8 +268,8 @@ def test_commands_and_their_arguments_are_in_the_docs() -> None:
 
 
 @pytest.mark.slow
-def test_the_experiment_of_the_readme_runs(examples: Path) -> None:
-    (block,) = [block for block in TOML if block.page == "README.md"]
+def test_the_experiment_of_the_quickstart_runs(examples: Path) -> None:
+    (block,) = [block for block in TOML if block.page == "docs/guide/quickstart.md"]
     values = experiment_of(block)
     for settings in values["models"].values():
         settings.update(SMALL)
@@ -305,7 +305,8 @@ def test_commands_of_the_readme_run_one_after_another(examples: Path) -> None:
     for block in MODULES:
         (examples / block.text.split()[1]).write_text(block.text)
     environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    complete = [block for block in SHELL if block.page == "README.md" and "moses-rerank" in block.text]
+    pages = ("README.md", "docs/guide/quickstart.md")
+    complete = [block for page in pages for block in SHELL if block.page == page and "moses-rerank" in block.text]
     for block in [block for block in complete if "…" not in re.sub("#.*", "", block.text)]:
         shell = ["bash", "-euo", "pipefail", "-c", block.text]
         outcome = subprocess.run(shell, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
