@@ -1,11 +1,10 @@
-"""What the documentation shows is what comes out.
+"""The documentation shows what the program does.
 
-Run as they stand, in a folder of examples cut from the sample: the notebook of docs/guide/python.md, modules of
-features and terms, and, slow, the commands of the README and the quickstart, by bash, with small settings in trainings and a stub in place
-of Moses.
-Read by what reads such files: all TOML; the experiment of the quickstart is also run, with small models. Only parsed, by the
-real parser: all other commands, those with an ellipsis (`…`) once what is required is there, and the examples of
-`--help`. Of commands that are scripts only the names are looked at.
+Run as they are, in a folder of examples cut from the sample: the notebook of docs/guide/python.md, modules of features
+and terms, and, slow, the commands of the README and of the quickstart, by bash, with small settings for training and a
+stub for Moses. Read by the code that reads such files: all TOML. The experiment of the quickstart is also run, with
+small models. Only parsed, by the real parser: all other commands (if they have an ellipsis, with the required arguments
+added), and the examples of `--help`. For commands that are scripts only the names are checked.
 """
 
 import ast
@@ -294,19 +293,18 @@ MOSES = "#!/bin/sh\nexec gzip -dc news.nbest.gz\n"
 
 
 @pytest.mark.slow
-def test_commands_of_the_readme_run_one_after_another(examples: Path) -> None:
-    """A shell reads them; `reranker` is the folder that was moved out of `work`."""
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/quickstart.md"])
+def test_commands_of_the_first_pages_run_one_after_another(examples: Path, page: str) -> None:
+    """A shell reads them."""
     bin_folder = examples / "bin"
     bin_folder.mkdir()
     for name, script in (("moses-rerank", SMALL_RERANK), ("moses", MOSES)):
         (bin_folder / name).write_text(script)
         (bin_folder / name).chmod(0o755)
-    (examples / "reranker").symlink_to("work/reranker")
     for block in MODULES:
         (examples / block.text.split()[1]).write_text(block.text)
     environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    pages = ("README.md", "docs/guide/quickstart.md")
-    complete = [block for page in pages for block in SHELL if block.page == page and "moses-rerank" in block.text]
+    complete = [block for block in SHELL if block.page == page and "moses-rerank" in block.text]
     for block in [block for block in complete if "…" not in re.sub("#.*", "", block.text)]:
         shell = ["bash", "-euo", "pipefail", "-c", block.text]
         outcome = subprocess.run(shell, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
