@@ -154,8 +154,8 @@ def add_ray(parser: Container, what: str) -> None:
         "--ray",
         default="",
         metavar="ADDRESS",
-        help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS or of this machine if it is "
-        "running, otherwise a temporary one on this machine; needs moses-rerank[ray] (default: no cluster)",
+        help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS if it is set, otherwise a "
+        "running or else a temporary one on this machine; needs moses-rerank[ray] (default: no cluster)",
     )
 
 

@@ -25,7 +25,9 @@ EXAMPLES = """\
       --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward
   moses-rerank train --preset rnnsearch,cohn-align,yang-window11 --seeds 3 --jobs 2 --output models/many …
   moses-rerank train --preset cohn-align-glofer-pre --start-from models/align --output models/glofer …
-  torchrun --nproc-per-node 2 --no-python moses-rerank train --preset rnnsearch --output models/forward …"""
+  torchrun --nproc-per-node 2 --no-python moses-rerank train --preset rnnsearch --output models/forward …
+
+Several presets, or --seeds, train several models. With torchrun, several processes train one model together."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--start-from",
         default="",
         metavar="DIR",
-        help="folder of a trained model whose parameters are the initial ones",
+        help="folder of a trained model to start from; required by presets whose name ends in -pre",
     )
     add("--resume", action="store_true", help="continuation of an interrupted training in --output, if there is one")
 
