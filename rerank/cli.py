@@ -132,7 +132,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="moses-rerank",
         description="Rerank Moses n-best lists with attentional neural models and other features.",
-        epilog="`moses-rerank demo` runs the whole chain on a small corpus that comes with it.",
+        epilog="`moses-rerank demo` runs all steps on the included sample corpus.",
     )
     parser.add_argument("--version", action="version", version=f"moses-rerank {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

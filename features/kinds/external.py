@@ -18,12 +18,12 @@ from moses_io.files.streams import digest, name_of
 from moses_io.files.text import encode, no_number, number, read_lines, tokens
 
 LINES = {
-    "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81; the line without a segment is left out",
-    "fairseq": "H-3<TAB>-0.51<TAB>text, in any order; other lines are left out",
-    "lamtram": "ll=-12.3 unk=1; of unknown words minus the number",
-    "mantis": "3 ||| source ||| target ||| 1.7; the last number is a loss, minus it is kept",
-    "nematus": "0 ||| text ||| LM0= -2 ||| -3 12.5; minus the numbers at the end, which are losses",
-    "numbers": "-12.3 4; as they are, of marian-scorer among others",
+    "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81 (the line of the system score is ignored)",
+    "fairseq": "H-3<TAB>-0.51<TAB>text, in any order (other lines are ignored)",
+    "lamtram": "ll=-12.3 unk=1 (the number of unknown words is negated)",
+    "mantis": "3 ||| source ||| target ||| 1.7 (the last value is a loss, which is negated)",
+    "nematus": "0 ||| text ||| LM0= -2 ||| -3 12.5 (the values at the end are losses, which are negated)",
+    "numbers": "-12.3 4 (values that are used unchanged, such as the output of marian-scorer)",
 }
 """Description of the lines of each format."""
 

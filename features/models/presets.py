@@ -84,7 +84,7 @@ def _luong(score: str, window: str = "global") -> Preset:
 
 def _choi(description: str, terms: tuple[str, ...], granularity: str = "word", contextual: bool = False) -> Preset:
     parts = Architecture(output="state", terms=terms, granularity=granularity, contextual=contextual)
-    return Preset(f"{description}, pieces (Choi et al. 2018)", parts, _BPE, _CHOI)
+    return Preset(f"{description}, subwords (Choi et al. 2018)", parts, _BPE, _CHOI)
 
 
 def _yang(description: str, terms: tuple[str, ...] = (), neighbours: int = 0) -> Preset:
@@ -108,11 +108,11 @@ PRESETS: dict[str, Preset] = {
     "luong-local-p-dot": _luong("dot", "local-p"),
     "luong-local-p-general": _luong("general", "local-p"),
     "gnmt": Preset(
-        "attention asked by the bottom decoder layer (after Wu et al. 2016)",
+        "attention with the bottom decoder layer as query (after Wu et al. 2016)",
         Architecture(wiring="attend-between", score="general", layers=2), paper=_GNMT,
     ),
     "transformer": Preset(
-        "transformer that normalizes before each sublayer (Vaswani et al. 2017; Xiong et al. 2020)",
+        "transformer with normalization before each sublayer (Vaswani et al. 2017; Xiong et al. 2020)",
         Architecture(
             encoder="transformer", wiring="transformer", layers=3, encoder_layers=3, embedding=256, hidden=256
         ),
@@ -121,25 +121,27 @@ PRESETS: dict[str, Preset] = {
     "cohn-align": Preset(
         "additive attention with position, Markov and local fertility terms (Cohn et al. 2016)", _ALIGN, paper=_COHN
     ),
-    "cohn-align-glofer": Preset("cohn-align and global fertility from scratch", _FERTILE, paper=_COHN),
+    "cohn-align-glofer": Preset("cohn-align with global fertility, trained from scratch", _FERTILE, paper=_COHN),
     "cohn-align-glofer-pre": Preset(
-        "cohn-align and global fertility, from a trained cohn-align", _FERTILE, paper=_COHN, pretrained=True
-    ),
-    "cohn-align-sym": Preset("cohn-align, both directions together with a bonus for agreement", _ALIGN, paper=_COHN,
-                             symmetric=True),
-    "cohn-align-sym-glofer-pre": Preset(
-        "cohn-align-sym and global fertility, from a trained cohn-align-sym", _FERTILE, paper=_COHN, symmetric=True,
+        "cohn-align with global fertility, initialized from a trained cohn-align", _FERTILE, paper=_COHN,
         pretrained=True,
     ),
+    "cohn-align-sym": Preset(
+        "cohn-align, both directions trained together with an agreement bonus", _ALIGN, paper=_COHN, symmetric=True
+    ),
+    "cohn-align-sym-glofer-pre": Preset(
+        "cohn-align-sym with global fertility, initialized from a trained cohn-align-sym", _FERTILE, paper=_COHN,
+        symmetric=True, pretrained=True,
+    ),
     "choi-baseline": _choi("additive attention", ()),
-    "choi-atty": _choi("attention that sees the word before", ("previous-word",)),
-    "choi-atty2d": _choi("fine-grained attention that sees the word before", ("previous-word",), "fine"),
+    "choi-atty": _choi("attention that depends on the previous target word", ("previous-word",)),
+    "choi-atty2d": _choi("fine-grained attention that depends on the previous target word", ("previous-word",), "fine"),
     "choi-context": _choi("contextual word vectors", (), contextual=True),
     "choi-context-atty": _choi("choi-atty with contextual word vectors", ("previous-word",), contextual=True),
     "choi-context-atty2d": _choi("choi-atty2d with contextual word vectors", ("previous-word",), "fine", True),
-    "yang-rnnsearch": _yang("additive attention after the step, context fed"),
-    "yang-window1": _yang("yang-rnnsearch with a memory of attention, window 1", ("memory",)),
-    "yang-window11": _yang("yang-rnnsearch with a memory of attention, window 11", ("memory",), 5),
+    "yang-rnnsearch": _yang("additive attention after the decoder step, context fed into the next step"),
+    "yang-window1": _yang("yang-rnnsearch with an attention memory, window 1", ("memory",)),
+    "yang-window11": _yang("yang-rnnsearch with an attention memory, window 11", ("memory",), 5),
 }  # fmt: skip
 
 

@@ -75,16 +75,16 @@ class Value:
 
 
 VALUES = {
-    "logprob": Value("log-probability, </s> included"),
-    "known": Value("the same without tokens that the model does not know"),
-    "unknown": Value("number of tokens that the model does not know"),
-    "worst": Value("log-probability of the worst token"),
-    "worst3": Value("log-probabilities of the three worst tokens, divided by 3"),
-    "entropy": Value("entropy of the attention, summed over the tokens", True),
-    "coverage": Value("sum over source words of log min(1, attention) (Wu et al. 2016)", True),
+    "logprob": Value("log-probability, including </s>"),
+    "known": Value("log-probability without the tokens that are not in the vocabulary"),
+    "unknown": Value("number of tokens that are not in the vocabulary"),
+    "worst": Value("lowest log-probability of a token"),
+    "worst3": Value("sum of the three lowest log-probabilities of tokens, divided by 3"),
+    "entropy": Value("entropy of the attention, summed over tokens", True),
+    "coverage": Value("coverage penalty: sum over source words of log min(1, attention) (Wu et al. 2016)", True),
     "deviation": Value("minus the sum over source words of (1 - attention)² (Xu et al. 2015)", True),
     "fertility": Value(
-        "log-density of the attention of source words, by a model with global fertility (Cohn et al. 2016)", True
+        "log-density of the attention on source words, for models with global fertility (Cohn et al. 2016)", True
     ),
 }
 """Values that can be named in brackets after a model's folder."""

@@ -5,34 +5,47 @@ import argparse
 from moses_io.symmetrize import SYMMETRIZATIONS
 from rerank.commands.arguments import add_device, declarers
 
-HELP = "link the words of sentence pairs by the attention of models"
+HELP = "align the words of sentence pairs by the attention of trained models"
 EXAMPLES = """\
   moses-rerank align models/forward --source test.de --target test.en --output test.links
   moses-rerank align models/forward models/backward --source test.de --target test.out --soft test.npz > test.links
   moses-rerank align models/many/* --source gold.de --target gold.en --gold gold.links --output links
 
-A target may be what `rerank` wrote. Links are SOURCE-TARGET, words from 0, as in Moses' aligned.grow-diag-final-and.
-A word whose attention is highest on a sentinel has no link. Models of one direction are averaged; a forward and a
-backward model are joined as Moses' symal does. A gold alignment has a line a sentence, `3-4` for a sure and `3p4` or
-`3?4` for a possible link (or `3-4:S` and `3-4:P`), or a line a link, `SENTENCE SOURCE TARGET S|P` from 1, as in NAACL
-2003 (there the columns are those of L1 and L2: here L1 must be the source)."""
+The target may be a reference or a translation, such as the output of `rerank`. Links are written as SOURCE-TARGET,
+indices of words from 0, as in Moses' aligned.grow-diag-final-and. A word has no link if its attention is highest on
+<s> or </s>. The attention of models of one direction is averaged. The links of both directions are symmetrized as by
+Moses' symal.
+
+A gold alignment has one of two formats:
+
+* One line per sentence: `3-4` or `3-4:S` for a sure link, `3p4`, `3?4` or `3-4:P` for a possible link.
+* One line per link, as in the shared task of NAACL 2003: `SENTENCE SOURCE TARGET S|P`, numbers from 1. In the files of
+  this task the columns are L1 and L2. L1 must be the source.
+
+The alignment error rate is printed on stdout, or on stderr if the links go to stdout."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("models", metavar="MODEL", nargs="+", help="model folder, forward or backward, of either order of words")
-    read("--source", required=True, help="source, one tokenized sentence a line; - is stdin")
-    read("--target", required=True, help="its translation, line by line")
+    read("models", metavar="MODEL", nargs="+", help="model folder, forward or backward, left-to-right or right-to-left")
+    read("--source", required=True, help="source, one tokenized sentence per line; - for stdin")
+    read("--target", required=True, help="translation, line by line")
+    write("--output", default="-", help="links, one line per sentence pair (default: stdout)")
     add(
         "--symmetrize",
         choices=tuple(SYMMETRIZATIONS),
-        help="how links of forward and backward models are joined (default: grow-diag-final-and)",
+        help="heuristic that combines the links of forward and backward models (default: grow-diag-final-and)",
     )
-    write("--soft", help="also write the attention of target words on source words, .npz or .json[.gz]")
-    read("--gold", help="measure the links against these: alignment error rate, precision, recall")
-    add("--gold-base", type=int, default=0, choices=(0, 1), help="number of the first word of its lines (default: 0)")
-    write("--output", default="-", help="links to write, a line a sentence pair")
+    write("--soft", help="additional output: attention of target words on source words, .npz, .json or .json.gz")
+    read("--gold", help="gold alignment, for alignment error rate, precision and recall")
+    add(
+        "--gold-base",
+        type=int,
+        default=0,
+        choices=(0, 1),
+        help="index of the first word in a gold alignment with one line per sentence (default: 0)",
+    )
     add_device(parser)
 
 

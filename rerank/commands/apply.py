@@ -5,42 +5,53 @@ import os
 from pathlib import Path
 
 from moses_io.files.errors import InputError
-from rerank.commands.arguments import add_choices, add_resources, declarers, positive_number, read_outputs
+from rerank.commands.arguments import (
+    add_choices,
+    add_confidence,
+    add_resources,
+    declarers,
+    positive_number,
+    read_outputs,
+)
 
-HELP = "rerank new lists with a trained reranker"
+HELP = "rerank new n-best lists with a trained reranker"
 EXAMPLES = """\
   moses-rerank apply work/reranker test.nbest.gz --source test.de --output test.out
   moses -f moses.ini -n-best-list - 100 distinct < news.de | moses-rerank apply reranker --source news.de --batch 1
 
-A reranker is the folder that `run` makes. Each batch is written as soon as it is complete, which the first line of the
-next sentence tells; the source may be a pipe, or a file that grows beside the list."""
+A reranker is a folder that `run` or `retune` has made. The output has one line per source sentence. Each batch is
+written as soon as it is complete. A sentence is complete when the first line of the next sentence arrives. The source
+may also be a pipe, or a file that grows together with the list."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add, read, write = declarers(parser)
-    read("reranker", metavar="RERANKER", help="folder")
-    read("list", nargs="?", default="-", metavar="NBEST", help="n-best list as Moses wrote it (default: stdin)")
-    read("--source", required=True, help="source, line k belongs to id k (from 0)")
-    write("--output", default="-", help="text to write, one line a source sentence")
-    write("--nbest", help="also write the list with all features, best first, new totals")
-    add_choices(parser)
-    add(
+    _, read, write = declarers(parser)
+    read("reranker", metavar="RERANKER", help="folder of the reranker")
+    read("list", nargs="?", default="-", metavar="NBEST", help="n-best list as written by Moses (default: stdin)")
+    read("--source", required=True, help="source, one sentence per line; line k, from 0, has id k in the list")
+    write("--output", default="-", help="best translations, one line per source sentence (default: stdout)")
+    add_choices(parser, "n-best list with all features and new totals, best candidate first")
+    add_confidence(parser)
+    resources = parser.add_argument_group("resources")
+    resources.add_argument(
         "--batch",
         type=positive_number,
         default=0,
         metavar="N",
-        help="sentences scored together, at most (default: those of 10,000 candidates)",
+        help="maximum number of sentences scored together (default: as many as have about 10,000 candidates)",
     )
+    add_resources(resources)
+    add, read, _ = declarers(parser.add_argument_group("rare options"))
     read(
         "--feature",
         action="append",
         default=[],
         metavar="LABEL=KIND[:ARG]",
-        help="in place of the reranker's own of this label, such as scores of this list; may be repeated",
+        help="replacement for the feature LABEL of the reranker, such as LABEL=scores:FILE with scores of this list; "
+        "may be repeated",
     )
-    add("--allow-code", action="store_true", help="let features of the reranker that are code of users run")
-    add_resources(parser)
+    add("--allow-code", action="store_true", help="permission for features that run code of users")
 
 
 def run(arguments: argparse.Namespace) -> None:

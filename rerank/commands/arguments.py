@@ -32,32 +32,56 @@ def positive_number(text: str) -> int:
     return value
 
 
-def add_choices(parser: argparse.ArgumentParser) -> None:
-    """Declare options for sentences without candidates and for outputs in addition to the translations."""
+Container = argparse._ActionsContainer
+"""A parser or a group of its arguments."""
+
+
+def add_choices(parser: Container, nbest: str) -> None:
+    """Declare options for sentences without candidates and for the sorted list.
+
+    Args:
+        parser: parser of a command with `--output`.
+        nbest: description of the sorted list.
+    """
     add, read, write = declarers(parser)
+    write("--nbest", help=f"additional output: {nbest}")
+    add(
+        "--nbest-size",
+        type=positive_number,
+        default=0,
+        metavar="N",
+        help="maximum number of candidates per sentence in the list of --nbest (default: all)",
+    )
     read(
         "--on-missing",
         default="error",
         metavar="blank|FILE",
-        help="line for a sentence without candidates: an empty one, or the same line of FILE (default: an error)",
+        help="line for a sentence without candidates: empty line (blank) or the same line of FILE (default: error)",
     )
-    add("--nbest-size", type=positive_number, default=0, metavar="N", help="the N best of the list of --nbest alone")
+
+
+def add_confidence(parser: argparse.ArgumentParser) -> Container:
+    """Declare options for the confidence of choices in a group of their own, and return the group."""
+    group = parser.add_argument_group("confidence estimation")
+    add, read, write = declarers(group)
     write(
         "--confidence",
-        help="also write, a line a sentence, the score expected of it, 0 to 100, a tab, and the probability that the "
-        "change from Moses' choice helped, empty where there is none",
+        help="additional output, one line per source sentence: expected score of the translation (0 to 100), a tab, "
+        "and the probability that it is better than Moses' translation (empty if both are equal or Moses' translation "
+        "is not in the list)",
     )
     add("--keep-unless", help=argparse.SUPPRESS)  # removed, see `read_outputs`
     read(
         "--moses-output",
         default="",
-        help="Moses' own output, one line a source sentence, needed after MBR or consensus decoding (default: the "
-        "candidates with the highest totals)",
+        help="translations by Moses, one line per source sentence, needed if Moses used MBR or consensus decoding "
+        "(default: candidates with the highest totals)",
     )
+    return group
 
 
 def read_outputs(arguments: argparse.Namespace) -> Any:
-    """Return the `Outputs` of a command with `--output`, `--nbest` and the options of `add_choices`.
+    """Return the `Outputs` of a command with `--output` and the options of `add_choices` and `add_confidence`.
 
     Raises:
         InputError: incompatible arguments.
@@ -72,7 +96,7 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
     return Outputs(arguments.output, arguments.nbest, arguments.nbest_size, arguments.confidence)
 
 
-def add_settings(parser: argparse.ArgumentParser, form: str, what: str) -> None:
+def add_settings(parser: Container, form: str, what: str) -> None:
     """Declare `--set`. `form` is a form of `read_settings`."""
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar=form, help=what)
 
@@ -95,14 +119,14 @@ def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
     return settings
 
 
-def add_jobs(parser: argparse.ArgumentParser, what: str) -> None:
+def add_jobs(parser: Container, what: str) -> None:
     """Declare `--jobs`."""
     parser.add_argument(
         "--jobs",
         type=positive_number,
         metavar="N",
-        help=f"{what} at a time, each with a GPU of its own or its share of the cores, as threads "
-        "(default: one for each model, as far as there are GPUs or else cores)",
+        help=f"maximum number of {what} at the same time; they share the cores and GPUs of the machine "
+        "(default: number of models to train, at most one per GPU or, without a GPU, per core)",
     )
 
 
@@ -114,33 +138,38 @@ def read_jobs(arguments: argparse.Namespace, models: int) -> int:
     return jobs or jobs_for(models, arguments.device, vars(arguments).get("ray", ""))
 
 
-def add_allow_code(parser: argparse.ArgumentParser, file: str) -> None:
+def add_allow_code(parser: Container, file: str) -> None:
     """Declare `--allow-code` of a command that reads an experiment file."""
     parser.add_argument(
         "--allow-code",
         action="store_true",
-        help=f"let features that are code (command, module:Class) run though {file} is not a file of your own in "
-        "the working folder or below it",
+        help=f"permission for features that run code (command, module:Class) although {file} belongs to another user "
+        "or is outside the working folder",
     )
 
 
-def add_ray(parser: argparse.ArgumentParser, what: str) -> None:
+def add_ray(parser: Container, what: str) -> None:
     """Declare `--ray`."""
     parser.add_argument(
         "--ray",
         default="",
         metavar="ADDRESS",
-        help=f"{what} on the machines of this Ray cluster, one a core or GPU; auto is the one that runs here, or else "
-        "one of this machine that ends with the command; needs moses-rerank[ray]",
+        help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS if it is set, otherwise a "
+        "running or else a temporary one on this machine; needs moses-rerank[ray] (default: no cluster)",
     )
 
 
-def add_resources(parser: argparse.ArgumentParser) -> None:
+def add_resources(parser: Container) -> None:
     """Declare the options for device, precision and cache of features."""
     add_device(parser)
     add_precision(parser)
     _, read, _ = declarers(parser)
-    read("--cache", default="", metavar="DIR", help="keep scores of models there, and look them up")
+    read(
+        "--cache",
+        default="",
+        metavar="DIR",
+        help="folder that caches the scores of models for later runs (default: no cache)",
+    )
 
 
 def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
@@ -156,17 +185,24 @@ def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
     return Resources(arguments.device, arguments.precision, arguments.cache)
 
 
-def add_precision(parser: argparse.ArgumentParser) -> None:
+def add_precision(parser: Container) -> None:
     """Declare `--precision`."""
     parser.add_argument(
-        "--precision", default="fp32", choices=("fp32", "bf16"), help="of models; bf16 is faster (default: fp32)"
+        "--precision",
+        default="fp32",
+        choices=("fp32", "bf16"),
+        help="precision of matrix products in scoring and translation; bf16 is faster on GPUs and CPUs that support it "
+        "(default: fp32)",
     )
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
+def add_device(parser: Container) -> None:
     """Declare `--device`."""
     parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: a GPU if there is one"
+        "--device",
+        default="auto",
+        choices=("auto", "cpu", "cuda"),
+        help="device of models (default: auto, a GPU if available)",
     )
 
 
@@ -182,7 +218,7 @@ Declare = Callable[..., argparse.Action]
 """The type of `ArgumentParser.add_argument`."""
 
 
-def declarers(parser: argparse._ActionsContainer) -> tuple[Declare, Declare, Declare]:
+def declarers(parser: Container) -> tuple[Declare, Declare, Declare]:
     """Return three functions that declare an argument: of any kind, with an input path, and with an output path."""
     add = parser.add_argument
     return add, partial(add, type=InputPath, metavar="FILE"), partial(add, type=OutputPath, metavar="FILE")

@@ -4,20 +4,20 @@ import argparse
 
 from rerank.commands.arguments import add_device, add_jobs, declarers, read_jobs
 
-HELP = "run the whole chain on the sample that comes with the tool"
+HELP = "run all steps on the included sample corpus"
 EXAMPLES = """\
   moses-rerank demo --output demo
 
-The sample is a small German-English corpus with the 100-best lists that Moses made on it. Five training seeds lifted
-Moses' BLEU on test from 82.84 to 95.75 in the mean, with a standard deviation of 0.29 (from 95.36 to 96.17)."""
+The sample is a small German-English corpus with 100-best lists by Moses. In five runs with different training seeds,
+BLEU on the test set rose from 82.84 (Moses) to 95.75 on average (standard deviation 0.29, from 95.36 to 96.17)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, _, write = declarers(parser)
-    write("--output", default="moses-rerank-demo", metavar="DIR", help="folder for all results")
-    add_jobs(parser, "models and features")
+    write("--output", default="moses-rerank-demo", metavar="DIR", help="folder for all results (default: %(default)s)")
     add_device(parser)
+    add_jobs(parser, "models and features")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -8,12 +8,13 @@ from moses_io.files.streams import name_of, numbered_lines
 from moses_io.files.text import decode, write_text
 from rerank.commands.arguments import declarers
 
-HELP = "add steps for reranking to the experiment.meta of Moses' EMS"
+HELP = "add reranking steps to the experiment.meta of Moses' EMS"
 EXAMPLES = """\
   moses-rerank ems ~/mosesdecoder/scripts/ems/experiment.meta --output experiment.meta
   experiment.perl -meta experiment.meta -config config -exec
 
-In the configuration a section [RERANKING] and a line of [EVALUATION] switch them on; docs/guide/moses.md shows both."""
+The steps are enabled by a section [RERANKING] and a line in [EVALUATION] of the EMS configuration.
+docs/guide/moses.md shows both."""
 
 # EMS replaces IN and OUT anywhere in a template by file names, even inside a name such as `RERANKING:trainer`. So
 # templates do not name parameters of the module in full. EMS detects a failed step only by its stderr.
@@ -53,8 +54,8 @@ _INPUTS = re.compile(r"\s+in: ")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, write = declarers(parser)
-    read("meta", metavar="META", help="experiment.meta of Moses, or your own")
-    write("--output", default="-", help="copy to write, with the steps")
+    read("meta", metavar="META", help="experiment.meta of Moses, or a modified copy; - for stdin")
+    write("--output", default="-", help="copy of META with the additional steps (default: stdout)")
 
 
 def run(arguments: argparse.Namespace) -> None:

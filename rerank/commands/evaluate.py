@@ -6,28 +6,36 @@ import json
 from rerank.commands.arguments import declarers
 from rerank.metrics.filters import FILTERS
 
-HELP = "measure translations: BLEU, chrF, TER and whether they differ by more than chance"
+HELP = "evaluate translations by BLEU, chrF and TER, with significance tests"
 EXAMPLES = """\
   moses-rerank evaluate --reference test.en test.moses test.out --nbest test.nbest.gz
   moses-rerank evaluate --reference test.raw.en --filter debpe,deescape,detruecase,detokenize:en --tokenize 13a test.out
 
-p-values are of paired randomization tests against the first system, in either direction. Filters are applied to
-systems, references and list, in the order in which they are named."""
+p-values are two-sided, from paired randomization tests against the first system. Filters are applied to systems,
+references and n-best list, in the given order."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, _ = declarers(parser)
-    read("systems", nargs="+", metavar="SYSTEM", help="translations, one a line; the first is compared with")
-    read("--reference", action="append", required=True, help="may be repeated")
+    read("systems", nargs="+", metavar="SYSTEM", help="translations, one per line; the first system is the baseline")
+    read("--reference", action="append", required=True, help="reference translations, one per line; may be repeated")
     read(
-        "--nbest",
-        metavar="NBEST",
-        help="also measure the best candidates of this list, and tell the systems' place in it",
+        "--nbest", metavar="NBEST", help="n-best list, for oracle scores and the ranks of the translations in the list"
     )
-    add("--filter", default="", metavar="NAMES", help=f"first do {','.join(FILTERS)}")
-    add("--tokenize", default="none", metavar="NAME", help="sacreBLEU's tokenizer for BLEU (default: Moses' tokens)")
-    add("--json", action="store_true", help="print JSON instead of a table")
+    add(
+        "--filter",
+        default="",
+        metavar="NAMES",
+        help=f"filters, separated by commas: {', '.join(FILTERS)} (default: none)",
+    )
+    add(
+        "--tokenize",
+        default="none",
+        metavar="NAME",
+        help="tokenizer of sacreBLEU for BLEU (default: none, the tokens of the files)",
+    )
+    add("--json", action="store_true", help="output as JSON instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> None:

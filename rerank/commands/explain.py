@@ -6,26 +6,44 @@ from collections.abc import Sequence
 from moses_io.files.errors import InputError
 from rerank.commands.arguments import declarers, positive_number, whole_number
 
-HELP = "say why one candidate of a sentence beats another, feature by feature"
+HELP = "compare two candidates of a sentence, feature by feature"
 EXAMPLES = """\
   moses-rerank explain test.scored.gz --weights weights.ini --sentence 105 --source test.de --reference test.en
   moses-rerank explain test.scored.gz --weights weights.ini --sentence 105 --candidate 12 --against 1
 
-By default the candidate that the weights choose stands against Moses' choice: the one with the highest total, or with
---moses-output the one with that text."""
+The difference of two scores is the sum over all features of weight times difference of values. By default, the
+candidate with the highest score is compared with Moses' choice, which is the candidate with the highest total or, with
+--moses-output, the candidate with this text. If Moses' choice is the same candidate or not in the list, the best other
+candidate takes its place."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, _ = declarers(parser)
-    read("nbest", metavar="NBEST", help="scored n-best list; - is stdin")
-    read("--weights", required=True, help="weights from `tune`, or any [weight] ini")
-    add("--sentence", required=True, type=whole_number, metavar="ID", help="id, from 0")
-    add("--candidate", type=positive_number, default=0, metavar="N", help="its place in the list, from 1")
-    add("--against", type=positive_number, default=0, metavar="N", help="another one")
-    read("--source", help="show the source, too")
-    read("--moses-output", help="Moses' own output, as after MBR or consensus decoding")
-    read("--reference", action="append", default=[], help="and references")
+    read("nbest", metavar="NBEST", help="scored n-best list; - for stdin")
+    read("--weights", required=True, help="output of `tune`, or another file of weights")
+    add("--sentence", required=True, type=whole_number, metavar="ID", help="id of the sentence in the list, from 0")
+    read("--source", help="source, shown above the candidates")
+    read("--reference", action="append", default=[], help="references, shown above the candidates; may be repeated")
+    add(
+        "--candidate",
+        type=positive_number,
+        default=0,
+        metavar="N",
+        help="number of the candidate in the list of the sentence, from 1 (default: highest score)",
+    )
+    add(
+        "--against",
+        type=positive_number,
+        default=0,
+        metavar="N",
+        help="number of the candidate to compare with, from 1 (default: Moses' choice)",
+    )
+    read(
+        "--moses-output",
+        help="translations by Moses, one line per source sentence, needed if Moses used MBR or consensus decoding "
+        "(default: candidates with the highest totals)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

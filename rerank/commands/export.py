@@ -4,7 +4,7 @@ import argparse
 
 from rerank.commands.arguments import declarers
 
-HELP = "make a folder in which Moses' own kbmira, mert and pro tune a scored list"
+HELP = "write a folder in which Moses' kbmira, mert and pro tune a scored n-best list"
 EXAMPLES = """\
   moses-rerank export dev.scored.gz --reference dev.en --start moses.ini --output tuning
   MOSES=~/mosesdecoder/bin tuning/tune.sh kbmira
@@ -14,11 +14,21 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("nbest", metavar="NBEST", nargs="+", help="scored n-best list; several are pooled")
-    read("--reference", action="append", required=True, help="may be repeated")
-    add("--filter", default="", metavar="NAMES", help="as in `tune`")
-    read("--start", required=True, metavar="WEIGHTS", help="weights to start from")
-    write("--output", required=True, metavar="DIR", help="folder to make")
+    read("nbest", metavar="NBEST", nargs="+", help="scored n-best list of the tuning set; several lists are pooled")
+    read("--reference", action="append", required=True, help="reference translations, one per line; may be repeated")
+    read(
+        "--start",
+        required=True,
+        metavar="WEIGHTS",
+        help="initial weights: moses.ini, another ini or weight file, or init.opt of mert",
+    )
+    write("--output", required=True, metavar="DIR", help="folder to create")
+    add(
+        "--filter",
+        default="",
+        metavar="NAMES",
+        help="filters for candidates and references, such as debpe,detokenize, see `evaluate --help` (default: none)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-HELP = "list the features that can be named"
+HELP = "list the kinds of features, the values of models and the formats of score files"
 EXAMPLES = ""
 
 
@@ -19,8 +19,11 @@ def run(arguments: argparse.Namespace) -> None:
     from features.table import FEATURES, packaged
 
     show(f"{usage(name, row):<30}{row.description}" for name, row in (FEATURES | packaged()).items())
-    show(["", "Behind a model's folder, in brackets, the values that it gives (neural:DIR[logprob,unknown]):"])
+    show(
+        ["", "Values of models, in brackets after the folder, such as neural:DIR[logprob,unknown] (default: logprob):"]
+    )
     show(f"{name:<30}{value.description}" for name, value in VALUES.items())
-    show([f"{ADDED:<30}logprob of candidates that the first of joined lists lacks, 0 of others"])
-    show(["", "Forms of a file of scores, told by its first line (scores:FILE):"])
+    added = "logprob for candidates that the first of the merged lists (or the list Moses) lacks, 0 for others"
+    show([f"{ADDED:<30}{added}"])
+    show(["", "Formats of score files (scores:FILE), which are detected from the content:"])
     show(f"{name:<30}{line}" for name, line in LINES.items())

@@ -4,7 +4,7 @@ import argparse
 
 from rerank.commands.arguments import declarers
 
-HELP = "make an ini of what Moses' kbmira, mert or pro found in a folder of `export`"
+HELP = "convert the weights that Moses' kbmira, mert or pro found in a folder of `export` to an ini file"
 EXAMPLES = """\
   moses-rerank import-weights tuning tuning/kbmira.out --output weights.ini
   moses-rerank import-weights tuning tuning/weights.txt --output weights.ini     # of mert"""
@@ -13,9 +13,9 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, write = declarers(parser)
-    read("folder", metavar="DIR", help="folder that `export` made")
-    read("result", help="output of kbmira or megam, weights.txt or log of mert")
-    write("--output", default="-", help="ini to write")
+    read("folder", metavar="DIR", help="folder written by `export`")
+    read("result", help="output of kbmira or megam (for pro), or weights.txt or log of mert")
+    write("--output", default="-", help="ini file with the weights (default: stdout)")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -4,22 +4,27 @@ import argparse
 
 from rerank.commands.arguments import declarers
 
-HELP = "write an experiment file for the files that there are"
+HELP = "write an experiment file for given files"
 EXAMPLES = """\
   moses-rerank init data/
   moses-rerank init dev.nbest.gz dev.de dev.en test.nbest.gz test.de train.de train.en moses.ini lm.arpa.gz
 
-It looks at what the files hold and tells what it takes each for. Names count only for the list of dev: where several
-could be it, its name has `dev`, `tune` or `val` in it; one with `test` or `eval` in its name alone is not it. Then
-`moses-rerank run experiment.toml` does all that the file says."""
+`init` inspects the files, infers the role of each file from its content and reports it. File names are used only to
+find the n-best list of the dev set: it is the list with a word such as `dev`, `tune` or `val` in its name. Without
+such a name, it is the only list with a source and a reference whose name has no word such as `test` or `eval`. The
+next step is `moses-rerank run experiment.toml`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, write = declarers(parser)
-    help_text = "lists, texts, weights, n-gram models; of a folder the files in it, but not those of its folders"
-    read("files", nargs="+", help=help_text)
-    write("--output", default="experiment.toml", help="file to write, - for stdout (default: %(default)s)")
+    read(
+        "files",
+        nargs="+",
+        help="n-best lists, texts, weights, n-gram models and word alignments, or folders of such files (without "
+        "subfolders and hidden files)",
+    )
+    write("--output", default="experiment.toml", help="experiment file, - for stdout (default: %(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -8,31 +8,32 @@ from moses_io.files.text import number
 from moses_io.merge import LIST_NAME, LOWEST, MEAN
 from rerank.commands.arguments import declarers
 
-HELP = "join the n-best lists of several systems for the same sentences into one"
+HELP = "merge the n-best lists of several systems for the same sentences"
 EXAMPLES = """\
   moses-rerank merge moses=dev.nbest.gz NMT=dev.beam.gz --output dev.merged.gz
   moses-rerank merge dev.nbest.gz other.nbest.gz third.nbest.gz --missing mean > dev.merged
 
-Candidates of a sentence with the same words become one, with the features of all lists. For each list a feature
-FromNAME is 1 for the candidates that it has and 0 for others; lists without a name are List1, List2 and so on by their
-place. What Moses' features are of another system's candidate, only forced decoding by Moses could tell: --missing says
-what stands for them, in each sentence anew. It is off by something, which the tuned weight of FromNAME takes up in the
-mean. Features that can be reckoned from text, such as those of models, are better scored after the merge."""
+Equal candidates of different lists are merged into one, with the features of all these lists. For each list, a feature
+FromNAME is 1 for the candidates of this list and 0 for other candidates. The default names are List1, List2, and so on.
+
+Moses' features of another system's candidates could be computed only by forced decoding. The option --missing defines
+a common value for them. The tuned weight of FromNAME compensates for the average error of this value. Features that
+need only the text, such as those of models, should be scored after the merge."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("lists", nargs="+", metavar="[NAME=]NBEST", help="n-best list, two at least; its name; - is stdin")
+    read("lists", nargs="+", metavar="[NAME=]NBEST", help="at least two n-best lists with optional names; - for stdin")
+    write("--output", default="-", help="merged list, compressed if named .gz, .bz2 or .xz (default: stdout)")
     add(
         "--missing",
         type=_missing,
         default=LOWEST,
         metavar="mean|lowest|NUMBER",
-        help="value of a feature for candidates without it: of those of the sentence that have it the mean or the "
-        "lowest one, or a number (default: lowest)",
+        help="value of a feature for candidates without it: mean or lowest value among the other candidates of the "
+        "sentence (of all sentences if none has it), or a number (default: lowest)",
     )
-    write("--output", default="-", help="list to write; a name in .gz is packed")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -6,52 +6,56 @@ import logging
 
 from rerank.commands.arguments import add_device, declarers, positive_number, whole_number
 
-HELP = "draw what models and runs of tuning do: attention, learning curves, BLEU by length, weights"
+HELP = "draw plots: attention, learning curves, BLEU by sentence length, weights"
 EXAMPLES = """\
   moses-rerank plot attention models/* --source dev.de --target dev.en --sentence 7 --output attention.png
   moses-rerank plot curves models/* --output curves.pdf
   moses-rerank plot length --source test.de --reference test.en test.moses test.reranked --output length.svg
   moses-rerank plot weights seed1/weights.ini seed2/weights.ini seed3/weights.ini --output weights.pdf
 
-The ending of --output says what is written: .png, .svg or .pdf. Needs matplotlib: pip install moses-rerank[plot]."""
+The extension of --output sets the format: .png, .svg or .pdf. Plots need matplotlib:
+pip install moses-rerank[plot]"""
 
 PICTURES = {
-    "attention": "what models attend to in a sentence pair: a matrix each, source words across, target words down",
-    "curves": "perplexity of models on dev, and dashed on their corpus, over epochs and minutes",
-    "length": "BLEU of translations by the length of the source",
-    "weights": "weights of dense features; of several runs their means, standard deviations, and each as a dot",
+    "attention": "attention of models for a sentence pair: target words in rows, source words in columns",
+    "curves": "perplexity of models on dev (solid) and in training (dashed), over epochs and over minutes",
+    "length": "BLEU of translations by source length",
+    "weights": "weights of dense features; for several runs, means, standard deviations and each weight as a dot",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of each plot."""
     pictures = parser.add_subparsers(dest="picture", required=True, metavar="PICTURE")
-    parsers = {name: pictures.add_parser(name, help=text, description=text) for name, text in PICTURES.items()}
+    parsers = {
+        name: pictures.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        for name, text in PICTURES.items()
+    }
     add, read, _ = declarers(parsers["attention"])
     read("models", nargs="+", metavar="MODEL", help="model folder")
-    read("--source", required=True, help="source, one tokenized sentence a line")
-    read("--target", required=True, help="its translation, line by line")
-    add("--sentence", required=True, type=whole_number, metavar="ID", help="number of the pair, from 0")
-    read("--alignments", help="links of all pairs, as aligned.grow-diag-final-and: circles mark them")
+    read("--source", required=True, help="source, one tokenized sentence per line")
+    read("--target", required=True, help="translation, line by line")
+    add("--sentence", required=True, type=whole_number, metavar="ID", help="index of the sentence pair, from 0")
+    read("--alignments", help="word alignment of all pairs, as Moses' aligned.grow-diag-final-and, shown as circles")
     add(
         "--word",
         type=positive_number,
         metavar="J",
-        help="of models with granularity=fine: what the J-th word of the target, from 1, attends to in each dimension; "
-        "of a backward model, of the source",
+        help="number of a target word, from 1 (of a source word for backward models), whose attention is shown in each "
+        "dimension; for models with granularity=fine",
     )
     add_device(parsers["attention"])
     _, read, _ = declarers(parsers["curves"])
     read("models", nargs="+", metavar="MODEL", help="model folder")
     _, read, _ = declarers(parsers["length"])
-    read("systems", nargs="+", metavar="SYSTEM", help="translations, one a line")
-    read("--source", required=True, help="source, one tokenized sentence a line")
-    read("--reference", action="append", required=True, help="may be repeated")
+    read("systems", nargs="+", metavar="SYSTEM", help="translations, one per line")
+    read("--source", required=True, help="source, one tokenized sentence per line")
+    read("--reference", action="append", required=True, help="reference translations, one per line; may be repeated")
     _, read, _ = declarers(parsers["weights"])
-    read("weights", nargs="+", metavar="INI", help="weights of a run")
+    read("weights", nargs="+", metavar="INI", help="weights of a run, such as the output of `tune`")
     for each in parsers.values():
         _, _, write = declarers(each)
-        write("--output", required=True, help="picture to write: .png, .svg or .pdf")
+        write("--output", required=True, help="plot, in the format of its extension: .png, .svg or .pdf")
 
 
 def run(arguments: argparse.Namespace) -> None:

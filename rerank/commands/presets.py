@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import asdict
 
-HELP = "list the models that can be named"
+HELP = "list the presets of models, and the settings of models and training"
 EXAMPLES = ""
 
 
@@ -18,8 +18,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     for name, preset in PRESETS.items():
         print(f"{name:<27}{preset.description}")
-    for title, defaults in (("Parts and sizes", Architecture()), ("Training", Training())):
-        print(f"\n{title}, with their defaults (--set, or keys beside the preset in an experiment file):")
+    for title, defaults in (("Architecture", Architecture()), ("Training", Training())):
+        print(f"\n{title}: settings and defaults (for --set, or keys next to the preset in an experiment file):")
         for name, value in asdict(defaults).items():
             text = str(value).lower() if isinstance(value, bool) else ",".join(value) if value == () else value
             print(f"  {name + '=' + str(text):<24}{' | '.join(CHOICES.get(name, ()))}".rstrip())

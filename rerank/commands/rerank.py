@@ -3,7 +3,7 @@
 import argparse
 
 from moses_io.files.errors import InputError
-from rerank.commands.arguments import InputPath, add_choices, declarers, read_outputs, whole_number
+from rerank.commands.arguments import InputPath, add_choices, add_confidence, declarers, read_outputs, whole_number
 
 HELP = "write the best candidate of each sentence under given weights"
 EXAMPLES = """\
@@ -12,21 +12,22 @@ EXAMPLES = """\
   moses-rerank rerank work/test.nbest.gz --weights work/weights.ini --estimator work/confidence.json \\
       --confidence test.confidence --output test.out
 
-One line a source sentence, always: without --source or --sentences only gaps inside the list can be seen."""
+The output has one line per source sentence. The number of source sentences comes from --source, from --sentences or
+from the file of --on-missing. Without them, missing sentences at the end of the list cannot be detected."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, write = declarers(parser)
-    read("list", metavar="NBEST", help="n-best list with the features that were tuned; - is stdin")
-    read("--weights", required=True, help="weights from `tune`, or any [weight] ini")
+    read("list", metavar="NBEST", help="n-best list with all features that have a weight; - for stdin")
+    read("--weights", required=True, help="output of `tune`, or another file of weights")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--source", type=InputPath, metavar="FILE", help="source, which tells how many lines to write")
-    size.add_argument("--sentences", type=whole_number, metavar="N", help="how many lines to write")
-    write("--nbest", help="also write the list, best first, new totals")
-    add_choices(parser)
-    read("--estimator", help="confidence.json of `run`, for --confidence")
-    write("--output", default="-", help="text to write")
+    size.add_argument("--source", type=InputPath, metavar="FILE", help="source, whose lines are counted")
+    size.add_argument("--sentences", type=whole_number, metavar="N", help="number of source sentences")
+    write("--output", default="-", help="best translations, one line per source sentence (default: stdout)")
+    add_choices(parser, "n-best list with new totals, best candidate first")
+    _, read, _ = declarers(add_confidence(parser))
+    read("--estimator", help="confidence.json of `run`, required for --confidence")
 
 
 def run(arguments: argparse.Namespace) -> None:

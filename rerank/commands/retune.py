@@ -2,46 +2,59 @@
 
 import argparse
 
-from rerank.commands.arguments import add_jobs, add_resources, declarers, positive_number, read_resources
+from rerank.commands.arguments import (
+    add_allow_code,
+    add_jobs,
+    add_resources,
+    declarers,
+    positive_number,
+    read_resources,
+)
 
-HELP = "make a reranker after mert-moses.pl, with its arguments"
+HELP = "train a reranker from the files of a tuning with mert-moses.pl"
 EXAMPLES = """\
   mert-moses.pl dev.de dev.en ~/moses/bin/moses model/moses.ini --working-dir $PWD/mert --decoder-flags "-threads 8"
   moses-rerank retune dev.de dev.en ~/moses/bin/moses mert/moses.ini --working-dir rerank-work \\
       --decoder-flags="-threads 8" --corpus corpus/train --f de --e en
 
-The decoder makes the n-best list of dev with the tuned weights; then all goes as in `run`, also when the command is
-given again. The folder gets the list, weights.ini with all weights, and `reranker`, which `apply` takes."""
+The positional arguments are those of mert-moses.pl. The decoder writes the n-best list of the dev set with the tuned
+weights. The next steps are those of `run`: train, score, tune and save the reranker. Steps whose inputs have not
+changed are skipped if the command is repeated. The working folder then contains the n-best list, weights.ini with all
+weights, and the folder `reranker` for `apply`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, _ = declarers(parser)
-    read("source", metavar="SOURCE", help="source of dev")
+    read("source", metavar="SOURCE", help="source of the dev set")
     read(
-        "references", metavar="REFERENCES", help="its reference, or the stem of several: REFERENCES0 or REFERENCES.ref0"
+        "references",
+        metavar="REFERENCES",
+        help="reference of the dev set, or the prefix of several: REFERENCES0, … or REFERENCES.ref0, …",
     )
-    add("decoder", metavar="DECODER", help="program, such as ~/moses/bin/moses")
-    read("config", metavar="CONFIG", help="ini that the tuning wrote")
+    add("decoder", metavar="DECODER", help="decoder program, such as ~/moses/bin/moses")
+    read("config", metavar="CONFIG", help="tuned moses.ini")
     add("--working-dir", required=True, metavar="DIR", help="folder for all results")
-    add("--decoder-flags", default="", metavar="FLAGS", help="of the decoder; with = before them, as they begin with -")
-    add("--nbest", type=positive_number, default=100, metavar="N", help="candidates of a sentence (default: 100)")
-    add("--corpus", required=True, metavar="STEM", help="parallel corpus that models are trained on, STEM.F and STEM.E")
-    add("--f", required=True, metavar="F", help="extension of its source")
-    add("--e", required=True, metavar="E", help="extension of its target")
-    read("--alignment", default="", help="its word alignment, Moses' aligned.grow-diag-final-and")
+    add("--corpus", required=True, metavar="STEM", help="prefix of the training corpus of models, STEM.F and STEM.E")
+    add("--f", required=True, metavar="F", help="extension of the source side of the corpus")
+    add("--e", required=True, metavar="E", help="extension of the target side of the corpus")
+    add(
+        "--decoder-flags",
+        default="",
+        metavar="FLAGS",
+        help='further arguments of the decoder, written with "=" because they begin with "-"',
+    )
+    add("--nbest", type=positive_number, default=100, metavar="N", help="candidates per sentence (default: 100)")
+    read("--alignment", default="", help="word alignment of the corpus, as Moses' aligned.grow-diag-final-and")
     read(
         "--experiment",
         default="",
         help="experiment file without output, start, train and dev (default: models that suit the corpus)",
     )
-    add(
-        "--allow-code",
-        action="store_true",
-        help="let features that are code run though FILE is not your own in the working folder or below it",
-    )
-    add_jobs(parser, "models and features")
-    add_resources(parser)
+    resources = parser.add_argument_group("resources")
+    add_jobs(resources, "models and features")
+    add_resources(resources)
+    add_allow_code(parser.add_argument_group("rare options"), "the file of --experiment")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from rerank.commands.arguments import (
     read_resources,
 )
 
-HELP = "do the whole chain that an experiment file describes"
+HELP = "run an experiment: train models, score, tune, rerank and report"
 EXAMPLES = """\
   moses-rerank run experiment.toml
 
@@ -36,24 +36,25 @@ An experiment file, with paths relative to its folder:
   [tuning]
   seed = 1
 
-Without [models] and [features] it gets those that suit its corpus and some 25 minutes of two cores;
-experiment.toml among the results has them in full. `moses-rerank init` writes such a file for the files that there are.
+The default [models] and [features] are chosen by the size and vocabulary of the corpus. They take about 25 minutes on
+two cores, or less for a small corpus, and are written to experiment.toml in the folder of results.
+`moses-rerank init` writes an experiment file for given files.
 
-Several test sets are tables [[test]], each with a name of its own; without "reference" a test set is reranked, and the
-report says what changed. Without any test set, what folds of dev say is printed.
+Several test sets are tables [[test]], each with a name. A test set without "reference" is reranked, and the report
+lists the changes. Without a test set, cross-validated results on dev are printed.
 
-A second run does only the stages whose inputs have changed."""
+A second run repeats only the stages whose inputs have changed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, _ = declarers(parser)
-    read("experiment", metavar="EXPERIMENT", help="TOML file")
+    read("experiment", metavar="EXPERIMENT", help="experiment file (TOML)")
     add_jobs(parser, "models and features")
-    add_ray(parser, "train and score")
-    add("--link", action="store_true", help="link models and tables into the reranker, do not copy them")
-    add_allow_code(parser, "EXPERIMENT")
     add_resources(parser)
+    add_ray(parser, "training and scoring")
+    add("--link", action="store_true", help="symbolic links to models and tables in the reranker, instead of copies")
+    add_allow_code(parser, "EXPERIMENT")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -10,19 +10,33 @@ EXAMPLES = """\
       --feature LMbig=kenlm:lm.arpa.gz --output dev.scored.gz
   zcat test.nbest.gz | moses-rerank score - --source test.de --feature length > test.scored
 
-A feature is written [LABEL=]KIND[:ARG]; `moses-rerank features` lists the kinds. Nothing else in a line is touched."""
+A feature is written [LABEL=]KIND[:ARG]. `moses-rerank features` lists the kinds. The rest of each line stays as it
+is."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
-    read("--source", required=True, help="source, line k belongs to id k (from 0)")
-    read("--feature", action="append", required=True, metavar="[LABEL=]KIND[:ARG]", help="may be repeated")
-    write("--output", default="-", help="list to write; a name in .gz is packed")
-    add("--verify", type=whole_number, default=0, metavar="N", help="score N random candidates again, one by one")
+    read("nbest", metavar="NBEST", help="n-best list, plain or compressed; - for stdin")
+    read("--source", required=True, help="source, one sentence per line; line k, from 0, has id k in the list")
+    read(
+        "--feature",
+        action="append",
+        required=True,
+        metavar="[LABEL=]KIND[:ARG]",
+        help="feature to append; may be repeated",
+    )
+    write("--output", default="-", help="scored list, compressed if named .gz, .bz2 or .xz (default: stdout)")
     add_resources(parser)
-    add_ray(parser, "score")
+    add_ray(parser, "scoring")
+    add(
+        "--verify",
+        type=whole_number,
+        default=0,
+        metavar="N",
+        help="number of random candidates that models score again one by one, to report the largest difference "
+        "(default: 0)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

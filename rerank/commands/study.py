@@ -12,34 +12,35 @@ from rerank.commands.arguments import (
     read_resources,
 )
 
-HELP = "run an experiment over sizes of the corpus, seeds and systems, with tables and curves"
+HELP = "run an experiment for several corpus sizes, seeds and systems, with tables and curves"
 EXAMPLES = """\
   moses-rerank study study.toml --jobs 4
 
-A study file is an experiment file (see run --help) with a table more:
+A study file is an experiment file (see `run --help`) with an additional table:
 
   [study]
-  sizes = [1500, 3000, "all"]     # first sentence pairs of the training corpus; all of it unless given
-  seeds = 3                       # replicates of each size, or a list of seeds; 1 unless given
+  sizes = [1500, 3000, "all"]     # first sentence pairs of the training corpus (default: the whole corpus)
+  seeds = 3                       # number of replicates of each size, or a list of seeds (default: 1)
 
-  [study.systems]                 # labels of [features]; one system with all of them unless given
+  [study.systems]                 # labels of [features] (default: one system with all features)
   forward = ["NMT"]
   both = ["NMT", "NMTback"]
 
-Each model is trained once for each size and seed, each system is an experiment in OUTPUT/SIZE/seed-N/SYSTEM. Without
-[features] models alone are compared, by perplexity; dev and test need no lists then.
+Each model is trained once for each size and seed. Each system is an experiment in OUTPUT/SIZE/seed-N/SYSTEM. Without
+[features], only the perplexities of models are compared, and dev and test need no n-best lists.
 
-A second study does only what has changed, or what is not done yet. What fails is told, and left out of the tables."""
+A second run skips stages that are complete and unchanged. Failed stages are reported and left out of the tables. Curves
+are drawn if matplotlib is installed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, _ = declarers(parser)
-    read("study", metavar="STUDY", help="TOML file")
+    read("study", metavar="STUDY", help="study file (TOML)")
     add_jobs(parser, "trainings and experiments")
-    add_ray(parser, "train and run experiments")
-    add_allow_code(parser, "STUDY")
     add_resources(parser)
+    add_ray(parser, "training and experiments")
+    add_allow_code(parser, "STUDY")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ from rerank.commands.arguments import (
     whole_number,
 )
 
-HELP = "train a model on a parallel corpus"
+HELP = "train one or several models on a parallel corpus"
 EXAMPLES = """\
   moses-rerank train --preset rnnsearch --source train.de --target train.en \\
       --dev-source dev.de --dev-target dev.en --output models/forward
@@ -25,33 +25,47 @@ EXAMPLES = """\
       --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward
   moses-rerank train --preset rnnsearch,cohn-align,yang-window11 --seeds 3 --jobs 2 --output models/many …
   moses-rerank train --preset cohn-align-glofer-pre --start-from models/align --output models/glofer …
-  torchrun --nproc-per-node 2 --no-python moses-rerank train --preset rnnsearch --output models/forward …"""
+  torchrun --nproc-per-node 2 --no-python moses-rerank train --preset rnnsearch --output models/forward …
+
+Several presets, or --seeds, train several models. With torchrun, several processes train one model together."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    add("--preset", required=True, metavar="NAME[,NAME…]", help="a name that `moses-rerank presets` lists, or several")
-    add("--seeds", type=whole_number, metavar="N", help="train N models a preset, into DIR/NAME-SEED")
-    read("--source", required=True, help="source side, one tokenized sentence a line")
-    read("--target", required=True, help="target side, the language of the n-best lists")
+    add("--preset", required=True, metavar="NAME[,NAME…]", help="one or several presets, see `moses-rerank presets`")
+    read("--source", required=True, help="source side of the corpus, one tokenized sentence per line")
+    read("--target", required=True, help="target side of the corpus, in the language of the n-best lists")
+    read(
+        "--dev-source",
+        required=True,
+        help="source side of the dev set, for early stopping and, with the setting `adapt`, for fine-tuning",
+    )
+    read("--dev-target", required=True, help="target side of the dev set")
+    write("--output", required=True, metavar="DIR", help="folder of the model, to be created")
+    add_settings(parser, "KEY=VALUE", "settings such as hidden=512 terms=markov,fertility, see `moses-rerank presets`")
+    add("--backward", action="store_true", help="model of p(source|target) instead of p(target|source)")
+    add("--right-to-left", action="store_true", help="model that predicts the target from its last word to its first")
+    add("--seeds", type=whole_number, metavar="N", help="number of models per preset, in DIR/PRESET-SEED (default: 1)")
     read(
         "--alignments",
         default="",
-        help="links between the words of source and target, a line a pair, as in Moses' aligned.grow-diag-final-and",
+        help="word alignment of the corpus, one line per pair, as Moses' aligned.grow-diag-final-and; required by the "
+        "setting `guidance`, optional for `lexicon`",
     )
-    read("--dev-source", required=True, help="source side; decides when to stop, and `adapt` learns from it")
-    read("--dev-target", required=True, help="target side of the same sentences")
-    write("--output", required=True, metavar="DIR", help="folder to make")
-    add("--backward", action="store_true", help="train p(source|target) instead of p(target|source)")
-    add("--right-to-left", action="store_true", help="read each target sentence from its last word to its first")
-    add("--paper-sizes", action="store_true", help="sizes and training of the preset's paper")
-    read("--start-from", default="", metavar="DIR", help="trained model to start from")
-    add("--resume", action="store_true", help="go on with the training in --output, if it was killed; else begin it")
-    add_settings(parser, "KEY=VALUE", "such as hidden=512 terms=markov,fertility; see `moses-rerank presets`")
-    add_jobs(parser, "models")
-    add_ray(parser, "train")
-    add_device(parser)
+    add("--paper-sizes", action="store_true", help="sizes and training settings of the paper of the preset")
+    resources = parser.add_argument_group("resources")
+    add_device(resources)
+    add_jobs(resources, "models")
+    add_ray(resources, "training")
+    add, read, _ = declarers(parser.add_argument_group("initialization and interrupted training"))
+    read(
+        "--start-from",
+        default="",
+        metavar="DIR",
+        help="folder of a trained model to start from; required by presets whose name ends in -pre",
+    )
+    add("--resume", action="store_true", help="continuation of an interrupted training in --output, if there is one")
 
 
 def run(arguments: argparse.Namespace) -> None:

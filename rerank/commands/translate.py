@@ -11,34 +11,46 @@ EXAMPLES = """\
   moses-rerank translate models/forward --source dev.de --nbest 20 --output dev.nmt.gz
   moses-rerank translate models/many/* --source test.de --beam 5 --unknown lex.f2e --output test.nmt
 
-Several models translate together, by the mean of their distributions; they must have one target vocabulary and order
-of words. A list has log p of each translation, which `score` gives, too; `merge` puts it beside Moses' list."""
+Several models translate together, with the mean of their distributions. They must be forward models with the same
+target vocabulary and word order. The only feature of an n-best list is the log-probability of each translation,
+which is the same as that by `score`. `merge` combines the list with the list of Moses."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("models", nargs="+", metavar="MODEL", help="folder that `train` made")
-    read("--source", required=True, help="one tokenized sentence a line; - is stdin")
-    add("--beam", type=positive_number, default=12, metavar="N", help="translations to keep open; 1 is greedy")
-    add("--nbest", dest="best", type=positive_number, metavar="N", help="write a list of the N best of each sentence")
-    add("--label", metavar="NAME", help="of the feature of that list (default: NMT)")
-    add(
-        "--normalize",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="compare translations by log p / tokens, or by log p (default: by log p / tokens)",
+    read("models", nargs="+", metavar="MODEL", help="model folder, written by `train`")
+    read("--source", required=True, help="source, one tokenized sentence per line; - for stdin")
+    write(
+        "--output",
+        default="-",
+        help="translations or n-best list, compressed if named .gz, .bz2 or .xz (default: stdout)",
     )
+    add(
+        "--nbest",
+        dest="best",
+        type=positive_number,
+        metavar="N",
+        help="candidates per sentence of an n-best list, at most the beam size (default: 1-best translations as text)",
+    )
+    add("--beam", type=positive_number, default=12, metavar="N", help="beam size; 1 is greedy search (default: 12)")
+    add_device(parser)
+    add_precision(parser)
+    add, read, _ = declarers(parser.add_argument_group("rare options"))
     read(
         "--unknown",
         default="copy",
         metavar="copy|keep|FILE",
-        help="what <unk> becomes: the source word with most attention, <unk>, or by Moses' lex.f2e what that word is "
-        "translated as (default: copy)",
+        help="replacement of <unk>: the source word with most attention (copy), <unk> itself (keep), or the best "
+        "translation of this source word in Moses' lex.f2e (FILE) (default: copy)",
     )
-    write("--output", default="-", help="text or list to write; a name in .gz is packed")
-    add_device(parser)
-    add_precision(parser)
+    add(
+        "--normalize",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="ranking of translations by log-probability per token, or by total log-probability (default: per token)",
+    )
+    add("--label", metavar="NAME", help="name of the feature in the n-best list (default: NMT)")
 
 
 def run(arguments: argparse.Namespace) -> None:

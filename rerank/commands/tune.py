@@ -3,9 +3,9 @@
 import argparse
 
 from moses_io.files.errors import InputError
-from rerank.commands.arguments import add_settings, declarers, read_settings, whole_number
+from rerank.commands.arguments import Container, add_settings, declarers, read_settings, whole_number
 
-HELP = "find the weights that make the best candidates win"
+HELP = "tune the weights of a scored n-best list"
 EXAMPLES = """\
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --output weights.ini
   moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --folds 5 --ablate --output weights.ini
@@ -14,8 +14,13 @@ EXAMPLES = """\
   moses-rerank tune run1.nbest.gz run2.nbest.gz --reference dev.en --start moses.ini --sign LM0:+ --freeze Distortion0
   moses-rerank tune --features run1.features.dat --statistics run1.scores.dat --start run1.dense --parity moses
 
-Features without a start weight begin at 0. BLEU is counted on the tokens as they are, after --filter. What Moses has
-in its total but does not print (UnknownWordPenalty) is left out of the score, unless the feature `rest` put it in."""
+New features, which have no initial weight, start at 0. BLEU is computed on the tokens of the files, after the filters.
+Moses does not print all features of its total, such as UnknownWordPenalty. This part of the total is ignored unless
+the list has the feature `rest`.
+
+The tuner mean averages the weights of kbmira, expected and, without sparse features, mert, and interpolates them with
+the initial weights. The tuner auto uses this mean, or an alternative that is significantly better in
+cross-validation."""
 
 SETTINGS = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freeze")
 """Options that are settings of the tuning, in addition to `--set`."""
@@ -24,29 +29,96 @@ SETTINGS = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freez
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; several are pooled")
-    read("--reference", action="append", help="may be repeated")
-    read("--features", help="features.dat of Moses' extractor, instead of a list")
-    read("--statistics", help="its scores.dat, instead of references")
-    read("--start", required=True, metavar="WEIGHTS", help="moses.ini, rescore.ini, dense weights or init.opt")
-    read("--choose", metavar="NBEST", help="scored list for --tuner auto to choose on, instead of folds")
-    read("--choose-reference", action="append", default=[], help="its reference; may be repeated")
-    add("--tuner", metavar="NAME", help="mean, auto, kbmira, mert, pro or expected (default: mean)")
-    add("--metric", metavar="METRIC", help="bleu[-shortest, -average], chrf, chrf3, chrf++, ter; bleu+chrf:0.7,0.3")
-    add("--filter", default="", metavar="NAMES", help="before the metric, such as debpe,detokenize; see `evaluate`")
-    add("--seed", type=whole_number, help="of what is random in a tuner (default: 1)")
-    add(
-        "--runs", type=whole_number, metavar="N", help="keep the average of N runs (default: 1; kbmira, pro 5, mert 20)"
+    read("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; several lists are pooled")
+    read("--reference", action="append", help="reference translations, one per line; may be repeated")
+    read(
+        "--start",
+        required=True,
+        metavar="WEIGHTS",
+        help="initial weights: moses.ini, another ini or weight file, or init.opt of mert",
     )
-    add("--ridge", type=float, metavar="X", help="hold weights near the start (not mean and auto); pro: near 0")
-    add_settings(parser, "KEY=NUMBER", "settings of the tuner: restarts=15")
-    add("--sign", action="append", metavar="NAME:+|-", help="no weight below (+) or above (-) 0; may be repeated")
-    add("--freeze", action="append", metavar="NAME", help="keep the start weight of a feature; may be repeated")
-    add("--parity", choices=("moses",), help="the weights of Moses' kbmira --no-shuffle")
-    add("--folds", type=whole_number, default=0, metavar="K", help="tell what new features gain on K folds (auto: 5)")
-    add("--ablate", action="store_true", help="tell what is lost without each feature, on folds")
-    add("--fallback", action="store_true", help="keep the start weights where new features gain nothing (not auto)")
-    write("--output", default="-", help="ini to write, readable by Moses' rescore.py")
+    write(
+        "--output", default="-", help="ini file with the tuned weights, readable by Moses' rescore.py (default: stdout)"
+    )
+    add(
+        "--tuner",
+        metavar="NAME",
+        help="mean, auto, kbmira, mert, pro or expected (default: mean, with --parity kbmira)",
+    )
+    add(
+        "--metric",
+        metavar="METRIC",
+        help="bleu, bleu-shortest, bleu-average, chrf, chrf3, chrf++ or ter, or a weighted sum such as "
+        "bleu+chrf:0.7,0.3 (default: bleu)",
+    )
+    add(
+        "--filter",
+        default="",
+        metavar="NAMES",
+        help="filters for candidates and references, such as debpe,detokenize, see `evaluate --help` (default: none)",
+    )
+    add("--seed", type=whole_number, metavar="N", help="random seed, not for expected (default: 1)")
+    add(
+        "--folds",
+        type=whole_number,
+        default=0,
+        metavar="K",
+        help="number of folds, to cross-validate the gain of new features (default: no cross-validation; 5 for auto)",
+    )
+    add(
+        "--ablate",
+        action="store_true",
+        help="ablation: cross-validated score without each feature (default: 5 folds, or --folds)",
+    )
+    _add_tuner_settings(parser.add_argument_group("settings of the tuner"))
+    _add_rare_options(parser.add_argument_group("rare options"))
+
+
+def _add_tuner_settings(group: Container) -> None:
+    add = group.add_argument
+    add(
+        "--runs",
+        type=whole_number,
+        metavar="N",
+        help="number of runs with different seeds, whose weights are averaged (default: kbmira 5, pro 5, mert 20, "
+        "others 1)",
+    )
+    add(
+        "--ridge",
+        type=float,
+        metavar="X",
+        help="strength of the L2 regularization, toward the initial weights for kbmira, mert and expected, toward 0 "
+        "for pro; not for mean and auto (default: kbmira 0, mert 0, expected 0.0001, pro 1)",
+    )
+    add(
+        "--sign",
+        action="append",
+        metavar="NAME:+|-",
+        help="feature whose weight must not be negative (+) or positive (-); may be repeated",
+    )
+    add(
+        "--freeze", action="append", metavar="NAME", help="dense feature that keeps its initial weight; may be repeated"
+    )
+    add_settings(group, "KEY=NUMBER", "further settings of the tuner, such as restarts=15 of mert")
+
+
+def _add_rare_options(group: Container) -> None:
+    add, read, _ = declarers(group)
+    add(
+        "--fallback",
+        action="store_true",
+        help="initial weights as the result if new features do not improve the cross-validated score; needs --folds, "
+        "no effect for auto",
+    )
+    read(
+        "--choose",
+        metavar="NBEST",
+        help="scored n-best list of other sentences on which auto compares tuners (default: cross-validation)",
+    )
+    read("--choose-reference", action="append", default=[], help="reference of the list of --choose; may be repeated")
+    add("--parity", choices=("moses",), help="same weights as Moses' kbmira --no-shuffle")
+    read("--features", help="features.dat of Moses' extractor, instead of an n-best list")
+    read("--statistics", help="scores.dat of Moses' extractor, instead of references")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -6,24 +6,24 @@ from moses_io.files.errors import InputError
 from moses_io.files.streams import STANDARD
 from rerank.commands.arguments import declarers
 
-HELP = "say what is in an n-best list, and every fault with its line"
+HELP = "summarize an n-best list and report its errors with line numbers"
 EXAMPLES = """\
   moses-rerank validate dev.nbest.gz --source dev.de --reference dev.en --weights moses.ini
   moses-rerank validate merged.nbest --regroup --output dev.nbest
 
-Exit status 2 if there is a fault; warnings do not count. --regroup takes lines of one id for one sentence: shards that
-each count from 0 must be renumbered first."""
+The exit status is 2 if the list has errors, called faults, and 0 if it has only warnings. With --regroup, all lines
+with the same id belong to one sentence. Parts of a list that each count from 0 must be renumbered first."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("nbest", metavar="NBEST", help="n-best list, plain or gzip; - is stdin")
-    read("--source", help="source: no id may be beyond it")
-    read("--reference", action="append", default=[], help="reference: likewise; may be repeated")
-    read("--weights", help="weights: each feature must have as many as values")
-    add("--regroup", action="store_true", help="write the list with ids in order instead")
-    write("--output", default="-", help="list that --regroup writes")
+    read("nbest", metavar="NBEST", help="n-best list, plain or compressed; - for stdin")
+    read("--source", help="source, to check ids, word alignments and segmentations")
+    read("--reference", action="append", default=[], help="reference, to check ids and tokens; may be repeated")
+    read("--weights", help="weights, to check that each feature has one weight per value")
+    add("--regroup", action="store_true", help="output of the list sorted by id, instead of a report")
+    write("--output", default="-", help="sorted list of --regroup (default: stdout)")
 
 
 def run(arguments: argparse.Namespace) -> int:
