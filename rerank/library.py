@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import moses_io.nbest
 from features.models.training import request as training
 from moses_io.files.errors import InputError, shown
+from moses_io.files.text import ParallelFiles
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, read_weights, weight_files
 from rerank.reranker.inputs import (
@@ -126,8 +127,8 @@ def _training_files(
     source: object, target: object, dev_source: object, dev_target: object, alignments: object
 ) -> training.TrainingFiles:
     links = optional_path_of(alignments, "alignments")
-    corpus = training.ParallelFiles(path_of(source, "source"), path_of(target, "target"), alignment=links)
-    dev = training.ParallelFiles(path_of(dev_source, "dev_source"), path_of(dev_target, "dev_target"))
+    corpus = ParallelFiles(path_of(source, "source"), path_of(target, "target"), alignment=links)
+    dev = ParallelFiles(path_of(dev_source, "dev_source"), path_of(dev_target, "dev_target"))
     return training.TrainingFiles(corpus, dev=dev)
 
 

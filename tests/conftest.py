@@ -113,7 +113,8 @@ def small(tmp_path: Path, sample: Path) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, Path]:
     """A forward and a backward model that learnt a little."""
-    from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+    from features.models.training.request import TrainingFiles, TrainingRequest, train_model
+    from moses_io.files.text import ParallelFiles
 
     folder = tmp_path_factory.mktemp("models")
     for side in ("de", "en"):

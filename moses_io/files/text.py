@@ -11,6 +11,7 @@ Bytes that are not UTF-8 are preserved by reading and writing.
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from moses_io.files.errors import Fault, InputError, shown
@@ -156,6 +157,20 @@ def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
         yield one, other
     if not count:
         raise empty_file(source)
+
+
+@dataclass(frozen=True)
+class ParallelFiles:
+    """Paths of a text and its translation, one sentence a line, and optionally of the links of each pair."""
+
+    source: str
+    target: str
+    alignment: str = ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of the files, without the alignment if it is empty."""
+        return (self.source, self.target, *([self.alignment] if self.alignment else []))
 
 
 def read_parallel(source: str, target: str) -> list[tuple[str, str]]:

@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Decode dev with the tuned weights, run all stages and print the reports."""
-    from features.models.training.request import ParallelFiles
     from features.progress import show
+    from moses_io.files.text import ParallelFiles
     from rerank.moses.retuning import Decoder, retune
 
     stem = arguments.corpus

@@ -71,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train one model, or one for each preset and seed."""
     from features.models.folder import check_free
-    from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+    from features.models.training.request import TrainingFiles, TrainingRequest, train_model
+    from moses_io.files.text import ParallelFiles
     from rerank.experiment.entries import members
     from rerank.experiment.workers import do_all
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from features.models.training.request import ParallelFiles, TrainingRequest
+from features.models.training.request import TrainingRequest
 from features.request import FeatureRequest
 from moses_io.files.errors import InputError, at
+from moses_io.files.text import ParallelFiles
 from rerank.experiment.toml import as_table, check_keys, path_of
 from rerank.systems.translations import check_candidates, check_forward
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from features.models.settings import check_rows, check_values
-from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, labelled_requests, models_and_values
 from moses_io.files.errors import InputError, at
+from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import (
     CHOOSE,
     SET,

@@ -7,9 +7,8 @@ from typing import Any
 
 from features.models.config import DEV_FOLDS
 from features.models.settings import Training
-from features.models.training.request import ParallelFiles
 from moses_io.files.streams import check_plain
-from moses_io.files.text import read_parallel, tokens
+from moses_io.files.text import ParallelFiles, read_parallel, tokens
 
 BUDGET = 1_700_000
 """Maximum target words, over all epochs, for training an `rnnsearch`.

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from features.feature import Resources
-from features.models.training.request import ParallelFiles
 from features.processes import killed_with_parent
 from features.progress import log
 from moses_io.files.errors import InputError, at
 from moses_io.files.folders import locked, make_folder
 from moses_io.files.streams import open_output
+from moses_io.files.text import ParallelFiles
 from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
 from rerank.experiment.chain import run_experiment

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from features.models.config import read_config
-from features.models.training.request import ParallelFiles, best_perplexity
+from features.models.training.request import best_perplexity
 from features.request import FeatureRequest, labelled_requests
 from moses_io.files.errors import printable
-from moses_io.files.text import read_lines, write_text
+from moses_io.files.text import ParallelFiles, read_lines, write_text
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
 from rerank.reranker.folder import CARD, Manifest, read_candidates, write_folder

@@ -15,7 +15,7 @@ from moses_io.alignment import Alignment, read_alignments, turned
 from moses_io.files.errors import InputError, shown
 from moses_io.files.json_files import parse_json
 from moses_io.files.streams import check_plain, numbered_lines
-from moses_io.files.text import LARGEST, read_parallel, tokens, without_line_end
+from moses_io.files.text import LARGEST, ParallelFiles, read_parallel, tokens, without_line_end
 
 if TYPE_CHECKING:
     from features.models.training.learner import TokenPair
@@ -55,7 +55,7 @@ class TrainingRequest:
         if find_preset(self.preset).pretrained and not start:
             raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
 
-    def check_corpus(self, corpus: "ParallelFiles") -> None:
+    def check_corpus(self, corpus: ParallelFiles) -> None:
         """Raise `InputError` if a setting needs the word alignment and it is missing, or if no setting uses it."""
         _, training = self.settle()
         if self.reads(corpus) != corpus:
@@ -66,7 +66,7 @@ class TrainingRequest:
                 "experiment by train.alignment"
             )
 
-    def reads(self, corpus: "ParallelFiles") -> "ParallelFiles":
+    def reads(self, corpus: ParallelFiles) -> "ParallelFiles":
         """Return the files of a corpus that this training reads: without the alignment if no setting uses links."""
         architecture, training = self.settle()
         learns_from_links = training.guidance > 0 or architecture.lexicon != "none"
@@ -107,20 +107,6 @@ class TrainingRequest:
     def forward(self) -> str:
         """Subfolder of the forward model, or of a single model, even a backward one."""
         return self.folders[0]
-
-
-@dataclass(frozen=True)
-class ParallelFiles:
-    """Paths of a text and its translation, one sentence a line, and optionally of the links of each pair."""
-
-    source: str
-    target: str
-    alignment: str = ""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Paths of the files, without the alignment if it is empty."""
-        return (self.source, self.target, *([self.alignment] if self.alignment else []))
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from itertools import groupby, islice
 import numpy as np
 
 from features.arrays import Array, Integers
-from features.models.training.request import ParallelFiles
 from moses_io.alignment import read_alignments
 from moses_io.files.errors import InputError
 from moses_io.files.streams import numbered_lines
-from moses_io.files.text import decode, input_lines, number, read_parallel, tokens, without_line_end
+from moses_io.files.text import ParallelFiles, decode, input_lines, number, read_parallel, tokens, without_line_end
 from moses_io.nbest import read_nbest, without_marks
 from rerank.linear.candidates import FeatureSpace
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from features.models.training.request import ParallelFiles
 from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import LONGEST, TAKEN, UNNAMED, NbestFiles
 from rerank.experiment.init.matching import (
     MARGIN,

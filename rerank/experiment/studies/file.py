@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest
 from moses_io.files.errors import InputError, at, counted, nearest, shown
-from moses_io.files.text import parallel_lines
+from moses_io.files.text import ParallelFiles, parallel_lines
 from rerank.experiment.entries import check_name
 from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
 from rerank.experiment.file import Experiment, experiment_of

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from features.models.training.request import ParallelFiles
 from features.request import FeatureRequest, runs_code
+from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import CHOOSE, ModelEntry, table_of_tests, translating
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.studies.file import Study

@@ -12,13 +12,12 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import Resources
-from features.models.training.request import ParallelFiles
 from features.progress import log
 from moses_io.files.errors import InputError, printable
 from moses_io.files.folders import InUse, locked, make_folder, remove
 from moses_io.files.json_files import write_json
 from moses_io.files.streams import check_plain, numbered_lines, open_output
-from moses_io.files.text import encode, read_parallel, read_references, tokens
+from moses_io.files.text import ParallelFiles, encode, read_parallel, read_references, tokens
 from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.file import Experiment

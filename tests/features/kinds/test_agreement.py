@@ -12,9 +12,10 @@ from features.feature_set import FeatureSet
 from features.kinds.neural import _trace
 from features.models.folder import load_model
 from features.models.scoring.alone import score_pairs
-from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from features.request import parse_requests
 from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles
 from moses_io.hypothesis import parse_line
 
 TEXTS = [("die Zeitung", ["the newspaper .", "the", ""]), ("im Wald gibt es eine Lampe .", ["there is a lamp ."])]

@@ -10,9 +10,9 @@ import torch
 from features.models.folder import load_model
 from features.models.presets import PRESETS
 from features.models.scoring.alone import score_pairs
-from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from moses_io.files.errors import InputError
-from moses_io.files.text import read_lines, tokens
+from moses_io.files.text import ParallelFiles, read_lines, tokens
 from moses_io.nbest import read_nbest
 
 CPU = torch.device("cpu")

@@ -11,9 +11,9 @@ import pytest
 
 from features.feature import Resources
 from features.models.config import DEV_FOLDS
-from features.models.training.request import ParallelFiles
 from features.request import parse_requests
 from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles
 from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.file import Experiment, read_experiment
 from rerank.experiment.recipe import (

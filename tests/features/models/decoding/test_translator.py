@@ -12,9 +12,9 @@ from features.models.decoding.translator import Replacement, Translation, Transl
 from features.models.device import find_device
 from features.models.folder import Model, load_model
 from features.models.scoring.alone import score_alone
-from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from moses_io.files.errors import InputError
-from moses_io.files.text import read_lines, tokens
+from moses_io.files.text import ParallelFiles, read_lines, tokens
 
 Write = Callable[[str, str | bytes], Path]
 Models = dict[str, Path]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch.distributed as dist
 
-from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from features.models.training.request import TrainingFiles, TrainingRequest, train_model
+from moses_io.files.text import ParallelFiles
 from rerank.cli import main
 
 

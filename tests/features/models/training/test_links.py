@@ -16,10 +16,11 @@ from features.models.training import loop
 from features.models.training.learner import Learner, encode, spread
 from features.models.training.loop import train
 from features.models.training.preparation import Task, lexicon_of
-from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from features.models.vocabulary import BEGIN, UNKNOWN, Vocabulary, build_vocabulary
 from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles
 
 LINKS = frozenset({(0, 1), (2, 0)})
 

@@ -17,8 +17,9 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from features.models.config import CHECKPOINT, FOLD_WEIGHTS, METRICS, RECORD, WEIGHTS
 from features.models.training.ranks import Ranks, joined
-from features.models.training.request import ParallelFiles, TrainingFiles, TrainingRequest, train_model
+from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles
 from rerank.cli import main
 
 SMALL = {"embedding": 8, "hidden": 8, "attention": 8, "frequency": 1, "dropout": 0.0, "epochs": 3, "rate": 0.01}

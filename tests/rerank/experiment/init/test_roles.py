@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from features.models.training.request import ParallelFiles
 from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.init.matching import SOME
 from rerank.experiment.init.roles import Roles, find_roles
