@@ -260,6 +260,17 @@ def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
     assert [key for key in tables if f"`{key}`" not in experiment] == []
 
 
+def test_messages_of_troubleshooting_are_in_the_code() -> None:
+    """Messages are in first columns under `message` and `symptom`, and behind `warns:`. `…` stands for values."""
+    code = "".join(path.read_text(encoding="utf-8") for room in ROOMS[:3] for path in (ROOT / room).rglob("*.py"))
+    page = (DOCS / "guide" / "troubleshooting.md").read_text(encoding="utf-8")
+    tables = "".join(re.findall(r"^\| (?:message|symptom) \|.*\n((?:\|.*\n)+)", page, re.MULTILINE))
+    quoted = re.findall(r"^\| (?:warning )?`([^`]+)`", tables, re.MULTILINE) + re.findall(r"warns: `([^`]+)`", page)
+    assert len(quoted) > 20
+    parts = [part.strip() for text in quoted for part in re.split("…|; ", text)]
+    assert [part for part in parts if part not in code] == []
+
+
 def test_commands_and_their_arguments_are_in_the_docs() -> None:
     page = subprocess.run([sys.executable, ROOT / "scripts" / "commands"], check=True, capture_output=True, text=True)
     shown = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
