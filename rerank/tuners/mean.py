@@ -5,7 +5,7 @@ are first scaled so that the spread of the scores is equal, which gives each tun
 
 The mean is then interpolated with the initial weights, for features that have one, because these were tuned as well.
 The initial weights count as a fixed number of sentences, so their part is larger if the tuning set is small
-(`docs/guide/tuning.md`).
+(`docs/explanation/tuning.md`).
 """
 
 from collections.abc import Callable
