@@ -21,7 +21,7 @@ LETTERS = 6
 BETA = 2
 """Beta of chrF, as in sacreBLEU: recall weighs twice as much as precision."""
 SCALE = 1.0
-"""Default factor of the totals. docs/reference/features.md compares several scales."""
+"""Default factor of the totals. docs/lab/choices.md compares several scales."""
 
 
 class Consensus:
