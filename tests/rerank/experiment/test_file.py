@@ -118,7 +118,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
             "'forward': a model without global fertility",
         ),
         ("neural:forward", "neural:forward[entropie]", "unknown value 'entropie'; did you mean 'entropy'"),
-        ("neural:forward", "neural:forward[worst,worst]", "[worst,worst]': value 'worst' stands there twice"),
+        ("neural:forward", "neural:forward[worst,worst]", "[worst,worst]': value 'worst' occurs twice"),
         (
             "neural:forward",
             "ensemble:forward",
