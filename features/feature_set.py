@@ -211,7 +211,9 @@ def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:
     rows = sum(len(each.hypotheses) for each in sentences)
     shape = values.shape if isinstance(values, np.ndarray) else type(values).__name__
     if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != rows or not shape[1]:
-        raise InputError(f"feature '{label}': expected an array of ({rows}, values), a row a candidate, found {shape}")
+        raise InputError(
+            f"feature '{label}': expected an array of ({rows}, values), one row per candidate, found {shape}"
+        )
     return values
 
 

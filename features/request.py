@@ -163,7 +163,7 @@ def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[
         if name not in known:
             raise InputError(f"feature '{kind}:{argument}': unknown value {shown(name)}{nearest(name, known)}")
         if name in names[:place]:
-            raise InputError(f"feature '{kind}:{argument}': value '{name}' stands there twice")
+            raise InputError(f"feature '{kind}:{argument}': value '{name}' occurs twice")
     joint = kind in FEATURES and FEATURES[kind].joint  # a class of a user may extend one of ours
     folders = tuple(folder.split(",")) if joint else (folder,)
     if joint and len(folders) < 2:
@@ -221,14 +221,14 @@ def _request(label: str, text: str, folder: str) -> FeatureRequest:
     if (argument and not row.argument) or (row.argument and not argument and not row.optional):
         raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
     if row.fixed != is_fixed(label):
-        raise InputError(f"label {label!r}: Rest, Rest0 … are the labels of the feature rest, and of no other")
+        raise InputError(f"label {label!r}: Rest, Rest0 … are reserved for the feature rest")
     return FeatureRequest(label, kind, argument, folder)
 
 
 def check_label(label: str) -> str:
     """Return the label, or raise `InputError` if Moses' tools would not accept it for a dense feature."""
     if not _LABEL.fullmatch(label):
-        expected = "expected a letter, then letters and digits, 100 at most; Moses' tools need it so"
+        expected = "expected a letter, then letters and digits, at most 100; Moses' tools need this"
         raise InputError(f"label {label!r}: {expected}")
     return label
 

@@ -156,7 +156,7 @@ def class_of_module(kind: str, folder: str) -> Kind:
         raise InputError(f"feature {kind!r}: {error.filename}:{error.lineno}: {error.msg}") from None
     except ImportError as error:
         if path.is_file():
-            alone = "; a module of features imports what is installed, not the files beside it"
+            alone = "; a feature module can import installed packages, not files next to it"
             raise InputError(f"feature {kind!r}: {path}: {error}{alone}") from None
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise InputError(f"unknown feature {kind!r}: no {path}, and no such module is installed{known}") from None

@@ -95,7 +95,7 @@ class Gold:
         gold = self.sentences[sentence].links
         for (i, j), (_, line) in gold.items():
             if i >= source or j >= target:
-                hint = "" if self.base else "; if it counts words from 1, say --gold-base 1"
+                hint = "" if self.base else "; if word indices start at 1, use --gold-base 1"
                 link = (
                     f"the link {i + self.base}-{j + self.base} is beyond the {source} source and {target} target words"
                 )
@@ -154,7 +154,7 @@ def read_gold(path: str, base: int) -> Gold:
             if link:
                 links[link] = (sure or (link in links and links[link][0]), lines)
     if not any(sure for each in sentences.values() for sure, _ in each.links.values()):
-        raise InputError(f"{name_of(path)}: no sure link, without which there is no alignment error rate")
+        raise InputError(f"{name_of(path)}: no sure link, which the alignment error rate needs")
     if by_link:
         return Gold(name_of(path), base=1, lines=None, sentences=sentences)
     # In this format an empty line is an annotated sentence without links.

@@ -84,7 +84,7 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
     names: set[str] = set()
     for name, texts in _features(fields[2]):
         if name in names:
-            raise Fault(f"feature {shown(name)} stands there twice")
+            raise Fault(f"feature {shown(name)} occurs twice")
         names.add(name)
         values = numbers("feature", name, texts)
         if is_sparse(name, len(values)):
@@ -111,7 +111,7 @@ def _features(field: bytes) -> list[tuple[str, list[str]]]:
         if token[-1] == "=" or (token[-1] == ":" and _OLD_LABEL.fullmatch(token)):
             features.append((token[:-1], []))
             if token == "=":
-                raise Fault("a '=' with no name of a feature before it")
+                raise Fault("a '=' without a feature name before it")
             continue
         if not features:
             features.append((UNLABELLED, []))

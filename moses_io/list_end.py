@@ -60,7 +60,7 @@ def _lacks_in_last_field(last: Hypothesis, before: Hypothesis) -> str:
     own = without_line_end(last.fields[-1])
     other = without_line_end(before.fields[-1])
     name = f"its field {len(last.fields)}"
-    as_before = ", as that of the line before does" if other else ""
+    as_before = ", unlike that of the line before" if other else ""
     # An empty field of the line before does not show its kind. Then the field of the last line decides.
     if describe_field(other if other.strip(b" ") else own) == "segmentation":
         whole = not before.text or _reaches_end(before)

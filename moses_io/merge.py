@@ -92,7 +92,7 @@ class _Layout:
         rows = [dict(hypothesis.dense) for hypothesis in sentence_list.hypotheses]
         for name, values in sentence_list.hypotheses[0].dense:
             if name in self.indicators:
-                fault = f"the list already has a feature {shown(name)}, as the merge calls one of its own"
+                fault = f"the list already has a feature {shown(name)}, a name that the merge adds"
                 raise InputError(f"{sentence_list.place}: {fault}")
             self._check(name, len(values), sentence_list.path, sentence_list.hypotheses[0].number)
             self.spreads.setdefault(name, _Spread(len(values))).add([row[name] for row in rows])

@@ -142,7 +142,7 @@ class EmptyLines:
         self.count += 1
 
     def __str__(self) -> str:
-        return f"{counted(self.count, 'empty line')}, the first of them line {self._first}"
+        return f"{counted(self.count, 'empty line')}, the first is line {self._first}"
 
 
 def without_end(line: bytes) -> str:

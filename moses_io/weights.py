@@ -298,7 +298,7 @@ def write_weights(
     for name, values in weights.items():
         if name.startswith(("[", "#")) or "\t" in name:
             raise InputError(
-                f"{path}: an ini cannot carry the name {shown(name)}, with '[' or '#' in front or a tab in it"
+                f"{path}: an ini cannot hold the name {shown(name)}, which starts with '[' or '#' or contains a tab"
             )
         if not all(abs(value) <= LARGEST for value in values):
             raise InputError(f"{path}: the weight of {shown(name)} is not finite, or larger than {LARGEST:.2g}")

@@ -246,12 +246,12 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
     assert command("run", experiment)[0] == 130
     models = experiment.parent / "work" / "models"
     assert [path.name[:18] for path in models.iterdir()] == [".forward.training-"]
-    assert "going on after epoch 1" in command("run", experiment)[2]
+    assert "continuing after epoch 1" in command("run", experiment)[2]
     assert [path.name for path in models.iterdir()] == ["forward"]
     killed = next(iter(models.iterdir())).with_name(".forward.training-x")
     killed.mkdir()
     experiment.write_text(EXPERIMENT.replace("epochs = 2", "epochs = 1"))
-    assert "going on after" not in command("run", experiment)[2]
+    assert "continuing after" not in command("run", experiment)[2]
     assert [path.name for path in models.iterdir()] == ["forward"]
 
 

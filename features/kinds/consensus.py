@@ -144,7 +144,7 @@ def posterior(sentence: Sentence, scale: float) -> Array:
     for line in sentence.lines:
         total = line.total
         if total is None:
-            raise InputError(f"{sentence.place(line)}: {no_total(line)}, which features of the list need")
+            raise InputError(f"{sentence.place(line)}: {no_total(line)}, which consensus and posteriors need")
         totals.append(total)
     # The maximum is subtracted so that exp does not overflow.
     weighed = np.exp(scale * (np.array(totals) - max(totals)))

@@ -100,7 +100,7 @@ def read_scores(path: str) -> tuple[str, Array]:
     for place, line in lines.items():
         row = FORMS[form](line)
         if not _good(row) or (rows and len(row) != len(rows[0])):
-            raise InputError(f"{name_of(path)}:{place}: not like the first line, which is of the form '{form}'")
+            raise InputError(f"{name_of(path)}:{place}: expected the form of the first line, which is '{form}'")
         rows.append(row)
     return form, np.array(rows, dtype=np.float64)
 
@@ -256,5 +256,7 @@ class Command:
         for place, line in enumerate(lines, start=1):
             values = _numbers(line.rstrip("\r"))
             if not _good(values):
-                raise InputError(f"feature 'command:{self._command}': line {place} is no numbers: {shown(line)}")
+                raise InputError(
+                    f"feature 'command:{self._command}': line {place}: expected numbers, found {shown(line)}"
+                )
             yield [value for value in values if value is not None]

@@ -20,7 +20,7 @@ BINARY = b"mmap lm http://kheafield.com/code"
 _WHERE = re.compile(r"^Cannot read model '.*' \((.* threw \w+( because `.*')?\. )?|\)$", re.DOTALL)
 """Text around the reason in KenLM's error messages: the model, and the location in KenLM's source code."""
 
-_UNREADABLE = "not a language model that KenLM reads"
+_UNREADABLE = "not a language model that KenLM can read"
 _COUNT = re.compile(rb"ngram [ \t]*([0-9]{1,9})=[ \t]*([0-9]{1,30})")
 _BLANKS = b" \t\r\n\v\f"
 
@@ -30,7 +30,7 @@ def require_kenlm() -> ModuleType:
     try:
         return importlib.import_module("kenlm")
     except ImportError:
-        hint = "pip install kenlm, or without a compiler, and from Python 3.13 on: pip install kenlm-ex"
+        hint = "pip install kenlm; without a compiler or from Python 3.13: pip install kenlm-ex"
         raise InputError(f"feature 'kenlm' needs the package kenlm, which is not installed ({hint})") from None
 
 
@@ -107,7 +107,7 @@ class KenLM(CandidateFeature):
             self._model = kenlm.Model(argument, config)
         except (OSError, UnicodeDecodeError) as error:
             undecoded = isinstance(error, UnicodeDecodeError)  # KenLM's message quotes bytes of the file
-            reason = "bytes that are no UTF-8" if undecoded else _WHERE.sub("", str(error))
+            reason = "bytes that are not UTF-8" if undecoded else _WHERE.sub("", str(error))
             raise InputError(f"{argument}: {_UNREADABLE}: {shown(reason)}") from None
         self._state = kenlm.State
         self.signature = f"{type(self).__name__.lower()}|order:{self._model.order}|sha256:{digest(Path(argument))}"

@@ -77,7 +77,7 @@ class Lexical(_Tables):
     def __init__(self, argument: str, resources: Resources) -> None:
         marks = FEATURES["lexical"].marks_of(argument)
         if len(marks) != 1:
-            raise InputError(f"{argument}: expected f2e or e2f in the name, which tells what the table predicts")
+            raise InputError(f"{argument}: expected f2e or e2f in the file name, the direction of the table")
         self._predicts_source = marks == ("e2f",)
         words = "source word, target word" if self._predicts_source else "target word, source word"
         columns = f"expected lines '{words}, probability'; its columns may be reversed, or hold word numbers"
@@ -103,9 +103,7 @@ class Estimated(_Tables):
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        super().__init__(
-            f"ibm1:{argument}", "expected SOURCE,TARGET; the two may be reversed, or be of other languages"
-        )
+        super().__init__(f"ibm1:{argument}", "expected SOURCE,TARGET; the files may be swapped or in other languages")
         source, target = two_files(argument, "ibm1")
         pairs = [(tokens(left), tokens(right)) for left, right in read_parallel(source, target)]
         for path, side in zip((source, target), zip(*pairs, strict=True), strict=True):

@@ -56,8 +56,8 @@ class LinkReader:
             links, dropped = fitted(printed, len(sentence.source), len(hypothesis), sentence.counts_marks)
         if dropped and sentence.path not in self._warned:
             self._warned.add(sentence.path)
-            beyond = "links point beyond the end of the source or of the translation, and are left out"
-            log.warning(f"{sentence.place(line)}: {beyond}, as in later lines; `moses-rerank validate` counts these")
+            beyond = "links beyond the end of the source or translation are ignored, here and in later lines"
+            log.warning(f"{sentence.place(line)}: {beyond}; `moses-rerank validate` counts them")
         return links
 
 
@@ -129,7 +129,7 @@ class Rest:
         if line.total is None:
             raise InputError(f"{sentence.place(line)}: feature 'rest': {no_total(line)}")
         if not any(name in self._weights for name, _ in line.dense):
-            lacking = f"no feature of the list has a weight in {self._path}; are these the decoder's?"
+            lacking = f"no feature of the list has a weight in {self._path}; are these the decoder's weights?"
             raise InputError(f"{sentence.place(line)}: feature 'rest': {lacking}")
         try:
             rest = line.total - sum(weighted(line, self._weights).values())

@@ -74,7 +74,7 @@ def _added(sentences: Sequence[Sentence]) -> Array:
 def _is_added(sentence: Sentence, line: Hypothesis) -> bool:
     own = first_indicator(line)
     if own is None:
-        fault = f"no feature {INDICATOR}… of 0 or 1 here; it is for lists that were joined"
+        fault = f"no feature {INDICATOR}… of 0 or 1 here; it is for merged lists"
         raise InputError(f"{sentence.place(line)}: value '{ADDED}' of a model: {fault}")
     return own == 0
 

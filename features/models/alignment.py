@@ -52,7 +52,7 @@ class Aligner:
         configs = {folder: read_config(Path(folder)) for folder in folders}
         directions = {config.direction for config in configs.values()}
         if symmetrize and len(directions) == 1:
-            raise InputError(f"--symmetrize needs a forward and a backward model; found {directions.pop()} ones alone")
+            raise InputError(f"--symmetrize needs a forward and a backward model; found only {directions.pop()} models")
         for folder, config in configs.items():
             if config.architecture.wiring == "none":
                 raise InputError(f"{folder}: a model with wiring 'none' has no attention to align with")

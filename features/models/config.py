@@ -105,7 +105,7 @@ def _settings(parts: dict[str, Any], training: dict[str, Any]) -> tuple[Architec
     for section, settings in zip((parts, training), written, strict=True):
         for name, value in section.items():
             if name not in settings:
-                raise InputError(f"setting {name!r} stands in the wrong place")
+                raise InputError(f"setting {name!r} is in the wrong section")
             if value != settings[name]:
                 raise InputError(f"setting {name!r}: found {value!r}, expected {settings[name]!r}")
     former = {name: value for name, value in _former_settings(architecture).items() if name not in parts}
@@ -157,9 +157,7 @@ class DevFolds:
             for number, line in enumerate(read_lines(str(path)), start=1):
                 match = _LINE.fullmatch(line)
                 if not match or match[2] in folds:
-                    fault = (
-                        "a sentence that stands there twice" if match else "expected a fold and 16 hexadecimal digits"
-                    )
+                    fault = "the sentence occurs twice" if match else "expected a fold and 16 hexadecimal digits"
                     raise InputError(f"{path}:{number}: {fault}")
                 folds[match[2]] = int(match[1])
         return cls(folds)

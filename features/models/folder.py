@@ -112,7 +112,9 @@ def check_free(folder: Path, resume: bool) -> None:
         raise InputError(f"{folder}: {error.strerror}") from None
     hidden = [path for path in files if any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if [path for path in files if not (resume and (path.name in _BEGUN or path in hidden))]:
-        hint = "name another one, or remove it" if resume else "name another one, remove it, or go on with --resume"
+        hint = (
+            "use another folder or remove it" if resume else "use another folder, remove it, or continue with --resume"
+        )
         raise InputError(f"{folder}: the folder is not empty; {hint}")
 
 
@@ -157,7 +159,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     """
     config, weights = read_config(folder), folder / weights_name
     if weights_name == WEIGHTS and not os.path.lexists(weights):
-        raise InputError(f"{folder}: no {WEIGHTS}; the training of this model did not get to its first epoch's end")
+        raise InputError(f"{folder}: no {WEIGHTS}; the training of this model did not finish its first epoch")
     check_plain(weights)
     before = weights.stat()
     digest = digest_of_model(folder, config, weights_name)
@@ -167,7 +169,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     if not os.path.samestat(before, weights.stat()):  # a running training has replaced the weights
         return load_model(folder, device, weights_name)
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
-        log.warning(f"{folder}: the training of this model has not ended; these are its best weights so far")
+        log.warning(f"{folder}: the training of this model has not ended; its best weights so far are used")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)
 
 
@@ -248,5 +250,5 @@ def no_words(tensors: Mapping[str, Tensor], target_size: int) -> str:
     """Return a message on an integer tensor with an id outside the target vocabulary, or an empty string."""
     for name, tensor in tensors.items():
         if tensor.dtype == torch.int32 and not ((tensor >= 0) & (tensor < target_size)).all():
-            return f"tensor {name!r} has a number that is no word's"
+            return f"tensor {name!r} has a value that is not a word index"
     return ""

@@ -77,7 +77,7 @@ class HuggingFace:
         except InputError:
             raise
         except Exception as error:  # for damaged files, the libraries raise many types
-            raise InputError(f"{folder}: no model that transformers reads ({shown(str(error))})") from None
+            raise InputError(f"{folder}: not a model that transformers can read ({shown(str(error))})") from None
         content = [digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file()]
         self.signature = f"hf|{','.join(languages)}|sha256:{hashlib.sha256(''.join(content).encode()).hexdigest()[:12]}"
 
@@ -103,7 +103,7 @@ class HuggingFace:
             empty = list(zip(languages, texts, strict=False))
         for language, encoded in empty:
             if max(encoded["input_ids"], default=0) >= self._model.get_input_embeddings().num_embeddings:
-                raise InputError(f"{folder}: the tokenizer knows language {shown(language)}, the model does not")
+                raise InputError(f"{folder}: the tokenizer supports language {shown(language)}, the model does not")
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """Return the values, (N, 1).
@@ -134,7 +134,7 @@ class HuggingFace:
         for texts, encoded in ((sources, source), (targets, target)):
             sizes = encoded["attention_mask"].sum(dim=1)  # (B,)
             if self._longest and int(sizes.max()) > self._longest:
-                pieces = f"{int(sizes.max()):,} pieces, more than the {self._longest:,} that the model reads"
+                pieces = f"{int(sizes.max()):,} subwords, more than the model's maximum of {self._longest:,}"
                 raise InputError(f"feature 'hf': {pieces}: {shown(texts[int(sizes.argmax())])}")
         labels = target["input_ids"].masked_fill(target["attention_mask"] == 0, IGNORED)
         logits = self._model(

@@ -148,7 +148,7 @@ def check(architecture: Architecture) -> None:
         (additive or a.granularity == "word", "granularity 'fine' needs the additive score"),
         (
             a.score != "dot" or a.annotation == a.hidden,
-            "score 'dot' needs queries and annotations of one size: take encoder=unidirectional, or score=general",
+            "score 'dot' needs queries and annotations of one size: use encoder=unidirectional, or score=general",
         ),
         (a.score != "location" or a.window == "global", "score 'location' chooses among all positions: window=global"),
         (a.wiring == "attend-after" or a.feed == "none", "only wiring 'attend-after' feeds its output or context"),
@@ -158,10 +158,13 @@ def check(architecture: Architecture) -> None:
             "wiring 'attend-between' attends at all steps at once: window=global, granularity=word, no terms",
         ),
         (a.wiring != "attend-between" or a.layers > 1, "wiring 'attend-between' needs two layers or more"),
-        (not (a.reverse and bidirectional), "a bidirectional encoder reads both ways; reverse is for others"),
+        (
+            not (a.reverse and bidirectional),
+            "a bidirectional encoder reads both directions; reverse is for unidirectional ones",
+        ),
         (
             a.encoder != "unidirectional" or a.layers == a.encoder_layers,
-            "a unidirectional encoder hands its state over layer by layer: layers and encoder_layers must be equal",
+            "a unidirectional encoder passes on its state layer by layer: layers and encoder_layers must be equal",
         ),
     )
     for holds, reason in (*_transformer_rules(a), *rules):
@@ -172,11 +175,11 @@ def check(architecture: Architecture) -> None:
 def check_training(architecture: Architecture, training: Training) -> None:
     """Raise `InputError` if settings of training are incompatible."""
     if training.bpe_dropout and not training.bpe:
-        raise InputError("bpe_dropout leaves out merges of pieces: it needs bpe")
+        raise InputError("bpe_dropout omits merges of subwords: it needs bpe")
     if training.rdrop and not (training.dropout or training.word_dropout):
         raise InputError("rdrop compares passes with different dropout: it needs dropout or word_dropout")
     if training.rdrop and (training.guidance or architecture.lexicon != "none"):
-        raise InputError("rdrop compares what the softmax says alone: it goes without lexicon and guidance")
+        raise InputError("rdrop compares the softmax alone: it cannot be combined with lexicon or guidance")
 
 
 def _transformer_rules(a: Architecture) -> tuple[tuple[bool, str], ...]:
@@ -240,13 +243,13 @@ def _convert(name: str, kind: Any, value: Any) -> Any:
     for number, item in enumerate(items):
         _chosen(name, str(item), CHOICES[name])
         if item in items[:number]:
-            raise InputError(f"setting {name!r}: {item!r} stands there twice")
+            raise InputError(f"setting {name!r}: {item!r} occurs twice")
     return tuple(items)
 
 
 def _chosen(name: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
-        raise InputError(f"setting {name!r}: unknown value {value!r}; known are {', '.join(choices)}")
+        raise InputError(f"setting {name!r}: unknown value {value!r}; known: {', '.join(choices)}")
     return value
 
 

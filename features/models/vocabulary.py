@@ -141,7 +141,7 @@ def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
         reason = re.sub(r"^\w+: .*\] ", "", str(error))
         most = re.search(r"too high .*<= (\d+)", reason)
         if not most:
-            raise InputError(f"setting 'bpe': sentencepiece cannot learn {pieces} pieces here: {reason}") from None
+            raise InputError(f"setting 'bpe': sentencepiece cannot learn {pieces} subwords here: {reason}") from None
         return learn(sentences, int(most[1]))
     return Subwords(model.getvalue())
 
@@ -233,14 +233,14 @@ def load_vocabulary(folder: Path, side: str, pieces: bool) -> Vocabulary:
     words = _read_words(path)
     if not pieces:
         if model.exists():
-            raise InputError(f"{model}: the model is one of whole words, expected no such file")
+            raise InputError(f"{model}: the model uses whole words, expected no such file")
         return Vocabulary(words)
     check_plain(model)
     with at(f"{model}: "):
         subwords = Subwords(model.read_bytes())
     for number, word in enumerate(words, start=1):
         if not subwords.gives(word):
-            raise InputError(f"{path}:{number}: {word!r} is no piece of {model.name}")
+            raise InputError(f"{path}:{number}: {word!r} is not a subword of {model.name}")
     return Vocabulary(words, subwords)
 
 
@@ -254,7 +254,7 @@ def _read_words(path: Path) -> list[str]:
         if not _may_be_kept(word):
             raise InputError(f"{path}:{number}: found {word!r}, expected one word and LF")
         if word in words:
-            raise InputError(f"{path}:{number}: {word!r}: a word stands there twice")
+            raise InputError(f"{path}:{number}: {word!r}: the word occurs twice")
         words[word] = None
     return list(words)
 

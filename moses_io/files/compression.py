@@ -118,7 +118,7 @@ class _Reader(RawIOBase):
             if isinstance(error, OSError) and error.errno is not None:
                 raise InputError(f"{self._name}: {error.strerror}") from None
             fault = "cut off" if isinstance(error, EOFError) else "damaged"
-            raise InputError(f"{self._name}:{self._lines + 1}: the packed stream is {fault} here") from None
+            raise InputError(f"{self._name}:{self._lines + 1}: the compressed stream is {fault}") from None
         buffer[: len(block)] = block
         if self._compressed:
             self._check(block, self._compressed.count)
@@ -137,7 +137,7 @@ class _Reader(RawIOBase):
         ]
         if min(self._allowances) < 0:
             found = f"over {self._count:,} bytes in {self._lines:,} lines from {compressed:,} compressed bytes"
-            raise InputError(f"{self._name}: {found}; decompress it if that is meant")
+            raise InputError(f"{self._name}: {found}; decompress it first if this is intended")
 
 
 def compressing(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:

@@ -85,11 +85,11 @@ def _open(path: Path) -> int:
 def _lock(descriptor: int, path: Path) -> None:
     status = os.fstat(descriptor)
     if status.st_size or not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path}: not a lock of ours, expected an empty file")
+        raise InputError(f"{path}: not a lock file, expected an empty file")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise InUse(f"{path.parent}: another run is at work here") from None
+        raise InUse(f"{path.parent}: another process uses this folder") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be locked ({error.strerror})") from None
 

@@ -27,7 +27,7 @@ def read_json(path: Path, most: int = MOST_BYTES) -> Any:
     """
     content = read_start_of(path, most + 1)
     if len(content) > most:
-        raise InputError(f"{path}: larger than {most // 2**20} MB, expected a small file of JSON")
+        raise InputError(f"{path}: larger than {most // 2**20} MB, expected a small JSON file")
     return parse_json(content, str(path))
 
 
@@ -90,9 +90,9 @@ def parse_json(content: bytes, name: str) -> Any:
     except UnicodeDecodeError:
         raise InputError(f"{name}: not JSON (not in UTF-8)") from None
     except RecursionError:
-        raise InputError(f"{name}: not JSON that can be read (nested too deeply)") from None
+        raise InputError(f"{name}: not readable JSON (nested too deeply)") from None
     except ValueError:
-        raise InputError(f"{name}: not JSON that can be read (a number of too many digits)") from None
+        raise InputError(f"{name}: not readable JSON (a number of too many digits)") from None
 
 
 @contextlib.contextmanager

@@ -144,7 +144,7 @@ def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:
         try:
             line = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogateescape")
         except UnicodeEncodeError:
-            raise InputError(f"{place}: a lone surrogate, which no text has: {shown(text)}") from None
+            raise InputError(f"{place}: a lone surrogate, which is not valid text: {shown(text)}") from None
         if number == 1 and is_compressed(line):
             raise InputError(f"{place}: expected lines of text, found compressed bytes; give the path instead")
         line = line.removesuffix(b"\n")
@@ -212,7 +212,7 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     target = Path(path)
     with opening(path):
         if path.endswith("/"):
-            raise InputError(f"{path}: the name of a folder, expected that of a file")
+            raise InputError(f"{path}: a folder name, expected a file name")
         direct = _direct(target, path)
         if direct is None:
             target = target.resolve()

@@ -247,8 +247,8 @@ def first_line(line: bytes, path: str | Lines) -> str:
     text = decode(without_line_end(line.removeprefix(codecs.BOM_UTF8)))
     if is_document(text):
         raise InputError(
-            f"{name_of(path)}:1: SGML or XML, expected plain text, a sentence a line; extract it, SGML with Moses' "
-            "scripts/ems/support/input-from-sgm.perl or reference-from-sgm.perl, of a WMT test set with "
+            f"{name_of(path)}:1: SGML or XML, expected plain text, one sentence per line; extract it from SGML with "
+            "Moses' scripts/ems/support/input-from-sgm.perl or reference-from-sgm.perl, from a WMT test set with "
             "`sacrebleu -t SET -l PAIR --echo src` or `--echo ref`"
         )
     return text
@@ -298,4 +298,4 @@ def check_markup(path: str | Lines, lines: Iterable[str], start: int = 1) -> Non
 
 def empty_file(path: str | Lines) -> InputError:
     """Return the error about a text without lines."""
-    return InputError(f"{name_of(path)}: the file is empty; expected a sentence a line")
+    return InputError(f"{name_of(path)}: the file is empty; expected one sentence per line")

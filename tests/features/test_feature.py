@@ -138,12 +138,12 @@ def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"{missing}: no such language model"):
             load("kenlm", missing)
     for content, reason in (
-        (ARPA.encode().replace(b"\\2-grams", b"\xff\xfe"), "'bytes that are no UTF-8'"),
+        (ARPA.encode().replace(b"\\2-grams", b"\xff\xfe"), "'bytes that are not UTF-8'"),
         (ARPA.encode()[:-60], "'"),
         (b"mmap lm http://kheafield.com/code format version 5\n\0" + bytes(99), '"File looks like it should be loaded'),
     ):
         (tmp_path / "text").write_bytes(content)
-        with pytest.raises(InputError, match=f"text: not a language model that KenLM reads: {reason}") as caught:
+        with pytest.raises(InputError, match=f"text: not a language model that KenLM can read: {reason}") as caught:
             load("kenlm", str(tmp_path / "text"))
         assert len(str(caught.value).replace(str(tmp_path), "")) < 150
 
@@ -177,7 +177,7 @@ def test_the_header_of_an_n_gram_model(
     path.write_bytes(pack(content))
     with pytest.raises(InputError) as caught:
         load("kenlm", str(path))
-    assert f"{path}:{line}: not a language model that KenLM reads: " in str(caught.value)
+    assert f"{path}:{line}: not a language model that KenLM can read: " in str(caught.value)
     assert message in str(caught.value)
 
 
@@ -238,8 +238,8 @@ def test_requests() -> None:
         (["neurall:models"], "/neurall.py, and no such module is installed; did you mean 'neural'?"),
         (["lexica:lex.f2e"], "/lexica.py, and no such module is installed; did you mean 'lexical'?"),
         (["string:digits"], "unknown feature 'string:digits': "),
-        ([f"{'A' * 101}=length"], "expected a letter, then letters and digits, 100 at most"),
-        (["Rest=length"], "label 'Rest': Rest, Rest0 … are the labels of the feature rest"),
+        ([f"{'A' * 101}=length"], "expected a letter, then letters and digits, at most 100"),
+        (["Rest=length"], "label 'Rest': Rest, Rest0 … are reserved for the feature rest"),
     ],
 )
 def test_requests_that_are_refused(texts: list[str], message: str) -> None:

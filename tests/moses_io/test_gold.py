@@ -66,7 +66,7 @@ def test_sentences_that_nobody_aligned_are_not_measured(write: Write) -> None:
         ("1 1 1 S\n1 1 1 S P\n", 0, "found '1 1 1 S P'"),
         ("1 1 1 X\n", 0, "found '1 1 1 X'"),
         ("1 1 1 S 1 1\n", 0, "found '1 1 1 S 1 1'"),
-        ("", 0, "gold: no sure link, without which there is no alignment error rate"),
+        ("", 0, "gold: no sure link, which the alignment error rate needs"),
         ("0p0\n", 0, "gold: no sure link"),
         ("1 1 1 P\n1 1 0 S\n", 0, "gold: no sure link"),
     ],
@@ -83,7 +83,7 @@ def test_what_is_no_gold_alignment(write: Write, text: str, base: int, message: 
         (
             "0-0\n1-2\n\n",
             0,
-            "gold:2: the link 1-2 is beyond the 1 source and 1 target words; if it counts words from 1, say --gold-b",
+            "gold:2: the link 1-2 is beyond the 1 source and 1 target words; if word indices start at 1, use --gold-b",
         ),
         ("1-1\n1-2\n\n", 1, "gold:2: the link 1-2 is beyond the 1 source and 1 target words"),
         ("1 1 1\n1 2 3\n1 3 1\n", 0, "gold:3: the link 3-1 is beyond the 2 source and 3 target words"),

@@ -111,7 +111,7 @@ def test_lists_without_names_of_features(write: Write) -> None:
     [
         ("0 ||| a ||| F= 1\n", "B:1: feature 'F' has 1 value, in A:1 it has 2"),
         ("0 ||| a ||| G= 1 A_b= 1 2\n", "B:1: feature 'A_b' has 2 values, in A:2 it has 1"),
-        ("0 ||| a ||| FromB= 1\n", "B:1: the list already has a feature 'FromB', as the merge calls one of its own"),
+        ("0 ||| a ||| FromB= 1\n", "B:1: the list already has a feature 'FromB', a name that the merge adds"),
         ("0 ||| a ||| G= 1\n0 ||| b ||| H= 1\n", "B:2: feature 'H' is not in earlier lines"),
         ("0 ||| a |0-0| ||| G= 1\n", "B:1: segmentation marks"),
         ("\n", "B: the list is empty"),

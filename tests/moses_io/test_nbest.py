@@ -136,7 +136,7 @@ def test_empty_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     (only,) = read_nbest(str(path), empty)
     assert ([hypothesis.number for hypothesis in only.hypotheses], str(empty)) == (
         [1, 3],
-        "3 empty lines, the first of them line 2",
+        "3 empty lines, the first is line 2",
     )
 
 

@@ -107,7 +107,7 @@ def test_what_a_list_names_is_read_back_or_refused(tmp_path: Path, name: str, st
     try:
         write_weights(path, weights, [])
     except InputError as error:
-        assert "an ini cannot carry" in str(error)
+        assert "an ini cannot hold" in str(error)
     else:
         assert read_weights(path) == weights
 

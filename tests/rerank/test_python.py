@@ -256,7 +256,7 @@ CASES: list[tuple[Callable[..., object], str]] = [
     (lambda: api.tune("nbest", "en", start="moses.ini", output="o", freeze="LM0"), "freeze: expected a list of names"),
     (lambda: api.evaluate("out", "en"), "systems: expected a mapping, translations by the name of the system, found"),
     (lambda: api.evaluate({"a": None}, "en"), "systems, 'a': expected a path or lines of text, found None"),
-    (lambda: api.evaluate({"a": ["\ud800"]}, ["a"]), r"<a>:1: a lone surrogate, which no text has: '\ud800'"),
+    (lambda: api.evaluate({"a": ["\ud800"]}, ["a"]), r"<a>:1: a lone surrogate, which is not valid text: '\ud800'"),
     (lambda: api.evaluate({"a": ["a"]}, None), "reference 0: expected a path or lines of text, found None"),
     (lambda: api.evaluate({"a": ["a"]}, ["a"], tokenize=None), "tokenize: expected text, found None"),
     (lambda: api.evaluate({"a": ["a"]}, ["a"], filters=["debpe"]), "filter: expected names such as"),

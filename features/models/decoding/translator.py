@@ -117,10 +117,12 @@ class Translator:
 
     def __init__(self, folders: Sequence[str], beam: Beam, unknown: Replacement, resources: Resources) -> None:
         self._device, self._beam, self._unknown = find_device(resources.device), beam, unknown
-        self._members = Members(folders, self._device, "only such models can translate together", resources.precision)
+        self._members = Members(
+            folders, self._device, "models that translate together must agree in this", resources.precision
+        )
         first = self._members.models[0]
         if first.config.direction == "backward":
-            raise InputError(f"{folders[0]}: a backward model, which says the source; name forward models")
+            raise InputError(f"{folders[0]}: a backward model, which predicts the source; use forward models")
         if first.target.subwords or first.config.architecture.wiring == "none":  # `<unk>` could not be replaced
             self._beam = replace(beam, unknown=False)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
@@ -165,13 +167,13 @@ class Translator:
         try:
             ended = search(models, sources, limits, self._beam)
             if not all(ended):
-                raise InputError("the model gives no translation a probability: its weights are damaged")
+                raise InputError("no translation has a probability above 0: the model's weights are damaged")
             return self._worded(models, sources, ended)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
         if len(sources) == 1:
-            raise InputError(f"out of memory for a source of {len(sources[0])} words; name a smaller beam")
+            raise InputError(f"out of memory for a source of {len(sources[0])} words; use a smaller beam")
         middle = len(sources) // 2
         return [each for half in (sources[:middle], sources[middle:]) for each in self._together(models, half)]
 

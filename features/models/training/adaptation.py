@@ -35,8 +35,8 @@ def check_adaptable(task: Task) -> None:
     """Raise `InputError` if dev has fewer than two different usable sentences, which cross-validation needs."""
     learnable = len(_divide(task).folds) if task.settings.adapt else 2
     if learnable < 2:
-        different = f"{counted(learnable, 'sentence')} of 1 to {task.settings.length} words a side"
-        raise InputError(f"setting 'adapt': expected two different sentences of dev to learn from, found {different}")
+        different = f"{counted(learnable, 'sentence')} of 1 to {task.settings.length} words per side"
+        raise InputError(f"setting 'adapt': expected two different sentences of dev for fine-tuning, found {different}")
 
 
 class Adaptation:
@@ -67,7 +67,7 @@ class Adaptation:
                 self._keep(reached, self._learn(0, bar))
                 return
         except Diverged as error:
-            log.info(f"learning from dev: {error}")
+            log.info(f"fine-tuning on dev: {error}")
         if self._run.ranks.leads:
             self._undo()
 
@@ -86,7 +86,7 @@ class Adaptation:
         known, reached = (perplexities_of(_added(losses)) for losses in (before, after))
         better = reached[0] < known[0]
         change = f"perplexity {known[0]:.3f} -> {reached[0]:.3f}{' (best)' if better else ''}"
-        log.info(f"learned from dev, of each fold by the others: {change}")
+        log.info(f"fine-tuned on dev, cross-validated: {change}")
         return reached if better else []
 
     def _learn(self, fold: int, bar: Bar) -> dict[str, float]:

@@ -135,7 +135,7 @@ def restore(run: Run, path: Path) -> None:
 
 def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     if metadata["models"] != _models(run):
-        raise InputError(f"{path}: of another training; the vocabularies or settings beside it are not those it had")
+        raise InputError(f"{path}: of another training; the vocabularies or settings of the folder differ")
     written = msgspec.convert(metadata, _Written)
     recent = written.recent
     _check_tensors(run, tensors, recent)
@@ -144,7 +144,7 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     _restore_random(run, tensors)
     if run.progress.epoch and written.processes != run.ranks.size:
         processes = f"{written.processes} processes, now {run.ranks.size}"
-        log.warning(f"{path.parent}: this training was of {processes}: dropout will be another")
+        log.warning(f"{path.parent}: this training had {processes}: dropout will differ")
     for number, (learner, rows) in enumerate(zip(run.learners, written.rows, strict=True)):
         learner.rows = rows
         learner.network.load_state_dict(_under(tensors, f"network.{number}."))

@@ -60,7 +60,7 @@ def _train(task: Task, resume: bool) -> None:
         remove_leftovers([folder, *task.folders])
         checkpoint.unlink()
         _remove_bases(task)
-    log.info(f"{folder.name}: perplexity on dev {run.progress.best:.3f} a word with </s>")
+    log.info(f"{folder.name}: perplexity on dev {run.progress.best:.3f} per word, with </s>")
 
 
 def _lead(task: Task, resume: bool) -> Run | None:
@@ -72,12 +72,12 @@ def _lead(task: Task, resume: bool) -> Run | None:
     interrupted = resume and checkpoint.exists()
     if resume and not interrupted and is_finished(task):
         _remove_bases(task)
-        log.info(f"{folder.name}: this training has ended already")
+        log.info(f"{folder.name}: this training has already ended")
         return None
     if interrupted:
         run = resume_run(task, checkpoint)
         epoch = run.progress.epoch
-        log.info(f"{folder.name}: {f'going on after epoch {epoch}' if epoch else 'beginning again'}")
+        log.info(f"{folder.name}: {f'continuing after epoch {epoch}' if epoch else 'starting again'}")
         return run
     with progress_bar("prepare", None):
         run = begin_run(task, resume)

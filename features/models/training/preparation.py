@@ -99,7 +99,7 @@ def vocabulary_of(sentences: Sequence[Sequence[str]], settings: Training) -> Voc
     """Build a vocabulary, and log a message if the text gives fewer subwords than requested."""
     vocabulary = build_vocabulary(sentences, settings)
     if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
-        log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} pieces, not {settings.bpe}")
+        log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} subwords, not {settings.bpe}")
     return vocabulary
 
 
@@ -208,7 +208,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
     planned = planned_updates(settings, corpus[0], pairs, learners)
     if settings.warmup > planned:
         log.warning(
-            f"warmup={settings.warmup}, but {planned} updates are planned: the step size never comes to its height"
+            f"warmup={settings.warmup}, but {planned} updates are planned: the learning rate never gets to its maximum"
         )
     return Run(
         settings=settings,
@@ -250,7 +250,7 @@ def _start_models(task: Task) -> list[Model]:
     for config, folder in zip(task.configs, task.starts, strict=False):
         _check_settings(folder, config, _SHARED_WITH_START)
         if os.path.lexists(folder / RECORD):
-            raise InputError(f"{folder}: this model has learned from dev (adapt); start from one that has not")
+            raise InputError(f"{folder}: this model was fine-tuned on dev (adapt); start from one that was not")
     if len(models) > 1 and (models[0].source, models[0].target) != (models[1].target, models[1].source):
         raise InputError(f"{task.start}: the two models have different vocabularies")
     return models
@@ -268,7 +268,7 @@ def _check_settings(folder: Path, config: ModelConfig, names: Sequence[str]) -> 
         if name == "corpus" and actual[name] != expected[name]:
             raise InputError(f"{folder}: this model was trained on other text, or started from another model")
         if actual[name] != expected[name]:
-            raise InputError(f"{folder}: this model has {name} {actual[name]!r}, asked for is {expected[name]!r}")
+            raise InputError(f"{folder}: this model has {name} {actual[name]!r}, expected {expected[name]!r}")
 
 
 def _flat(config: ModelConfig) -> dict[str, Any]:
@@ -293,7 +293,7 @@ def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
     target = _share_of_unknown([target for _, target in task.dev], first.target)
     log.info(f"unknown words of dev: source {100 * source:.1f} %, target {100 * target:.1f} %")
     if max(source, target) > 0.5:
-        log.warning("most words of dev are unknown; are source and target the same way round in training and dev?")
+        log.warning("most words of dev are unknown; are source and target swapped in training or dev?")
 
 
 def _share_of_unknown(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> float:

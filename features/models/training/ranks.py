@@ -118,7 +118,7 @@ class Ranks:
         try:
             yield
         except RuntimeError:
-            raise InputError(f"another of the {self.size} processes has ended; go on with --resume") from None
+            raise InputError(f"another of the {self.size} processes has ended; continue with --resume") from None
 
 
 ALONE = Ranks()
@@ -142,7 +142,7 @@ def joined(device: torch.device) -> Iterator[Ranks]:
         try:
             _meet(device)
         except RuntimeError as error:
-            raise InputError(f"the processes do not find each other: {str(error).splitlines()[0]}") from None
+            raise InputError(f"the processes cannot connect to each other: {str(error).splitlines()[0]}") from None
     ranks = Ranks(device, rank=dist.get_rank(), size=dist.get_world_size())
     with contextlib.nullcontext() if ranks.leads else silenced():
         yield ranks
@@ -167,7 +167,8 @@ def _own_gpu() -> torch.device:
     if number >= gpus:
         processes = os.environ["LOCAL_WORLD_SIZE"]
         raise InputError(
-            f"torchrun started {processes} processes here, torch sees {gpus} GPU; take --device cpu, or as many"
+            f"torchrun started {processes} processes here, torch sees {gpus} GPU; "
+            "use --device cpu, or one process per GPU"
         )
     torch.cuda.set_device(number)
     return torch.device("cuda", number)

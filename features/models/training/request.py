@@ -62,7 +62,7 @@ class TrainingRequest:
             raise InputError(f"{corpus.alignment}: a word alignment is for the settings lexicon and guidance; set one")
         if training.guidance and not corpus.alignment:
             raise InputError(
-                "setting 'guidance' needs the word alignment of the corpus: name its file by --alignments, in an "
+                "setting 'guidance' needs the word alignment of the corpus: give its file with --alignments, in an "
                 "experiment by train.alignment"
             )
 
@@ -84,7 +84,7 @@ class TrainingRequest:
             if name != "objectives" and value != expected[name]:
                 raise InputError(f"that model has {name} {value!r}, this one {expected[name]!r}")
         if theirs.adapt:
-            raise InputError("that model learns from dev at last (adapt), which this one is measured on")
+            raise InputError("that model is fine-tuned on dev (adapt), on which this one is evaluated")
         names = ("bpe", "bpe_dropout", "words", "frequency")
         if any(getattr(theirs, name) != getattr(ours, name) for name in names):
             raise InputError(f"that model has another vocabulary; {', '.join(names)} must be the same")

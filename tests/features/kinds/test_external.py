@@ -59,8 +59,8 @@ def test_outputs_of_other_tools(write: Write, form: str, text: str, wanted: list
         ("word\n", "scores:1: expected scores in a form .* found 'word'"),
         ("9" * 5000 + "\n", "scores:1: expected scores in a form"),
         (f"H-{'9' * 5000}\t-1\ta\n", "scores:1: expected scores in a form"),
-        ("1\n\n", "scores:2: not like the first line"),
-        ("1 2\n1\n", "scores:2: not like the first line"),
+        ("1\n\n", "scores:2: expected the form of the first line"),
+        ("1 2\n1\n", "scores:2: expected the form of the first line"),
         ("H-0\t-1\ta\nH-2\t-1\tb\n", "scores of 2 candidates, not numbered from 0 without gaps"),
         ("H-0\t-1\ta\nH-0\t-1\tb\n", "scores:2: a second score of this candidate"),
     ],
@@ -194,7 +194,7 @@ def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.M
         ("class Letters(:\n", "broken.py:1: invalid syntax"),
         (
             "import letters_beside\n",
-            "broken.py: No module named 'letters_beside'; a module of features imports what is",
+            "broken.py: No module named 'letters_beside'; a feature module can import",
         ),
         ("from numpy import nothing_of_it\n", "cannot import name 'nothing_of_it'"),
         ("Letters = 3\n", "broken.py has no class 'Letters'"),
@@ -328,7 +328,7 @@ def test_hugging_face_tells_what_it_cannot_read(transformer: Path, tmp_path: Pat
     pairs = [Sentence(0, ("die",), (("the",), ("the", "newspaper")))]
     wanted = HuggingFace(str(transformer), Resources("cpu"))(pairs)
     for source, text in ((("die",) * 64, ("the",)), (("die",), ("the",) * 64)):
-        with pytest.raises(InputError, match=r"feature 'hf': 65 pieces, more than the 64 that the model reads: '\w+ "):
+        with pytest.raises(InputError, match=r"feature 'hf': 65 subwords, more than the model's maximum of 64: '\w+ "):
             HuggingFace(str(transformer), Resources("cpu"))([Sentence(0, source, (text,))])
     folder = tmp_path / "folder"
     shutil.copytree(transformer, folder)
@@ -349,7 +349,9 @@ def test_a_folder_of_hugging_face_says_what_it_is(transformer: Path, tmp_path: P
     values = json.loads((folder / "config.json").read_text())
     del values["model_type"]
     (folder / "config.json").write_text(json.dumps(values))
-    with pytest.raises(InputError, match=r"marian: no model that transformers reads .*config\.json without model_type"):
+    with pytest.raises(
+        InputError, match=r"marian: not a model that transformers can read .*config\.json without model_type"
+    ):
         HuggingFace(str(folder), Resources("cpu"))
 
 
@@ -385,7 +387,7 @@ def test_a_folder_of_hugging_face_runs_no_code(transformer: Path, tmp_path: Path
         names = ("AutoConfig", "AutoModelForSeq2SeqLM", "AutoTokenizer")
         values = {"auto_map": dict.fromkeys(names, "evil.Evil"), "model_type": "evil", "tokenizer_class": "Evil"}
         path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    refused = pytest.raises(InputError, match="folder: no model that transformers reads")
+    refused = pytest.raises(InputError, match="folder: not a model that transformers can read")
     with contextlib.suppress(InputError) if way == "tokenizer" else refused:  # which may be made without its class
         FeatureSet(parse_requests([f"hf:{folder}"]), Resources("cpu"))
     assert not ran.exists()

@@ -61,7 +61,7 @@ def test_a_corpus_whose_sides_are_swapped(command: Command, write: Write) -> Non
     assert warnings_of(command, write, f"ibm1:{source},{target}") == []
     (line,) = warnings_of(command, write, f"ibm1:{target},{source}")
     assert (
-        "none of 5 words of the list have a pair in the table; expected SOURCE,TARGET; the two may be reversed" in line
+        "none of 5 words of the list have a pair in the table; expected SOURCE,TARGET; the files may be swapped" in line
     )
 
 

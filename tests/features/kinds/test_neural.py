@@ -98,7 +98,9 @@ def test_models_that_make_no_ensemble(tmp_path: Path) -> None:
         (make(tmp_path / "right", right_to_left=True), "another order of words"),
         (make(tmp_path / "words", frequency=9), "another target vocabulary"),
     ):
-        with pytest.raises(InputError, match=f"{other.name}: {reason} than .*first; use one feature 'neural' a model"):
+        with pytest.raises(
+            InputError, match=f"{other.name}: {reason} than .*first; use one feature 'neural' per model"
+        ):
             load(f"ensemble:{first},{other}")
     with pytest.raises(InputError, match="expected several models, separated by commas"):
         load(f"ensemble:{first}")

@@ -83,7 +83,7 @@ def test_length_ratio_of_a_corpus(tmp_path: Path) -> None:
     for row, ratio in zip(rest, (5 / 5, 6 / 3, 2 / 3), strict=True):
         error = (math.log(ratio) - mean) ** 2 / mean**2
         assert row[1] == pytest.approx(-0.5 * (error + math.log(2 * math.pi * mean**2)))
-    with pytest.raises(InputError, match="all pairs have the same ratio"):
+    with pytest.raises(InputError, match="all pairs have the same length ratio"):
         values("length", f"{tmp_path / 's'},{tmp_path / 's'}")
     with pytest.raises(InputError, match="expected length:SOURCE,TARGET"):
         values("length", "one")
@@ -102,7 +102,7 @@ def test_lexical_tables_of_moses(tmp_path: Path) -> None:
     path.write_text("the das\n")
     with pytest.raises(InputError, match=r"lex\.f2e:1: expected 'word word probability'"):
         values("lexical", str(path))
-    with pytest.raises(InputError, match="expected f2e or e2f in the name"):
+    with pytest.raises(InputError, match="expected f2e or e2f in the file name"):
         values("lexical", "table")
 
 
@@ -197,7 +197,7 @@ def test_links_right_behind_a_sentence_are_left_out_with_one_warning(
         parse_line(f"0 ||| a b ||| L= 1 ||| 0 ||| {links}".encode(), number)
         for number, links in enumerate(("0-0 1-1", "0-0 1-1 2-1", "0-0 1-1 1-2"), start=1)
     )
-    with warned("^list:2: links point beyond the end of the source or of the translation, and are left out"):
+    with warned("^list:2: links beyond the end of the source or translation are ignored, here and in later lines"):
         found = values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),) * 3, lines, "list")])
     assert found == [[2, 1, 0, 0, 1]] * 3
 

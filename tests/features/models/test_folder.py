@@ -106,7 +106,7 @@ def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int)
         ("architecture", {"reverse": "false"}, "setting 'reverse': found 'false', expected False"),
         ("architecture", {"terms": "position,markov"}, "setting 'terms': found 'position,markov', expected"),
         ("architecture", {"objectives": 5}, "setting 'objectives': unknown value '5'"),
-        ("architecture", {"batch": 3}, "setting 'batch' stands in the wrong place"),
+        ("architecture", {"batch": 3}, "setting 'batch' is in the wrong section"),
         ("training", {"seed": -1}, "setting 'seed': -1 is out of range"),
         ("training", {"rate": float("nan")}, "setting 'rate': nan is out of range"),
         ("training", {"bpe": 100}, "source.bpe: No such file"),
@@ -126,7 +126,7 @@ def test_values_of_a_config_that_are_none(kept: Path, part: str, values: dict[st
         (b"\n", b"\n\n", r"source\.vocabulary:2: found '', expected one word"),
         (b"\n", b" x\n", r"source\.vocabulary:1: found '.* x', expected one word"),
         (b".\n", b"<s>\n", r"source\.vocabulary:[0-9]+: found '<s>', expected one word"),
-        (b".\n", b"die\n", r"source\.vocabulary:[0-9]+: 'die': a word stands there twice"),
+        (b".\n", b"die\n", r"source\.vocabulary:[0-9]+: 'die': the word occurs twice"),
         (
             b".\n",
             b".\nzorb\n",
@@ -150,7 +150,7 @@ def test_a_vocabulary_that_was_cut_off(kept: Path) -> None:
 
 def test_pieces_that_a_model_of_words_has(kept: Path) -> None:
     (kept / "target.bpe").write_bytes(b"")
-    with pytest.raises(InputError, match=r"target\.bpe: the model is one of whole words"):
+    with pytest.raises(InputError, match=r"target\.bpe: the model uses whole words"):
         load_model(kept, CPU)
 
 
@@ -211,7 +211,7 @@ def test_a_folder_with_one_switch_for_both_biases(folder: Path, bias: bool) -> N
 
 def test_weights_that_are_missing(kept: Path) -> None:
     (kept / "model.safetensors").unlink()
-    with pytest.raises(InputError, match=r"no model\.safetensors; the training of this model did not get to"):
+    with pytest.raises(InputError, match=r"no model\.safetensors; the training of this model did not finish"):
         load_model(kept, CPU)
 
 

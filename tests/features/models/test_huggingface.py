@@ -142,7 +142,7 @@ def test_a_language_that_the_tokenizer_knows_and_the_model_does_not(make: Make) 
     """Words only: the codes come behind them. Marian has a token of the target language, which sources begin with."""
     for style, languages, unknown in (("nllb", "[deu_Latn,eng_Latn]", "deu_Latn"), ("marian", "[eng,deu]", "deu")):
         folder = make(style, size=len(VOCABULARY))
-        with pytest.raises(InputError, match=f"the tokenizer knows language '{unknown}', the model does not"):
+        with pytest.raises(InputError, match=f"the tokenizer supports language '{unknown}', the model does not"):
             feature(folder, languages)
 
 

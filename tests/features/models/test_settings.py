@@ -23,10 +23,10 @@ def test_settings_go_where_they_belong() -> None:
         (
             "terms",
             "x",
-            "setting 'terms': unknown value 'x'; known are position, markov, fertility, previous-word, memory",
+            "setting 'terms': unknown value 'x'; known: position, markov, fertility, previous-word, memory",
         ),
-        ("terms", "markov,markov", "setting 'terms': 'markov' stands there twice"),
-        ("reverse", "yes", "setting 'reverse': unknown value 'yes'; known are false, true"),
+        ("terms", "markov,markov", "setting 'terms': 'markov' occurs twice"),
+        ("reverse", "yes", "setting 'reverse': unknown value 'yes'; known: false, true"),
         ("hidden", "3.5", "setting 'hidden': expected a whole number, found '3.5'"),
         ("rate", "fast", "setting 'rate': expected a number, found 'fast'"),
         ("rate", "nan", "setting 'rate': nan is out of range"),
@@ -61,7 +61,7 @@ def test_settings_that_are_refused(key: str, value: str, message: str) -> None:
         (TRANSFORMER, "embedding=hidden"),
         (TRANSFORMER | {"hidden": "128", "heads": "3"}, "hidden must be a multiple of heads"),
         (TRANSFORMER | {"terms": "markov", "cell": "gru"}, "no part that the setting cell, terms could change"),
-        ({"reverse": "true"}, "a bidirectional encoder reads both ways"),
+        ({"reverse": "true"}, "a bidirectional encoder reads both directions"),
         ({"encoder": "unidirectional", "layers": "2"}, "layers and encoder_layers must be equal"),
     ],
 )
@@ -74,16 +74,16 @@ def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> N
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"bpe_dropout": "0.1"}, "bpe_dropout leaves out merges of pieces: it needs bpe"),
+        ({"bpe_dropout": "0.1"}, "bpe_dropout omits merges of subwords: it needs bpe"),
         (
             {"rdrop": "1", "dropout": "0"},
             "rdrop compares passes with different dropout: it needs dropout or word_dropout",
         ),
         (
             {"rdrop": "1", "guidance": "1"},
-            "rdrop compares what the softmax says alone: it goes without",
+            "rdrop compares the softmax alone: it cannot be combined with",
         ),
-        ({"rdrop": "1", "lexicon": "bias"}, "rdrop compares what the softmax says alone: it goes without"),
+        ({"rdrop": "1", "lexicon": "bias"}, "rdrop compares the softmax alone: it cannot be combined with"),
     ],
 )
 def test_settings_of_training_that_do_not_go_together(values: dict[str, str], reason: str) -> None:

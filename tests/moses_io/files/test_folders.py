@@ -11,7 +11,7 @@ from moses_io.files.folders import LOCK, InUse, locked, remove
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(InputError, match="another run is at work here"), locked(tmp_path):
+    with locked(tmp_path), pytest.raises(InputError, match="another process uses this folder"), locked(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
     with locked(tmp_path):
@@ -40,7 +40,7 @@ def test_a_lock_that_was_removed_meanwhile_holds_nothing(tmp_path: Path, monkeyp
         flock(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", remove_first)
-    with locked(tmp_path), pytest.raises(InputError, match="another run is at work here"), locked(tmp_path):
+    with locked(tmp_path), pytest.raises(InputError, match="another process uses this folder"), locked(tmp_path):
         pass
 
 
@@ -54,7 +54,7 @@ def test_what_is_no_lock_is_left_as_it_is(tmp_path: Path) -> None:
     assert other.read_text() == "words"
     (folder / LOCK).unlink()
     (folder / LOCK).write_text("words")
-    with pytest.raises(InputError, match=r"\.lock: not a lock of ours"), locked(folder):
+    with pytest.raises(InputError, match=r"\.lock: not a lock file"), locked(folder):
         pass
     assert (folder / LOCK).read_text() == "words"
     (folder / LOCK).unlink()
@@ -69,7 +69,7 @@ def test_a_folder_is_removed_unless_a_process_is_at_work_below_it(tmp_path: Path
     folder = tmp_path / "folder"
     (folder / "inner").mkdir(parents=True)
     (folder / "inner" / "file").write_text("words")
-    with locked(folder / "inner"), pytest.raises(InUse, match=r"inner: another run is at work here"):
+    with locked(folder / "inner"), pytest.raises(InUse, match=r"inner: another process uses this folder"):
         remove(folder)
     assert (folder / "inner" / "file").read_text() == "words" and not (folder / LOCK).exists()
     remove(folder)

@@ -25,9 +25,9 @@ def test_a_value(write: Write) -> None:
         (b'{"a": "\xff"}', "a.json: not JSON (not in UTF-8)"),
         (b'"a\0b"', "a.json:1: not JSON (Invalid control character at)"),
         ("\0", "a.json:1: not JSON (Expecting value)"),
-        ("[" * 100_000, "a.json: not JSON that can be read (nested too deeply)"),
-        ('{"a":' * 100_000, "a.json: not JSON that can be read (nested too deeply)"),
-        ("9" * 5000, "a.json: not JSON that can be read (a number of too many digits)"),
+        ("[" * 100_000, "a.json: not readable JSON (nested too deeply)"),
+        ('{"a":' * 100_000, "a.json: not readable JSON (nested too deeply)"),
+        ("9" * 5000, "a.json: not readable JSON (a number of too many digits)"),
         ("\ufeff1", "a.json:1: not JSON (Unexpected UTF-8 BOM"),
     ],
 )

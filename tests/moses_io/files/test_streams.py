@@ -28,7 +28,7 @@ def test_compressed_by_name_and_decompressed_by_content(tmp_path: Path, suffix: 
     other.write_bytes(path.read_bytes())
     assert len(list(numbered_lines(str(other)))) == 198
     other.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"other:\d+: the packed stream is cut off here"):
+    with pytest.raises(InputError, match=r"other:\d+: the compressed stream is cut off"):
         list(numbered_lines(str(other)))
 
 
@@ -50,7 +50,7 @@ def test_only_lf_ends_a_line(tmp_path: Path) -> None:
 def test_a_list_cut_off_in_the_middle_of_its_gzip_stream(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(os.urandom(2000).hex().encode() + b"\n", 1)[:cut])
-    with pytest.raises(InputError, match=r"cut\.gz:\d+: the packed stream is cut off here"):
+    with pytest.raises(InputError, match=r"cut\.gz:\d+: the compressed stream is cut off"):
         list(numbered_lines(str(path)))
 
 
@@ -59,7 +59,7 @@ def test_a_damaged_gzip_stream(tmp_path: Path) -> None:
     content[40:60] = b"\xff" * 20
     path = tmp_path / "bad.gz"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="the packed stream is damaged here"):
+    with pytest.raises(InputError, match="the compressed stream is damaged"):
         list(numbered_lines(str(path)))
 
 
@@ -177,7 +177,7 @@ def test_output_to_an_open_file_goes_behind_what_stands_there(tmp_path: Path, na
 
 
 def test_the_name_of_a_folder_is_no_output(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="new/: the name of a folder, expected"), open_output(f"{tmp_path}/new/"):
+    with pytest.raises(InputError, match="new/: a folder name, expected"), open_output(f"{tmp_path}/new/"):
         pass
     assert not list(tmp_path.iterdir())
 

@@ -140,7 +140,7 @@ def test_two_sides_of_different_length_are_refused(tmp_path: Path) -> None:
         ("a\nb\nc\n", "a\n", r"t has 1 lines, .*s has 3"),
         ("a", "a\nb\nc\nd", r"t has 4 lines, .*s has 1"),
         ("", "a\n", r"t has 1 lines, .*s has 0"),
-        ("", "", r"s: the file is empty; expected a sentence a line"),
+        ("", "", r"s: the file is empty; expected one sentence per line"),
     ],
 )
 def test_pairs_that_are_read_as_they_come(tmp_path: Path, source: str, target: str, message: str) -> None:

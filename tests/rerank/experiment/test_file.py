@@ -118,7 +118,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
             "'forward': a model without global fertility",
         ),
         ("neural:forward", "neural:forward[entropie]", "unknown value 'entropie'; did you mean 'entropy'"),
-        ("neural:forward", "neural:forward[worst,worst]", "[worst,worst]': value 'worst' stands there twice"),
+        ("neural:forward", "neural:forward[worst,worst]", "[worst,worst]': value 'worst' occurs twice"),
         (
             "neural:forward",
             "ensemble:forward",
@@ -137,7 +137,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
         (', start-from = "pair"', "", "models.fertile: preset 'cohn-align-sym-glofer-pre' starts from a trained model"),
         ('start-from = "pair"', 'start-from = "par"', "models.fertile.start-from: no model and no folder 'par'"),
         ('start-from = "pair"', 'start-from = "fertile"', "models.fertile.start-from: put 'fertile' before 'fertile'"),
-        ("reverse = false", "reverse = true", "models.forward: a bidirectional encoder reads both ways"),
+        ("reverse = false", "reverse = true", "models.forward: a bidirectional encoder reads both directions"),
         ("seed = 7", 'confidence = "chrfff"', "tuning: confidence: unknown metric 'chrfff'; did you mean 'chrf'?"),
         ("seed = 7", "confidence = true", "tuning: confidence: metric: expected a name such as 'bleu', found True"),
         ("seed = 7", "seed = -1", "tuning: seed: expected a whole number from 0, found -1"),

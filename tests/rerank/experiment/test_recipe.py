@@ -304,9 +304,9 @@ def test_lists_are_read_to_their_end_before_the_first_training(
     [
         ('[tuning]\nfreeze = ["Nope"]', "tuning: the list has no feature 'Nope'"),
         ('[tuning]\nsign = ["Len:+", "Nope:+"]', "tuning: the list has no feature 'Nope'"),
-        ('LM = "kenlm:junk"', "junk:1: not a language model that KenLM reads"),
+        ('LM = "kenlm:junk"', "junk:1: not a language model that KenLM can read"),
         ('LM = "kenlm:nowhere"', "nowhere: No such file or directory"),
-        ('Lex = "lexical:junk"', "junk: expected f2e or e2f in the name"),
+        ('Lex = "lexical:junk"', "junk: expected f2e or e2f in the file name"),
         ('Mine = "command:no-such-program"', "feature 'command:no-such-program'"),
         ('Phrases = "phrases"', "list:1: feature 'phrases'"),
     ],

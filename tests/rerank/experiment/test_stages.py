@@ -226,7 +226,7 @@ def test_a_folder_in_which_another_process_is_at_work_is_not_replaced(tmp_path: 
     source, folder, record = tmp_path / "source", tmp_path / "model", tmp_path / "record"
     source.write_text("1")
     run_stages([train(source, folder, 1)], record)
-    with locked(folder), pytest.raises(InUse, match="model: another run is at work here"):
+    with locked(folder), pytest.raises(InUse, match="model: another process uses this folder"):
         run_stages([train(source, folder, 2)], record)
     assert (folder / "weights").read_text() == "1"
     run_stages([train(source, folder, 2)], record)

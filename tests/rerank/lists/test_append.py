@@ -80,7 +80,7 @@ def test_links_are_numbered_as_those_of_most_lines(
     status, out, err = command("score", nbest, "--source", source, "--feature", "phrases")
     assert status == 0
     assert f" Phrases0= {phrases} ".encode() in out.splitlines()[0 if turned else 1]
-    assert ("links point beyond the end" in err) == warned
+    assert ("links beyond the end" in err) == warned
     report = command("validate", nbest, "--source", source)[1]
     assert (b"word alignments of 1 line point beyond the end of the source" in report) == warned
 
@@ -298,7 +298,7 @@ def test_empty_lines_that_are_left_out_are_told(command: Command, write: Write) 
     nbest, source = write("list", "0 ||| a ||| L= 1\n\n\n"), write("source", "x\n")
     status, out, err = command("score", nbest, "--source", source, "--feature", "length")
     assert (status, out) == (0, b"0 ||| a ||| L= 1 Length0= 1\n")
-    assert f"warning: {nbest}: 2 empty lines, the first of them line 2, which the scored list does not have\n" in err
+    assert f"warning: {nbest}: 2 empty lines, the first is line 2, which the scored list does not have\n" in err
 
 
 def test_words_that_a_candidate_does_not_have(command: Command, write: Write) -> None:

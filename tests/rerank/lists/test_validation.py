@@ -110,7 +110,7 @@ def test_empty_lines_are_told(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n\n1 ||| b ||| L= 2 ||| 0\n\n")
     status, out, _ = command("validate", nbest)
     assert status == 0
-    assert f"warning: {nbest}: 2 empty lines, the first of them line 2, which all commands skip\n" in out.decode()
+    assert f"warning: {nbest}: 2 empty lines, the first is line 2, which all commands skip\n" in out.decode()
 
 
 def test_missing_references_are_counted(command: Command, write: Write) -> None:
@@ -248,8 +248,8 @@ WHOLE = "0 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 1-1 \n"
 WITHOUT_SPACE = "0 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 1-1\n"
 SEGMENTED = "0 ||| a b c ||| L= 1 ||| -1.5 ||| 0-1=0-1 2=2\n"
 BOTH = "0 ||| a b c ||| L= 1 ||| -1.5 ||| 0-1=0-1 2=2 ||| 0-0 1-1 \n"
-NO_SPACE = "its field 5 does not end with a space, as that of the line before does"
-NO_LAST_WORD = "its field 5 does not reach the last word, as that of the line before does"
+NO_SPACE = "its field 5 does not end with a space, unlike that of the line before"
+NO_LAST_WORD = "its field 5 does not reach the last word, unlike that of the line before"
 TOTALS = [f"0 ||| a b ||| L= 1 ||| -{total}\n" for total in (1.25, 1.5, 1.5, 2, 2.125, 2.25)]
 
 
@@ -274,7 +274,7 @@ TOTALS = [f"0 ||| a b ||| L= 1 ||| -{total}\n" for total in (1.25, 1.5, 1.5, 2, 
         (["0 |||  ||| L= 0 ||| 0 |||\n", SEGMENTED[:-5]], "its field 5 does not reach the last word"),
         ([BOTH, BOTH[:-1]], ""),
         ([BOTH, "1 |||  ||| L= 0 ||| 0 ||| ||| "], ""),
-        ([BOTH, BOTH[:-2]], "its field 6 does not end with a space, as that of the line before does"),
+        ([BOTH, BOTH[:-2]], "its field 6 does not end with a space, unlike that of the line before"),
         ([BOTH, "1 ||| a b c ||| L= 1 ||| -1.5 ||| 0-1=0-1"], "5 fields, the line before has 6"),
         ([WHOLE, "0 ||| a b ||| L= 1"], "3 fields, the line before has 5"),
         ([WHOLE, "1 ||| a b ||| L= 1 ||| -1."], "4 fields, the line before has 5"),

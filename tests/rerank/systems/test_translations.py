@@ -59,7 +59,7 @@ def test_markup_in_a_source_is_an_error(models: dict[str, Path], write: Write, c
     [
         (["--nbest", "13"], "--nbest 13: expected at most the 12 of --beam"),
         (["--label", "X"], "--label names the feature of a list: it needs --nbest"),
-        (["--nbest", "2", "--label", "a_b"], "label 'a_b': expected a letter, then letters and digits, 100 at most"),
+        (["--nbest", "2", "--label", "a_b"], "label 'a_b': expected a letter, then letters and digits, at most 100"),
         (["--unknown", ""], "unknown words: expected copy, keep or a file"),
         (["--unknown", "nowhere"], "nowhere: No such file or directory"),
     ],
@@ -79,7 +79,7 @@ def test_what_a_list_cannot_hold_is_left_out() -> None:
 
 def test_an_empty_source_is_told(models: dict[str, Path], write: Write, command: Command) -> None:
     status, out, err = command("translate", models["forward"], "--source", write("source", ""))
-    assert (status, out) == (2, b"") and "source: the file is empty; expected a sentence a line" in err
+    assert (status, out) == (2, b"") and "source: the file is empty; expected one sentence per line" in err
 
 
 def test_lists_are_named_by_letters_and_digits() -> None:

@@ -89,7 +89,7 @@ def test_what_does_not_help_is_not_kept(
 ) -> None:
     monkeypatch.setattr(adaptation, "SHARE", 1000.0)
     plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), fit(tmp_path / "model", pairs(40))
-    assert "learned from dev, of each fold by the others: perplexity" in capsys.readouterr().err
+    assert "fine-tuned on dev, cross-validated: perplexity" in capsys.readouterr().err
     check_that_dev_is_not_learned(folder, plain)
 
 
@@ -99,7 +99,7 @@ def test_a_loss_out_of_all_bounds_leaves_what_was_trained(
 ) -> None:
     monkeypatch.setattr(adaptation, "SHARE", float("inf"))
     plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), fit(tmp_path / "model", pairs(40))
-    assert "learning from dev: the loss grew out of all bounds" in capsys.readouterr().err
+    assert "fine-tuning on dev: the loss diverged" in capsys.readouterr().err
     check_that_dev_is_not_learned(folder, plain)
 
 
@@ -214,7 +214,7 @@ def test_a_copy_without_weights_of_folds_warns_of_dev_alone(tmp_path: Path, caps
     reader.read([Sentence(0, ("f",) * 9, (("A",),))], ["logprob"])
     assert capsys.readouterr().err == ""
     values = reader.read(dev, ["logprob"]).values["logprob"]
-    assert capsys.readouterr().err.count("has learned from some of these sentences") == 1
+    assert capsys.readouterr().err.count("was fine-tuned on some of these sentences") == 1
     wanted = score_alone([load_model(folder, CPU)], dev, ["logprob"]).values["logprob"]
     np.testing.assert_allclose(values, wanted, atol=1e-5)
 
@@ -230,10 +230,10 @@ def test_a_pair_that_is_too_long_is_not_learned_where_its_source_is(tmp_path: Pa
 def test_no_training_starts_from_a_model_that_has_learned_from_dev(tmp_path: Path) -> None:
     folder = fit(tmp_path / "model", pairs(40))
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, replace(TRAINING, adapt=0))
-    with pytest.raises(InputError, match=r"model: this model has learned from dev \(adapt\); start from one that has"):
+    with pytest.raises(InputError, match=r"model: this model was fine-tuned on dev \(adapt\); start from one that was"):
         train(Task([config], pairs(160), pairs(40), tmp_path / "next", CPU), folder)
     request = TrainingRequest("rnnsearch")
-    with pytest.raises(InputError, match=r"that model learns from dev at last \(adapt\), which this one"):
+    with pytest.raises(InputError, match=r"that model is fine-tuned on dev \(adapt\), on which this one"):
         request.check_start(TrainingRequest("rnnsearch", settings={"adapt": 1}))
 
 
@@ -249,7 +249,7 @@ def test_a_cache_keeps_apart_what_different_weights_say(tmp_path: Path) -> None:
 
 def test_dev_needs_two_sentences_that_can_be_learned(tmp_path: Path) -> None:
     one = pairs(1)
-    with pytest.raises(InputError, match="two different sentences of dev to learn from, found 1 sentence of 1 to 80"):
+    with pytest.raises(InputError, match="two different sentences of dev for fine-tuning, found 1 sentence of 1 to 80"):
         fit(tmp_path / "model", [*one, *one, (["a"] * 81, ["A"]), ([], [])])
     assert not (tmp_path / "model").exists()
 
@@ -264,7 +264,7 @@ def test_folds_are_of_one_size_and_come_back(tmp_path: Path) -> None:
     assert DevFolds.divide(dev[:3]).numbers == [1, 2, 3]
     for line, fault in (
         ("6 0123456789abcdef", "expected a fold and 16 hex"),
-        ("2 0123456789abcdef", "stands there twice"),
+        ("2 0123456789abcdef", "occurs twice"),
     ):
         (tmp_path / RECORD).write_text(f"1 0123456789abcdef\n{line}\n")
         with pytest.raises(InputError, match=rf"{RECORD}:2: .*{fault}"):

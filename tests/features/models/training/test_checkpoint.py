@@ -164,7 +164,7 @@ def test_words_that_a_table_does_not_have(tmp_path: Path) -> None:
     name, table = next(each for each in run.learners[0].network.state_dict().items() if each[1].dtype == torch.int32)
     table.fill_(1000)
     save_run(run, tmp_path / CHECKPOINT, [random_state(run.device)])
-    assert f"tensor '{name}' has a number that is no word's" in refused(run, tmp_path / CHECKPOINT)
+    assert f"tensor '{name}' has a value that is not a word index" in refused(run, tmp_path / CHECKPOINT)
 
 
 def test_the_command_says_it_in_one_line(
@@ -217,5 +217,5 @@ def test_each_process_has_random_numbers_of_its_own(
     expected.append(torch.rand(4).tolist())
     save_run(run, path, states)
     assert [numbers(rank, 2) for rank in range(2)] == expected
-    with warned("this training was of 2 processes, now 1"):
+    with warned("this training had 2 processes, now 1"):
         assert numbers(0, 1) == expected[0]

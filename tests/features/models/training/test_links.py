@@ -135,7 +135,7 @@ def test_a_table_with_a_word_that_is_none(tmp_path: Path) -> None:
         tensors["lexicon.words"][4, 0] = number
         path.write_bytes(save(tensors))
         with pytest.raises(
-            InputError, match=r"of another model \(tensor 'lexicon\.words' has a number that is no word"
+            InputError, match=r"of another model \(tensor 'lexicon\.words' has a value that is not a word"
         ):
             load_model(tmp_path / "model", torch.device("cpu"))
     path.write_bytes(save(tensors | {"lexicon.words": tensors["lexicon.words"].long()}))

@@ -133,7 +133,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(folder: Path, tmp_path: P
         finally:
             running.kill()
     assert running.returncode != 0 and (killed / CHECKPOINT).exists(), err
-    assert set(faults(err)) <= {"moses-rerank train: another of the 2 processes has ended; go on with --resume"}
+    assert set(faults(err)) <= {"moses-rerank train: another of the 2 processes has ended; continue with --resume"}
     ended = launch(*arguments)
     assert ended.returncode == 0, ended.stderr
     assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in (folder / "recipe").iterdir())

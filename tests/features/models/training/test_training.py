@@ -210,7 +210,7 @@ def test_a_folder_tells_whether_its_training_has_ended(tmp_path: Path, capsys: p
     load_model(tmp_path / "model", CPU)
     assert "has not ended" not in capsys.readouterr().err
     fit(tmp_path / "model", resume=True, epochs=1)
-    assert "this training has ended already" in capsys.readouterr().err
+    assert "this training has already ended" in capsys.readouterr().err
     (tmp_path / "model" / CHECKPOINT).write_bytes(b"")
     load_model(tmp_path / "model", CPU)
     assert "the training of this model has not ended" in capsys.readouterr().err
@@ -218,7 +218,7 @@ def test_a_folder_tells_whether_its_training_has_ended(tmp_path: Path, capsys: p
 
 def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Path) -> None:
     fit(tmp_path / "model", epochs=1)
-    with pytest.raises(InputError, match=r"this model has rate 0\.02, asked for is 0\.5"):
+    with pytest.raises(InputError, match=r"this model has rate 0\.02, expected 0\.5"):
         fit(tmp_path / "model", resume=True, epochs=1, rate=0.5)
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, rate=0.02, batch=16, dropout=0.0))
     with pytest.raises(InputError, match="was trained on other text, or started from another model"):
@@ -396,7 +396,7 @@ def test_one_training_at_a_time(tmp_path: Path, place: str) -> None:
     (tmp_path / "pair" / place).mkdir(parents=True)
     with (
         locked(tmp_path / "pair" / place),
-        pytest.raises(InputError, match=f"{place or 'pair'}: another run is at work here"),
+        pytest.raises(InputError, match=f"{place or 'pair'}: another process uses this folder"),
     ):
         train(task)
     train(task)
@@ -430,7 +430,7 @@ def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_rate_that_is_too_large(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the loss grew out of all bounds within .* try a smaller rate"):
+    with pytest.raises(InputError, match=r"the loss diverged within .* try a smaller rate"):
         fit(tmp_path / "model", rate=1e30)
 
 
@@ -452,7 +452,7 @@ def test_vocabulary(tmp_path: Path) -> None:
     assert load_vocabulary(tmp_path, "source", False) == built
     assert build_vocabulary(sentences, Training(words=2)).words == (*SPECIAL, "a", "b")
     Vocabulary(["x", "x"]).save(tmp_path, "twice")
-    with pytest.raises(InputError, match="a word stands there twice"):
+    with pytest.raises(InputError, match="the word occurs twice"):
         load_vocabulary(tmp_path, "twice", False)
 
 
@@ -470,11 +470,11 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     others = build_vocabulary([["ein", "anderer", "Satz"]], Training(bpe=15))
     others.save(tmp_path, "target")
     (tmp_path / "target.vocabulary").write_bytes((tmp_path / "source.vocabulary").read_bytes())
-    with pytest.raises(InputError, match=r"target\.vocabulary:[0-9]+: '.*' is no piece of target\.bpe"):
+    with pytest.raises(InputError, match=r"target\.vocabulary:[0-9]+: '.*' is not a subword of target\.bpe"):
         load_vocabulary(tmp_path, "target", True)
     most = vocabulary_of(sentences, Training(bpe=4000))
     assert "the text has" in capsys.readouterr().err and len(most.encode(["lowest"])) == 1
-    with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 5 pieces here: Vocabulary size"):
+    with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 5 subwords here: Vocabulary size"):
         build_vocabulary(sentences, Training(bpe=5))
     (tmp_path / "source.bpe").write_bytes(b"x")
     with pytest.raises(InputError, match=r"source\.bpe: damaged, or not a sentencepiece model"):
@@ -548,7 +548,7 @@ def test_bfloat16_where_the_processor_has_it(
 
 
 def test_a_warmup_that_never_ends(warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path) -> None:
-    with warned("warmup=51, but 50 updates are planned: the step size never comes to its he"):
+    with warned("warmup=51, but 50 updates are planned: the learning rate never gets to its max"):
         fit(tmp_path, epochs=2, warmup=51)
 
 

@@ -72,7 +72,7 @@ def test_what_cannot_be_read(write: Write, tmp_path: Path) -> None:
         (tmp_path / "pipe", ": a pipe or a device, expected a plain file"),
         (tmp_path, ": a folder, expected a plain file"),
         (tmp_path / "nowhere", ": No such file or directory"),
-        (cut, ":2: the packed stream is cut off here"),
+        (cut, ":2: the compressed stream is cut off"),
     ):
         with pytest.raises(InputError, match=f"{path}{message}"):
             kind_of(str(path))

@@ -122,7 +122,7 @@ def test_a_model_in_which_another_process_is_at_work_stays(
     with (
         warned("^train 60/seed-1/x failed: dev.de:3: odd$"),
         locked(folder / at_work),
-        pytest.raises(InUse, match=f"{at_work or 'model'}: another run is at work here"),
+        pytest.raises(InUse, match=f"{at_work or 'model'}: another process uses this folder"),
     ):
         go_on("train 60/seed-1/x", [str(folder)], fail)
     assert (folder / "forward" / "model.safetensors").read_text() == "weights"
