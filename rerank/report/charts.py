@@ -80,7 +80,7 @@ def worth_chart(table: Worth, metric: str) -> str:
     parts += legend(list(columns), 8, bottom + 52)
     fewer = f" (the {len(rows)} of {len(on_dev) - 1} that differ most)" if len(rows) < len(on_dev) - 1 else ""
     where = " and ".join(columns)
-    caption = f"{metric} of sets of features{fewer} on {where}. The bars show the difference from {BASE}."
+    caption = f"{metric} of sets of features{fewer} on {where}; bars: difference from {BASE}."
     return figure("What each feature is worth", caption, bottom + 62, parts)
 
 

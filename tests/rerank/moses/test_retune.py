@@ -107,7 +107,7 @@ def test_a_decoder_that_fails(
     [
         ({"decoder": "./nowhere"}, "./nowhere: no executable program of this name"),
         ({"decoder": "moses.ini"}, "moses.ini: no executable program of this name"),
-        ({"decoder": "''"}, "the decoder: no program"),
+        ({"decoder": "''"}, "the decoder: expected a program"),
         ({"decoder": "'moses"}, "the decoder: no closing quotation"),
         ({"references": "nowhere"}, "nowhere: no such file, nor nowhere0 or nowhere.ref0"),
         ({"more": '--decoder-flags="'}, "--decoder-flags: no closing quotation"),

@@ -97,7 +97,7 @@ def test_lists_are_named_by_letters_and_digits() -> None:
             {"Froma": "length"},
             "features.Froma: reserved for the feature that marks the origin of candidates; choose another label",
         ),
-        (["a"], {"Rest": "rest:moses.ini"}, "features.Rest: rest is for the decoder's own candidates; name no `cand"),
+        (["a"], {"Rest": "rest:moses.ini"}, "features.Rest: rest is for the decoder's own candidates; remove `cand"),
         (["a"], {"P": "phrases"}, "features.P: phrases is for the decoder's own candidates; remove `candidates`"),
     ],
 )

@@ -72,7 +72,7 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
     files = [path for path in (folder / "data").iterdir() if "test" not in path.name]
     assert command("init", *files)[0] == 0
     text = Path("experiment.toml").read_text()
-    assert "# What is reranked" not in text
+    assert "# Test set, reranked" not in text
     before_test, after_test = text.split("\n\n# No test set was found")
     assert before_test.splitlines()[-1].startswith("dev = ") and "\n\n# Models to train" in after_test
     commented = [line for line in text.splitlines() if line.startswith("# ") and " = " in line]
