@@ -288,7 +288,7 @@ def _features(
                 raise InputError("a group of models also makes a feature of this name")
             if request.parts and SET in str(folder):
                 raise InputError(
-                    f"{SET} stands for the name of a set; the name of the folder {str(folder)!r} cannot contain it"
+                    f"{SET} stands for the name of a set; the folder {str(folder)!r} cannot have it in its name"
                 )
             parts = [str(folder / part) for part in request.parts]
             if request.row.takes == "models":
