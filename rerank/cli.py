@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if unknown:
             raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}; see --help")
         if is_one_of_several() and parsed.command != "train":
-            raise InputError("torchrun would do the same in every process; it is for train alone")
+            raise InputError("torchrun would run the command in every process; only train supports it")
         check_arguments(parsed)
         status: int = parsed.run(parsed) or 0
         if sys.stdout:
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(command, f"{error.filename or '<stdout>'}: {error.strerror}")
         return 2
     except MemoryError:
-        _tell(command, "out of memory; do less at a time")
+        _tell(command, "out of memory; process less at a time")
         return 2
     except KeyboardInterrupt:
         _tell(command, "stopped")

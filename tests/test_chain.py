@@ -66,7 +66,7 @@ def experiment(small: Callable[..., Path]) -> Path:
 
 def done(err: str) -> list[str]:
     """Stages that were done, of those that a run tells of."""
-    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left of the whole)?$", err, re.MULTILINE)
+    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left in total)?$", err, re.MULTILINE)
     return [stage for stage in stages if not stage.endswith(": up to date")]
 
 
@@ -76,9 +76,9 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     scoring = [
         stage for name in ("dev", "test") for stage in (f"score {name} NMT", f"score {name} Len", f"join {name}")
     ]
-    worth = ["ablate dev", "ablate test", "ablate", "attend test", "evaluate", "keep the reranker"]
+    worth = ["ablate dev", "ablate test", "ablate", "attend test", "evaluate", "save the reranker"]
     ending = ["tune", "estimate confidence", "rerank test", *worth]
-    assert done(err) == ["train forward", *scoring, *ending[:2], "choose as Moses did", "rerank test", *worth]
+    assert done(err) == ["train forward", *scoring, *ending[:2], "select Moses' choices", "rerank test", *worth]
     work = experiment.parent / "work"
     assert out.decode() == (work / "report.txt").read_text() == out.decode()
     report = json.loads((work / "report.json").read_text())
@@ -271,7 +271,7 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
         (
             "epochs = 2",
             "candidates = 2, backward = true",
-            "models.forward: candidates: a backward model says the source",
+            "models.forward: candidates: a backward model predicts the source",
         ),
         (
             "forward = {",
@@ -281,7 +281,7 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
         (
             'preset = "cohn-align",',
             'candidates = 2, preset = ["cohn-align", "choi-baseline"],',
-            "models.forward: candidates: forward-cohn-align-1 and forward-choi-baseline-1 predict other words",
+            "models.forward: candidates: forward-cohn-align-1 and forward-choi-baseline-1 predict different words",
         ),
         (
             "epochs = 2",
@@ -290,7 +290,7 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
             "found 'forward'",
         ),
         ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'; models: forward"),
-        ('"neural:forward"', '"neural:forward[added]"', "feature 'NMT': the value 'added' is for joined lists"),
+        ('"neural:forward"', '"neural:forward[added]"', "feature 'NMT': the value 'added' is for merged lists"),
     ],
 )
 def test_what_is_wrong_is_told_before_training(

@@ -88,8 +88,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.confidence:
         folder = Path(arguments.reranker)
         if not (folder / CONFIDENCE).is_file():
-            made = "make it anew by `moses-rerank run` of this version"
-            raise InputError(f"{folder}: a reranker without {CONFIDENCE}, which tells how good its choices are; {made}")
+            made = "make it again with `moses-rerank run` of this version"
+            raise InputError(f"{folder}: no {CONFIDENCE}, which --confidence needs; {made}")
         given = bool(arguments.moses_output)
         estimator = read_estimator(str(folder / CONFIDENCE), str(folder / WEIGHTS), given).estimate
     write_choices(reranker.rankings(nbest, source, holes, arguments.batch, moses_output), outputs, estimator)

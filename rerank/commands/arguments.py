@@ -181,7 +181,7 @@ def read_resources(arguments: argparse.Namespace, ray: str = "") -> "Resources":
     from features.feature import Resources
 
     if arguments.cache and ray:
-        raise InputError("--cache cannot go with --ray: its file is for the processes of one machine")
+        raise InputError("--cache cannot be combined with --ray: its file is for the processes of one machine")
     return Resources(arguments.device, arguments.precision, arguments.cache)
 
 

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
         if heading:
             module, step = heading[1], ""
             if module == "RERANKING":
-                raise InputError(f"{name_of(arguments.meta)}: has a module [RERANKING] already")
+                raise InputError(f"{name_of(arguments.meta)}: already has a module [RERANKING]")
             added += [MODULE] if module == "EVALUATION" else []
         elif re.match(r"[^\s#]", line):
             step = line.split()[0]

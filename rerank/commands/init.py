@@ -43,11 +43,11 @@ def run(arguments: argparse.Namespace) -> None:
 
     output = arguments.output
     if output != STANDARD and os.path.lexists(output):
-        raise InputError(f"{output}: this is there already; name another --output")
+        raise InputError(f"{output}: already exists; name another --output")
     if output != STANDARD and not os.path.isdir(folder := os.path.dirname(output) or "."):
         raise InputError(f"{folder}: no such folder")
     files = sort_files(files_in(arguments.files))
-    with progress_bar("find what goes together", None):
+    with progress_bar("match files", None):
         roles = find_roles(files)
     for line in roles.lines():
         log.info(line)
@@ -59,4 +59,4 @@ def run(arguments: argparse.Namespace) -> None:
     with open_output(output) as stream:
         stream.write(content)
     if output != STANDARD:
-        log.info(f"{output} is written; look at it, then go on with: moses-rerank run {shlex.quote(output)}")
+        log.info(f"{output} is written; check it, then run: moses-rerank run {shlex.quote(output)}")

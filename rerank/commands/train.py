@@ -84,11 +84,9 @@ def run(arguments: argparse.Namespace) -> None:
     several = "," in arguments.preset or arguments.seeds is not None
     together = is_one_of_several()
     if together and (several or arguments.jobs or arguments.ray):
-        raise InputError(
-            "torchrun has one model trained by all processes: leave --jobs, --ray, --seeds and further presets away"
-        )
+        raise InputError("with torchrun all processes train one model; omit --jobs, --ray, --seeds and further presets")
     if several and "seed" in settings:
-        raise InputError("seed: several models have the seeds 1, 2, …; leave it away")
+        raise InputError("seed: several models have the seeds 1, 2, …; remove it")
     switches = {name: vars(arguments)[name] for name in ("backward", "right_to_left", "paper_sizes")}
     trainings = {}
     for name, model in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds).items():

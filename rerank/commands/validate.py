@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.regroup:
         with progress_bar("regroup", None):
             scattered = regroup(arguments.nbest, arguments.output)
-        log.info(f"sentences whose lines did not stand together: {scattered}")
+        log.info(f"sentences whose lines were not adjacent: {scattered}")
         return 0
     with progress_bar("validate", None):
         findings = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)

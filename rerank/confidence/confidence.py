@@ -235,10 +235,10 @@ def read_confidence(path: str) -> Confidence:
     """
     values = read_json(Path(path), MOST_BYTES)
     if not isinstance(values, dict) or "format" not in values:
-        raise InputError(f"{path}: no file of confidence, such as `moses-rerank run` writes")
+        raise InputError(f"{path}: not a confidence file as written by `moses-rerank run`")
     if values["format"] != FORMAT:
         written = f"format {shown(values['format'])}, this version reads format {FORMAT}"
-        raise InputError(f"{path}: {written}; make it anew by `moses-rerank run`")
+        raise InputError(f"{path}: {written}; make it again with `moses-rerank run`")
     file = record_of(values, _File, path)
     with at(f"{path}: "):
         Metric(file.metric)

@@ -209,7 +209,7 @@ def fit_confidence(
         dev=outcome.fit(),
         moses_output=choices.differs,
     )
-    log.info(f"expected {metric.formula.name} of dev's sentences, out of fold: r {confidence.dev.correlation:.3f}")
+    log.info(f"expected {metric.formula.name} of dev's sentences, cross-validated: r {confidence.dev.correlation:.3f}")
     write_confidence(output, confidence)
 
 

@@ -202,7 +202,7 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]
     choice = partial(choose_by_weights, scored, experiment.weights, holes, Outputs(ours))
     inputs = (scored, files.source, experiment.weights, output)
     return [
-        Stage(_of("choose as Moses did", name), (output or files.nbest, files.source), None, (moses,), decode),
+        Stage(_of("select Moses' choices", name), (output or files.nbest, files.source), None, (moses,), decode),
         Stage(f"rerank {name}", inputs, None, (ours,), choice),
     ]
 
@@ -339,4 +339,4 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
         shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left an incomplete folder
         make_reranker(ingredients, folder)
 
-    return folder_stage("keep the reranker", inputs, settings, experiment.result("reranker"), make)
+    return folder_stage("save the reranker", inputs, settings, experiment.result("reranker"), make)

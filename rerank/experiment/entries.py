@@ -145,7 +145,7 @@ def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
     """Return preset and seed of each model of `--preset A,B --seeds N`, by model name. Seeds count from 1."""
     names = presets.split(",")
     if len(set(names)) < len(names):
-        raise InputError(f"preset: one of {presets} stands there twice; seeds = N makes several models of one preset")
+        raise InputError(f"preset: {presets} has a duplicate; seeds = N makes several models of one preset")
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MOST:
         expected = f"expected a whole number from 1, and at most {MOST} models of one name"
         raise InputError(f"seeds: {expected}, found {seeds!r}")
@@ -171,7 +171,7 @@ def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
             continue
         for model in models:
             if model in expanded or model in entries:
-                raise InputError(f"models.{name}: another entry makes a model {model!r}, too")
+                raise InputError(f"models.{name}: another entry also makes a model {model!r}")
         expanded |= models
         groups[name] = tuple(models)
     return expanded, groups
@@ -185,7 +185,7 @@ def _models(name: str, entry: Any) -> dict[str, Any] | None:
     elif not isinstance(presets, str) or not ("," in presets or "seeds" in entry):
         return None
     if "seed" in entry:
-        raise InputError(f"models.{name}.seed: several models have the seeds 1, 2, …; leave it away")
+        raise InputError(f"models.{name}.seed: several models have the seeds 1, 2, …; remove it")
     others = {key: value for key, value in entry.items() if key != "seeds"}
     with at(f"models.{name}."):
         several = members(presets, entry.get("seeds", 1))
@@ -195,7 +195,7 @@ def _models(name: str, entry: Any) -> dict[str, Any] | None:
 def check_name(name: str, key: str) -> None:
     """Raise `InputError` if a name below `key` of the experiment file is not valid as the name of a folder or file."""
     if not _NAME.fullmatch(name) or len(name.encode()) > LONGEST:
-        expected = f"letters, digits, '_', and behind the first '-' and '.', {LONGEST} bytes at most"
+        expected = f"letters, digits, '_', and after the first character '-' and '.', {LONGEST} bytes at most"
         raise InputError(f"{key}: expected names of {expected}, found {name[:40]!r}")
 
 
@@ -311,8 +311,10 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
     for group, names in together.items():
         for name in names:
             if models[name].pieces != models[names[0]].pieces:
-                fault = f"{names[0]} and {name} predict other words, or in another order"
-                raise InputError(f"models.{group}: candidates: {fault}, and cannot translate together; let each alone")
+                fault = f"{names[0]} and {name} predict different words, or in a different order"
+                raise InputError(
+                    f"models.{group}: candidates: {fault}, and cannot translate together; give each its own number"
+                )
     return together
 
 

@@ -50,7 +50,7 @@ from rerank.tuning.tuning_set import Lists
 KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning", "trained", "code")
 """Keys of an experiment file."""
 
-HEAD = ("Written anew by each run of an experiment that names no models and features: copy it to change it.",)
+HEAD = ("Overwritten by each run of an experiment that names no models and features. To change it, make a copy.",)
 """Comment lines at the top of the complete experiment file that a run without models and features writes."""
 
 
@@ -264,7 +264,7 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     with at("tuning: "):
         tuning, caution = settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
-            raise InputError(f"tuner: {tuning.tuner} chooses nothing on the list of [{CHOOSE}]; {AUTO} does")
+            raise InputError(f"tuner: {tuning.tuner} does not use the list of [{CHOOSE}], only {AUTO} does")
         expected = tuning.metric if expected is None else expected
         with at("confidence: "):
             Metric(expected)
@@ -283,11 +283,13 @@ def _features(
     for request in (member for each in requests for member in expand_feature(each, groups)):
         with at(f"features.{request.label}: "):
             if request.label == "all":
-                raise InputError("reports say so of all features; choose another name")
+                raise InputError("reports use this name for all features; choose another name")
             if request.label in features:
-                raise InputError("a group of models makes a feature of this name, too")
+                raise InputError("a group of models also makes a feature of this name")
             if request.parts and SET in str(folder):
-                raise InputError(f"{SET} stands for the name of a set; the folder {str(folder)!r} cannot be called so")
+                raise InputError(
+                    f"{SET} stands for the name of a set; the folder {str(folder)!r} cannot have it in its name"
+                )
             parts = [str(folder / part) for part in request.parts]
             if request.row.takes == "models":
                 parts = [_model_folder(part, models, folder) for part in request.parts]
@@ -302,8 +304,8 @@ def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
     if entry not in models:
         return known_folder(name, models, folder)
     if part not in models[entry].request.folders:
-        names = " and ".join(f"{entry}/{member}".rstrip("/") for member in models[entry].request.folders)
-        raise InputError(f"no model {name!r} here; there is {names}")
+        names = " or ".join(f"{entry}/{member}".rstrip("/") for member in models[entry].request.folders)
+        raise InputError(f"no model {name!r}; expected {names}")
     return name
 
 

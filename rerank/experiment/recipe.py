@@ -68,9 +68,11 @@ It is limited to half the number of sentence pairs, but is at least twice the nu
 BACKWARD = {"NMTback": "neural:backward[logprob]"}
 """Feature of the backward model."""
 
-JOINED = ("Translations of the models' own join the lists; without `candidates` and `added` there are Moses' alone.",)
-SHORTER = ("In less time: without the transformer, or without `backward`, and its feature.",)
-ADAPTED = ("At last they learn from dev; of its sentences each is scored by weights that did not see it (`adapt`).",)
+JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists have only those of Moses.",)
+SHORTER = ("To save time, remove the transformer or `backward`, together with its feature.",)
+ADAPTED = (
+    "Training ends with fine-tuning on dev (`adapt`). Each fold of dev is scored by a model that was not tuned on it.",
+)
 
 
 @dataclass(frozen=True)
@@ -233,22 +235,23 @@ def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
     return Recipe(
         models={f"{order}-2": settings},
         features={label: f"neural:{order}-2[{_values(beside)}]"},
-        remarks=(f"One more, which takes {TRANSFORMER_MINUTES} min of a core, with its feature below:",),
+        remarks=(f"An optional model, which takes {TRANSFORMER_MINUTES} min on one core, with its feature below:",),
     )
 
 
 def _remarks(corpus: Corpus, settings: dict[str, Any], small: bool) -> tuple[str, ...]:
     """Return comment lines that describe the corpus and estimate the training time."""
     source, target = corpus.source, corpus.target
-    units = "pieces of words" if "bpe" in settings else "whole words"
+    units = "subwords" if "bpe" in settings else "whole words"
     words = corpus.target.words + corpus.pairs
     on_dev = settings.get("adapt", 0) * (DEV_FOLDS + 1) * corpus.dev * words / corpus.pairs
     minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
-    third = "" if small else f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer"
+    third = " model" if small else f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer"
     return (
-        f"Chosen for {corpus.pairs:,} sentence pairs. Of dev's words {100 * source.unknown:.1f} % in the source and "
-        f"{100 * target.unknown:.1f} % in the target",
-        f"are not among the {source.vocabulary:,} and {target.vocabulary:,} words that training has at least twice:",
-        f"models read {units}. Training takes some {minutes} min of a core for each{third};",
-        "more epochs may well learn more.",
+        f"Chosen for {corpus.pairs:,} sentence pairs. Words that training has at least twice: {source.vocabulary:,} in "
+        f"the source and {target.vocabulary:,} in the target.",
+        f"Of dev's words {100 * source.unknown:.1f} % in the source and {100 * target.unknown:.1f} % in the target are "
+        "not among them.",
+        f"Models read {units}. Training takes about {minutes} min on one core for each{third};",
+        "more epochs may improve the models.",
     )

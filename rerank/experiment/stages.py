@@ -135,11 +135,11 @@ def _time_left(done: float, left: float, seconds: float) -> str:
         return ""
     minutes = round(seconds * left / done / 60)
     if minutes < 1:
-        return ", under a minute left of the whole"
+        return ", less than a minute left in total"
     if minutes < 60:
-        return f", about {minutes} min left of the whole"
+        return f", about {minutes} min left in total"
     hours, rest = divmod(10 * round(minutes / 10), 60)
-    return f", about {hours} h{f' {rest} min' if rest else ''} left of the whole"
+    return f", about {hours} h{f' {rest} min' if rest else ''} left in total"
 
 
 class _Record:
@@ -187,7 +187,7 @@ def _read_record(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return read_record(path, dict[str, dict[str, Any]])
     except InputError as error:
-        raise InputError(f"{error}; remove the folder of results to do everything again") from None
+        raise InputError(f"{error}; remove the folder of results to repeat all stages") from None
 
 
 def _as_json(value: Any) -> bytes:
@@ -255,7 +255,7 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
                 check_plain(str(path))
         for path in map(Path, stage.outputs):
             if stage.name not in record.stages and os.path.lexists(path):
-                raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
+                raise InputError(f"{path}: already exists and is not from an earlier run; remove or rename it")
 
 
 def folder_stage(

@@ -197,4 +197,6 @@ def check_code(experiment: Mapping[str, Any], path: str, allow: bool) -> None:
     if foreign and not allow and not is_own(path):
         label = foreign[0]
         where = "in a file that is not the user's own in the working folder"
-        raise InputError(f"feature {shown(label)}, {shown(features[label])}, runs code {where}; --allow-code lets it")
+        raise InputError(
+            f"feature {shown(label)}, {shown(features[label])}, runs code {where}; --allow-code permits it"
+        )

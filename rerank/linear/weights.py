@@ -60,7 +60,7 @@ def fit_start(content: WeightFile, space: FeatureSpace) -> Weights:
     if list(weights) == [UNLABELLED] and UNLABELLED not in space.columns:
         values = weights[UNLABELLED]
         if len(values) != space.dense_size:
-            raise InputError(f"{path}: expected {space.dense_size} start weights, found {len(values)}")
+            raise InputError(f"{path}: expected {space.dense_size} initial weights, found {len(values)}")
         weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
     weights = with_rest(weights, space)
     with at(f"{path}: "):

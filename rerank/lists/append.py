@@ -51,7 +51,7 @@ def add_features(
             source, a value is not finite, or the cluster does not exist.
     """
     if not requests:
-        raise InputError("expected a feature or more to score, found none")
+        raise InputError("expected at least one feature to score, found none")
     sample = Sample(verify, random.Random(1))
     with _journal(output) as journal, _loaded(requests, resources, journal, address) as features:
         with open_output(output) as stream:
@@ -117,7 +117,7 @@ def _verify(sample: Sample, features: Scorer) -> None:
             size, difference = sample.largest_difference(number, partial(features.alone, label))
             log.info(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
         else:
-            log.info(f"{label}: not of a model, there is nothing to verify")
+            log.info(f"{label}: not a feature of a model, nothing to verify")
 
 
 def write_features(

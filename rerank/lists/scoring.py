@@ -242,8 +242,8 @@ def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequ
     joined = first_indicator(sentence_list.hypotheses[0]) is not None
     for label, request in requests.items():
         if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not joined:
-            hint = "name `candidates` at a model, or leave it away"
-            raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for joined lists; {hint}")
+            hint = "set `candidates` of a model, or remove it"
+            raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for merged lists; {hint}")
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:

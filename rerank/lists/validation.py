@@ -33,8 +33,8 @@ from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import hint_for, unused_weights, with_rest
 from rerank.metrics.filters import Forms, advice
 
-FALLING = "the id falls; `rerank` needs ids that go up (--regroup)"
-OTHER_SOURCE = "; is it the one of this list?"
+FALLING = "the id decreases; `rerank` needs increasing ids (--regroup)"
+OTHER_SOURCE = "; does it belong to this list?"
 TAB = "a tab inside a word: lists and references are split at spaces only, as Moses' extractor does"
 
 

@@ -169,7 +169,7 @@ def _scorers(tokenize: str) -> dict[str, Any]:
     from rerank.metrics.edits import FastTER
 
     if tokenize not in BLEU.TOKENIZERS:
-        raise InputError(f"--tokenize {tokenize}: sacreBLEU knows {', '.join(sorted(BLEU.TOKENIZERS))}")
+        raise InputError(f"--tokenize {tokenize}: expected one of {', '.join(sorted(BLEU.TOKENIZERS))}")
     try:
         bleu = BLEU(tokenize=tokenize, force=True)
     except (RuntimeError, ImportError, OSError) as error:

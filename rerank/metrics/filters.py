@@ -115,7 +115,7 @@ class Filters:
             if name not in FILTERS:
                 raise InputError(f"unknown filter {shown(name)}{nearest(name, list(FILTERS))}")
             if argument and name != "detokenize":
-                raise InputError(f"filter {shown(part)}: {name} takes nothing behind a colon")
+                raise InputError(f"filter {shown(part)}: {name} takes no argument")
             if not _LANGUAGE.fullmatch(argument):
                 raise InputError(f"filter {shown(part)}: expected the code of a language, such as de")
 

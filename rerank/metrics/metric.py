@@ -158,7 +158,7 @@ def _weights(numbers: str, text: str) -> list[float]:
     for part in numbers.split(","):
         weight = number(part)
         if weight is None:
-            raise InputError(f"metric {shown(text)}: {no_number(part)} behind the colon")
+            raise InputError(f"metric {shown(text)}: {no_number(part)} after the colon")
         weights.append(weight)
     if not (min(weights) >= 0 and sum(weights) > 0):
         raise InputError(f"metric {shown(text)}: expected weights that are not negative, and one above 0")

@@ -60,10 +60,10 @@ class Decoder:
         """
         words = _split(self.command, "the decoder")
         if not words or not words[0]:
-            raise InputError("the decoder: no program named")
+            raise InputError("the decoder: expected a program, found none")
         path = shutil.which(words[0])
         if path is None:
-            raise InputError(f"{words[0]}: no program of this name that can be run")
+            raise InputError(f"{words[0]}: no executable program of this name")
         return path
 
     def arguments(self, source: str, nbest: str) -> list[str]:
@@ -95,9 +95,9 @@ class Decoder:
                 status = _run(self.arguments(source, str(made)), stdout.fileno(), stderr.fileno())
             if status:
                 end = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
-                raise InputError(f"{self.program}: {end}; what it said is in {log}")
+                raise InputError(f"{self.program}: {end}; see its messages in {log}")
             if not made.is_file() or not made.stat().st_size:
-                raise InputError(f"{self.program}: wrote no n-best list; what it said is in {log}")
+                raise InputError(f"{self.program}: wrote no n-best list; see its messages in {log}")
             for part, output in ((made, nbest), (printed, translations)):
                 with part.open("rb") as content, open_output(output) as stream:
                     shutil.copyfileobj(content, stream)
@@ -237,7 +237,7 @@ def _experiment(path: str, tables: dict[str, Any], allow_code: bool) -> Experime
     with at(f"{path}: " if path else ""):
         for key in tables:
             if key in own:
-                raise InputError(f"{key}: the arguments say this; leave it out")
+                raise InputError(f"{key}: already set by the arguments; remove it")
         check_code(own, path, allow_code)
         return experiment_of(own | tables, Path(path).resolve().parent)
 

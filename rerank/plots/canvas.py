@@ -122,7 +122,7 @@ def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
     families, missing = choose_fonts(texts)
     if missing:
         some = " ".join(missing[:20]) + (" …" if len(missing) > 20 else "")
-        log.warning(f"no font of this machine has {counted(len(missing), 'letter')} of these words: {some}")
+        log.warning(f"no font of this machine has {counted(len(missing), 'character')} of these words: {some}")
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.simplefilter("ignore")
         matplotlib.rcdefaults()

@@ -80,7 +80,7 @@ def worth_chart(table: Worth, metric: str) -> str:
     parts += legend(list(columns), 8, bottom + 52)
     fewer = f" (the {len(rows)} of {len(on_dev) - 1} that differ most)" if len(rows) < len(on_dev) - 1 else ""
     where = " and ".join(columns)
-    caption = f"What {metric} sets of features reach{fewer} on {where}, as numbers and, as bars, beside {BASE}."
+    caption = f"{metric} of sets of features{fewer} on {where}; bars: difference from {BASE}."
     return figure("What each feature is worth", caption, bottom + 62, parts)
 
 
@@ -103,13 +103,13 @@ def weights_chart(shares: Sequence[Share]) -> str:
         parts.append(label(WIDTH - 4, round(down + 4, 1), f"{100 * each.value:+.1f}", "end"))
     parts.append(label((LEFT + RIGHT) / 2, bottom + 30, "% of the dense weights", "middle"))
     left_out = len(rows[0].folds)
-    spread = f", and as strokes the same of {left_out} tunings that each leave a fold of dev out" if left_out else ""
+    spread = f"; strokes: the same for {left_out} tunings, each without one fold of dev" if left_out else ""
     fewer = f" (the {len(rows)} largest of {len(shares)})" if len(rows) < len(shares) else ""
     caption = (
         f"Dots: each weight times the spread of its feature among the candidates of a sentence of dev, in % of the sum "
         f"of these products without their signs{fewer}{spread}."
     )
-    return figure("How much weights count", caption, bottom + 40, parts)
+    return figure("Relative weights of features", caption, bottom + 40, parts)
 
 
 def gains_chart(gains: Gains) -> str:
@@ -158,7 +158,7 @@ def ngrams_chart(changes: NgramChanges) -> str:
             down += 26
         down += 12
     caption = (
-        "Runs of 1 to 4 words that stand in the references and that reranking gets right more often, or less often, "
+        "Runs of 1 to 4 words that occur in the references and that reranking gets right more often, or less often, "
         f"than Moses, the largest differences first, on {counted(changes.sentences, 'sentence')}."
     )
     return figure("N-grams won and lost", caption, down, parts, role="group")
@@ -181,7 +181,7 @@ def margin_chart(quarters: Sequence[Bin]) -> str:
     sentences = counted(sum(each.sentences for each in quarters), "sentence")
     return curves(
         "BLEU by Moses' own margin",
-        "BLEU of both systems where Moses' total put its choice little or far above its next candidate with another "
+        "BLEU of both systems by the difference of Moses' total between its choice and the next candidate with another "
         f"text, in quarters of the {sentences} that have one.",
         [(name, str(each.sentences)) for name, each in zip(QUARTERS, quarters, strict=False)],
         {name: [each.scores[name] for each in quarters] for name in quarters[0].scores},
@@ -197,7 +197,7 @@ def depth_chart(depths: Sequence[Depth], sentences: int, lists: Sequence[str]) -
     """
     columns = [(str(each.candidates), "") for each in depths]
     below, of = "first candidates of each sentence", counted(sentences, "sentence")
-    joined = f"; candidates that {lists[0]} does not have stand behind its own" if lists else ""
+    joined = f"; candidates that {lists[0]} does not have come after its own" if lists else ""
     choices = [each.choice for each in depths if each.choice is not None]
     if not choices:
         return curves(
@@ -209,7 +209,7 @@ def depth_chart(depths: Sequence[Depth], sentences: int, lists: Sequence[str]) -
         )
     return curves(
         "BLEU by depth of the list",
-        f"BLEU of what the weights choose among the first candidates of {of}, and of the best of these{joined}.",
+        f"BLEU of the choices among the first candidates of {of}, and of the best of these candidates{joined}.",
         columns,
         {"chosen": choices, "best": [each.best for each in depths if each.best is not None]},
         ("BLEU", below),
@@ -222,7 +222,7 @@ def frequency_chart(bins: Sequence[Frequency]) -> str:
     words = counted(sum(each.words for each in bins), "word")
     return curves(
         "F1 of words by frequency",
-        f"How well both systems get words right, by their counts in the training text, on {words} of the references.",
+        f"F1 of words of both systems, by frequency in the training text, on {words} of the references.",
         [(each.name, str(each.words)) for each in bins],
         {name: [each.scores[name] for each in bins] for name in bins[0].scores},
         ("F1 of words", "times in the training text; words of the references"),
@@ -262,10 +262,10 @@ def confidence_chart(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
         line = f'<polyline class="{kind} line" points="{points}"/>'
         parts.append(f'{line}<g class="{kind}">{_dots(estimated, means, radius)}</g>')
     caption = (
-        f"{metric} that was expected of {counted(len(expected), 'sentence')} of {name}, a small dot each, and what "
-        "they reached; large dots are means of quarters."
+        f"Expected and actual {metric} of {counted(len(expected), 'sentence')} of {name}: a small dot for each; "
+        "large dots are means of quarters."
     )
-    title = f"{metric} of the sentences of {name}: expected and reached"
+    title = f"{metric} of the sentences of {name}: expected and actual"
     return figure(title, caption, bottom + 62, [*parts, *legend([DEV, name], left, bottom + 52)])
 
 

@@ -88,7 +88,7 @@ def overview(
     rows = (_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
     yield '<section id="overview">'
     yield f"<h1>{_title(name)}</h1>"
-    yield f'<p>{safe(summary)}. <a href="#sentences">Look at them below</a></p>'
+    yield f'<p>{safe(summary)}. <a href="#sentences">See them below</a></p>'
     yield from (f"<p>{safe(line)}</p>" for line in chosen)
     yield f'<div class="scroll"><table class="systems">{"".join(rows)}</table></div>'
     yield f"<p><small>{'<br>'.join(map(safe, notes(evaluation)))}</small></p>"

@@ -165,7 +165,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         for path, lines in zip(outputs, (map(printable, text), html, [plain]), strict=True):
             with open_output(path) as output:
                 output.writelines(encode(f"{line}\n") for line in lines)
-    log.info(f"every sentence, and why it changed: {outputs[1]}")
+    log.info(f"all sentences, with reasons of changes: {outputs[1]}")
 
 
 def _reranked(files: RerankingFiles, filters: Filters) -> Reranked:

@@ -145,7 +145,7 @@ def read_manifest(folder: Path) -> Manifest:
         if not os.path.isfile(folder / name):
             raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
         if digest(folder / name) != content:
-            raise InputError(f"{folder / name}: not what it was when the reranker was made")
+            raise InputError(f"{folder / name}: changed since the reranker was made")
     return manifest
 
 
@@ -175,7 +175,7 @@ def read_features(
             continue
         row = row_of(text)
         if runs_code(text) and not allow_code:
-            raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code; --allow-code lets it")
+            raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code; --allow-code permits it")
         if row and row.one_list:
             raise InputError(
                 f"feature {label!r}: scores of another tool; name their file by --feature {label}=scores:FILE"

@@ -59,7 +59,7 @@ def paths_of(paths: object, argument: str) -> list[str]:
         raise InputError(f"{argument}: expected a path or a list of paths, found {shown(paths)}")
     listed = [path_of(path, argument) for path in paths]
     if not listed:
-        raise InputError(f"{argument}: expected a path or more, found none")
+        raise InputError(f"{argument}: expected at least one path, found none")
     return listed
 
 
@@ -148,7 +148,7 @@ def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
     ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name `--output` first
     for (one, path), (other, same) in itertools.combinations(ordered, 2):
         if os.path.realpath(path) == os.path.realpath(same):
-            raise InputError(f"{one} and {other} name the same place")
+            raise InputError(f"{one} and {other} name the same file or folder")
     for output in filter(os.path.exists, outputs.values()):
         _check_output(output, inputs)
 

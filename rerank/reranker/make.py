@@ -34,15 +34,15 @@ moses-rerank apply THIS_FOLDER test.nbest.gz --source test.{source} --output tes
 |---|---|---|
 {features}
 
-Features of Moses have their weights in `weights.ini`, too. Tuned by `{tuned}`.
+`weights.ini` also has the weights of Moses' features. Tuned by `{tuned}`.
 
-## What it gained
+## Gain
 
 {gains}
 
 ## Licence
 
-(to be filled in: of the models, and of the data that they were trained on)
+(to be filled in: licence of the models and of their training data)
 """
 
 

@@ -80,7 +80,7 @@ def check_candidates(size: Any, model: str, backward: bool) -> None:
 def check_forward(backward: bool) -> None:
     """Raise `InputError` if a model is a backward model, which has no candidates."""
     if backward:
-        raise InputError("candidates: a backward model says the source, and has none")
+        raise InputError("candidates: a backward model predicts the source and has no candidates")
 
 
 def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
@@ -98,15 +98,17 @@ def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
     names = [list_name(model) for model in models]
     for place, name in enumerate(names):
         if name in (DECODER, *names[:place]):
-            raise InputError(f"models.{models[place]}: another list is called {name}, too")
+            raise InputError(f"models.{models[place]}: another list is also called {name}")
     for label in indicators(names):
         if label in features:
-            raise InputError(f"features.{label}: that is what says who has a candidate; name another label")
+            raise InputError(
+                f"features.{label}: reserved for the feature that marks the origin of candidates; choose another label"
+            )
     for label, text in features.items():
         row = row_of(text)
         if names and row and row.of_decoder:
             kind = text.partition(":")[0]
-            raise InputError(f"features.{label}: {kind} is for the decoder's own candidates; name no `candidates`")
+            raise InputError(f"features.{label}: {kind} is for the decoder's own candidates; remove `candidates`")
 
 
 class CandidateMerger:

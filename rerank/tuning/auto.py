@@ -211,7 +211,7 @@ class Choice:
     def remark(self) -> str:
         """Comment line above the weights in their file."""
         if self.way.tuner == START:
-            return f"{START} are kept: they are better where nothing was tuned"
+            return f"{START} are kept: they are better on sentences that were not tuned on"
         return f"chosen: {self.way.name}"
 
 
@@ -286,11 +286,11 @@ def choose_and_tell(
     folds = min(folds, len((unseen or problem).candidates.sentences))
     least = 2 if other else 3  # nested cross-validation leaves out two folds and tunes on the rest
     if folds < least:
-        raise InputError(f"{AUTO} chooses on {least} folds at least, each of a sentence or more; found {folds}")
-    with progress_bar("choose how to tune", None) as bar, threadpool_limits(1, "blas"):
+        raise InputError(f"{AUTO} needs at least {least} folds of at least one sentence, found {folds}")
+    with progress_bar("compare ways of tuning", None) as bar, threadpool_limits(1, "blas"):
         choice = choose(Tunings(problem, tuning.settings, {name: columns[name] for name in new}, folds, bar), unseen)
     where = f"on {', '.join(other.nbest)}" if other else f"out of fold, {folds} folds"
-    log.info(f"{formula.name} by how weights are tuned, {where}:")
+    log.info(f"{formula.name} by way of tuning, {where}:")
     for tried in choice.tried:
         log.info(f"  {tried.score:6.2f}  {tried.name} (p {tried.p:.4f} against the mean)")
     log.info(f"chosen: {choice.way.name}")

@@ -126,7 +126,7 @@ class Caution:
             if not isinstance(value, bool):
                 raise InputError(f"{name}: expected true or false, found {shown(value)}")
         if self.fallback and not self.folds:
-            raise InputError("--fallback needs --folds, which tell whether new features help")
+            raise InputError("--fallback needs --folds, which measure the gain of new features")
 
 
 @compiling_told()
@@ -148,7 +148,7 @@ def tune(
             few sentences for cross-validation.
     """
     if other and tuning.tuner != AUTO:
-        raise InputError(f"a list to choose on is for the tuner {AUTO}; {tuning.tuner} chooses nothing")
+        raise InputError(f"a list to choose on is only for the tuner {AUTO}, not for {tuning.tuner}")
     content = load_weight_file(start)
     tuning_set = files.read(Metric(tuning.metric))
     problem, weights = make_problem(tuning_set, content, tuning)
@@ -197,7 +197,7 @@ def _find(
         )
     if not (caution.fallback and trust and not trust.helps):
         return tuned.weights, trust, None, []
-    kept = f"{START} are kept: on folds the new features gain nothing"
+    kept = f"{START} are kept: the new features gain nothing in cross-validation"
     log.info(kept)
     return divided_start(problem), replace(trust, weights=()), None, [kept]
 
@@ -205,7 +205,7 @@ def _find(
 def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
     """Cross-validate the new features and log their gain. Returns None if there are no new features."""
     if not new:
-        log.info("all features have a start weight, there is nothing new to look at on folds")
+        log.info("all features have an initial weight: no new features to cross-validate")
         return None
     folds = min(folds, len(problem.candidates.sentences))
     places = problem.candidates.space.columns_by_feature
@@ -217,7 +217,7 @@ def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust
 def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
     """Raise `InputError`, with advice on filters, if no candidate matches its references."""
     if not any((gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0)))):  # ()
-        hint = "; ".join(advice) or "do list and references fit (tokens, case)?"
+        hint = "; ".join(advice) or "do list and references match (tokens, case)?"
         raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
 
 
@@ -255,7 +255,7 @@ def _warn_of(tuning_set: TuningSet) -> None:
     candidates = tuning_set.candidates
     for name, count in candidates.space.dense:
         if "_" in name:
-            log.warning(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools tear it apart")
+            log.warning(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools split it")
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = shown(candidates.space.sparse[column])

@@ -127,7 +127,7 @@ class Extracted:
             if (block.sentence, len(block.rows)) != (counted.sentence, len(counted.rows)):
                 raise InputError(f"{counted.place}: not the sentence, or not the candidates, of {block.place}")
             if block.names != (block.names if names is None else names):
-                raise InputError(f"{block.place}: not the names, or not the order, of the first sentence")
+                raise InputError(f"{block.place}: names or order of features differ from those of the first sentence")
             if block.sentence in sentences:
                 raise InputError(f"{block.place}: sentence {block.sentence} a second time")
             names = block.names
@@ -140,7 +140,7 @@ class Extracted:
             labels = [name.rpartition("_")[0] or name for name in block.names]
             dense = tuple((label, len(list(group))) for label, group in groupby(labels))
             if len(dict(dense)) < len(dense):
-                raise InputError(f"{block.place}: values of a feature stand apart: {' '.join(block.names)}")
+                raise InputError(f"{block.place}: values of a feature are not adjacent: {' '.join(block.names)}")
             collector.add_rows(block.sentence, dense, block.rows, block.sparse)
             rows += counted.rows
         if not rows:

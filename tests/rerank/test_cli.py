@@ -60,7 +60,7 @@ def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -
     assert (weights.read_text(), nbest.read_text()) == ("[weight]\nL= 1\n", LIST)
     out = tmp_path / "folder" / ".." / "out"
     status, _, err = command("rerank", nbest, "--weights", weights, "--output", tmp_path / "out", "--nbest", out)
-    assert (status, "--output and --nbest name the same place" in err) == (2, True)
+    assert (status, "--output and --nbest name the same file or folder" in err) == (2, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "list", "m.ini", "ref", "scores"]
 
 
@@ -209,7 +209,7 @@ def test_what_is_wrong_is_told_in_one_line(
 
 def test_memory_that_does_not_suffice(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rerank.commands.presets.run", lambda _: bytearray(2**62))
-    assert command("presets") == (2, b"", "moses-rerank presets: out of memory; do less at a time\n")
+    assert command("presets") == (2, b"", "moses-rerank presets: out of memory; process less at a time\n")
 
 
 PAIRS = "0 ||| a b ||| LM0= -1 ||| -1\n0 ||| a c ||| LM0= -2 ||| -2\n1 ||| b a ||| LM0= -1 ||| -1\n"
@@ -223,7 +223,7 @@ PAIRS = "0 ||| a b ||| LM0= -1 ||| -1\n0 ||| a c ||| LM0= -2 ||| -2\n1 ||| b a |
         (["merge", "one.nbest", "two.nbest"], ["merge"]),
         (["rerank", "one.nbest", "--weights", "weights.ini"], ["choose"]),
         (["evaluate", "--reference", "text", "text", "--nbest", "one.nbest"], ["read candidates", "measure"]),
-        (["init", "one.nbest", "text"], ["look at files", "find what goes together"]),
+        (["init", "one.nbest", "text"], ["inspect files", "match files"]),
         (
             ["tune", "one.nbest", "--reference", "text", "--start", "weights.ini", "--tuner", "kbmira"],
             ["read list", "tune by kbmira"],
@@ -298,5 +298,5 @@ def test_commands_declare_what_they_read_and_write(name: str, write: Write) -> N
             with pytest.raises(InputError, match="NUL"):
                 check_arguments(argparse.Namespace(**{dest: each("a\0b")}))
     for one, other in itertools.combinations(sorted(outputs, key=lambda name: name != "output"), 2):
-        with pytest.raises(InputError, match=f"--{one} and --{other} name the same place"):
+        with pytest.raises(InputError, match=f"--{one} and --{other} name the same file or folder"):
             check_arguments(argparse.Namespace(**{one: OutputPath(path), other: OutputPath(path)}))

@@ -16,36 +16,34 @@ from rerank.experiment.toml import entry, moved, write_experiment
 from rerank.linear.weights import read_start, tell_unmatched
 
 HEAD = (
-    "An experiment, made by `moses-rerank init` of the files that it was given. `moses-rerank run` on this file does",
-    "all of it; a second run does only what has changed. Paths are relative to the folder of this file.",
+    "Experiment file, written by `moses-rerank init`. `moses-rerank run` with this file runs the whole experiment.",
+    "A second run repeats only the stages whose inputs have changed. Paths are relative to the folder of this file.",
 )
 REMARKS = {
-    "output": (
-        "All results go to this folder: reports, weights, translations, and `reranker`, which is for new lists.",
-    ),
-    "start": ("The weights that Moses decoded with, from which tuning starts.",),
-    "train": ("The parallel corpus that models are trained on.",),
-    "dev": ("The set that weights are tuned on; it also says when a training stops.",),
+    "output": ("Folder of all results: reports, weights, translations, and `reranker`, which reranks new lists.",),
+    "start": ("Initial weights, with which Moses decoded.",),
+    "train": ("Training corpus of the models.",),
+    "dev": ("Set on which weights are tuned. It also decides when the training of a model stops.",),
     "test": (
-        "What is reranked, and evaluated where it has references. Several test sets are tables [[test]] with names.",
+        "Test set, reranked and, if it has references, evaluated. Several test sets are tables [[test]] with names.",
     ),
-    "models": ("Models to train, by names; `moses-rerank presets` lists systems and settings.",),
+    "models": ("Models to train, by name. `moses-rerank presets` lists presets and settings.",),
     "features": (
-        "What candidates are scored with beside Moses' own features, by labels; neural:NAME is a model of above.",
+        "Features in addition to those of Moses, by label. neural:NAME uses the model NAME of the table [models].",
     ),
-    "tuning.metric": ("What weights are tuned for: bleu, chrf, ter, or a sum of them such as bleu+chrf:0.7,0.3.",),
+    "tuning.metric": ("Metric to tune for: bleu, chrf, ter, or a weighted sum such as bleu+chrf:0.7,0.3.",),
 }
 """Comment lines above each key of the file."""
 NO_TEST = (
-    "There was no test set among the files; it would stand here, with its references or without:",
+    "No test set was found. Add one here, with or without references:",
     'test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }',
 )
 MORE_FEATURES = (
-    "Others that could stand here; `moses-rerank features` lists all kinds:",
+    "Further features to add. `moses-rerank features` lists all kinds:",
     'Posteriors = "posteriors"',
     'Length = "length"',
 )
-SCORES = 'COMET = "scores:{set}.comet"     # of another tool; {set} is dev, test, or the name of a test set'
+SCORES = 'COMET = "scores:{set}.comet"     # scores of another tool; {set} is dev, test, or the name of a test set'
 """Another feature, for lists to which models add no candidates."""
 
 
@@ -108,7 +106,7 @@ def _ngrams(paths: Sequence[str], taken: Collection[str]) -> tuple[dict[str, str
         if paths:
             require_kenlm()
     except InputError as error:
-        return {}, tuple(printable(f"Left out is kenlm:{path}; {error}.") for path in paths)
+        return {}, tuple(printable(f"Omitted: kenlm:{path}; {error}.") for path in paths)
     labels = chain(["LM"] if len(paths) == 1 else [], (f"LM{number}" for number in count(1)))
     free = (label for label in labels if label not in taken)
     return {label: f"kenlm:{path}" for path, label in zip(paths, free, strict=False)}, ()
@@ -119,5 +117,5 @@ def _encoded(text: str, output: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start)
-        fault = f"a path that is no UTF-8, which TOML cannot carry: {shown(text.split(chr(10))[line])}"
+        fault = f"a path that is not UTF-8, as TOML requires: {shown(text.split(chr(10))[line])}"
         raise InputError(f"{'<stdout>' if output == STANDARD else output}: {fault}") from None

@@ -143,8 +143,9 @@ def _find_dev(
     complete = [each for each in lists if by_candidates[each.path].sources and by_candidates[each.path].references]
     possible = named or [each for each in complete if not _says(TEST, each.path)]
     if not possible and complete:
-        say = f"{_listed([each.path for each in complete])} {'says' if len(complete) == 1 else 'say'} test"
-        roles.missing.append(f"no list of dev: {say}; put 'dev' into the name of the list to tune on")
+        are = "is" if len(complete) == 1 else "are"
+        tests = f"{_listed([each.path for each in complete])} {are} named like a test set"
+        roles.missing.append(f"no list of dev: {tests}; put 'dev' into the name of the list to tune on")
         return None
     if not possible:
         roles.missing.append("no n-best list with its source and a reference")

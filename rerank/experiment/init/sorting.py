@@ -149,7 +149,7 @@ def sort_files(paths: Sequence[str]) -> SortedFiles:
         InputError: an n-best list has a fault.
     """
     files = SortedFiles({}, [], [])
-    for path in with_bar("look at files", paths, len(paths)):
+    for path in with_bar("inspect files", paths, len(paths)):
         try:
             kind = kind_of(path)
             if kind == TEXT:

@@ -264,7 +264,7 @@ def notes(study: Study) -> list[str]:
     seeds = f"seeds {', '.join(map(str, study.seeds))}" if several else f"seed {study.seeds[0]}"
     lines = [f"Mean ± standard deviation over {seeds}." if several else f"One replicate, {seeds}."]
     if study.systems:
-        outputs = "outputs of all seeds dealt anew, sentence by sentence (Clark et al. 2011)"
+        outputs = "outputs of all seeds shuffled within each sentence (Clark et al. 2011)"
         lines.append(f"p: of the difference in BLEU; approximate randomization, {outputs}; {TRIALS:,} trials.")
     return lines
 
@@ -327,7 +327,7 @@ def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
         )
         for each in models
     ]
-    return Table("Perplexity a word, ends of sentences counted", header, rows)
+    return Table("Perplexity per word, including ends of sentences", header, rows)
 
 
 def _systems(study: Study, results: Results, test: str) -> Table:

@@ -88,7 +88,7 @@ def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
     others = {output / name: b"" for name in TABLES} | {cell.path: encode(cell.text) for cell in experiments}
     for path, own in others.items():
         if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == own):
-            raise InputError(f"{path}: this is there already and not of an earlier run; remove or rename it")
+            raise InputError(f"{path}: already exists and is not from an earlier run; remove or rename it")
 
 
 def _write_results(study: Study, failed: list[str]) -> list[str]:
@@ -107,7 +107,7 @@ def _write_results(study: Study, failed: list[str]) -> list[str]:
     for name, content in zip(TABLES, contents, strict=True):
         _write(study.output / name, content)
     if importlib.util.find_spec("matplotlib") is None:
-        log.info("no curves, only tables: pictures need matplotlib (pip install moses-rerank[plot])")
+        log.info("only tables, no curves: plots need matplotlib (pip install moses-rerank[plot])")
     else:
         from rerank.experiment.studies.pictures import draw
 
@@ -149,7 +149,7 @@ def measure(folders: Sequence[str], texts: Mapping[str, ParallelFiles], device: 
     }
     measured = []
     for folder in folders:
-        model = Members([folder], find_device(device), "measure them one by one")
+        model = Members([folder], find_device(device), "measure each model separately")
         perplexities = {name: perplexity_of(model, each) for name, each in pairs.items()}
         measured.append({"parameters": parameters_of(model.models[0]), "perplexity": perplexities})
     write_json(output, measured, indent=1)

@@ -30,5 +30,7 @@ def test_where_no_cluster_answers(command: Command, folder: Path, address: str) 
 @pytest.mark.parametrize("line", ["score dev.nbest --source dev.de --feature length", "run e.toml", "study s.toml"])
 def test_a_cache_is_for_one_machine(command: Command, line: str) -> None:
     name, *arguments = line.split(" ")
-    refused = f"moses-rerank {name}: --cache cannot go with --ray: its file is for the processes of one machine\n"
+    refused = (
+        f"moses-rerank {name}: --cache cannot be combined with --ray: its file is for the processes of one machine\n"
+    )
     assert command(name, *arguments, "--ray", "auto", "--cache", "cache") == (2, b"", refused)

@@ -246,8 +246,8 @@ def steps(values: list[Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 2}, "format 2, this version reads format 3; make it anew by `moses-rerank run`"),
-        ({"format": 4}, "format 4, this version reads format 3; make it anew by `moses-rerank run`"),
+        ({"format": 2}, "format 2, this version reads format 3; make it again with `moses-rerank run`"),
+        ({"format": 4}, "format 4, this version reads format 3; make it again with `moses-rerank run`"),
         ({"spread": 0}, "Expected `float` > 0.0 - at `$.spread`"),
         ({"spread": 1e999}, "expected a number up to 3.4e+38, found inf"),
         ({"deviations": [1, 1]}, "2 deviations of 3 values"),
@@ -291,6 +291,6 @@ def test_a_predictor_of_another_version(fitted: Any, altered: Altered) -> None:
 
 
 def test_other_files(write: Callable[..., Path]) -> None:
-    for content, message in (("[]", "no file of confidence"), ("{}", "no file of confidence"), ("x", "not JSON")):
+    for content, message in (("[]", "not a confidence file"), ("{}", "not a confidence file"), ("x", "not JSON")):
         with pytest.raises(InputError, match=message):
             read_confidence(str(write("file", content)))

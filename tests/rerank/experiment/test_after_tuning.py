@@ -98,7 +98,7 @@ def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT)
     (folder / "experiment.toml").write_text(experiment.replace("TEST", test))
     status, out, err = command("run", folder / "experiment.toml")
     assert status == 0, err
-    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left of the whole)?$", err, re.MULTILINE)
+    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left in total)?$", err, re.MULTILINE)
     return out.decode(), [stage for stage in stages if not stage.endswith(": up to date")]
 
 
@@ -183,13 +183,13 @@ def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Pa
     fixed = EXPERIMENT.replace("TEST", talks)
     (folder / "experiment.toml").write_text(fixed)
     status, _, err = command("run", folder / "experiment.toml")
-    assert status == 2 and "tuning: tuner: kbmira chooses nothing on the list of [choose]; auto does" in err
+    assert status == 2 and "tuning: tuner: kbmira does not use the list of [choose], only auto does" in err
 
 
 def test_without_references_it_is_told_what_changed(command: Command, folder: Path) -> None:
     printed, done = run(command, folder, f"test = {WITHOUT}")
     assert done == [
-        "score test Known", "join test", "choose as Moses did", "rerank test", "evaluate", "keep the reranker",
+        "score test Known", "join test", "select Moses' choices", "rerank test", "evaluate", "save the reranker",
     ]  # fmt: skip
     work = folder / "work"
     assert printed == (work / "report.txt").read_text()
@@ -207,7 +207,7 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     assert report["systems"] == [{"system": "moses"}, {"system": "reranked"}]
     assert list(report["confidence"]["sets"]) == ["dev"]
     html = (work / "report.html").read_text()
-    figures = ["What each feature is worth", "How much weights count", "Choices that lie deeper in the list"]
+    figures = ["What each feature is worth", "Relative weights of features", "Choices that lie deeper in the list"]
     assert re.findall("<svg.*\n<title>(.*)</title>", html) == figures
     assert set(report["analysis"]) == {"sentences", "depths", "judged"} and report["analysis"]["judged"] is None
     (index,) = re.findall('id="index">([^<]*)<', html)
@@ -223,11 +223,11 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
 def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> None:
     printed, done = run(command, folder, TWO)
     own = {
-        name: [f"score {name} Known", f"join {name}", f"choose as Moses did, {name}", f"rerank {name}"]
+        name: [f"score {name} Known", f"join {name}", f"select Moses' choices, {name}", f"rerank {name}"]
         for name in ("talks", "news")
     }
     every = [*own["talks"][:2], *own["news"][:2], *own["talks"][2:], *own["news"][2:], "ablate talks", "ablate"]
-    assert done == [*every, "evaluate, talks", "evaluate, news", "keep the reranker"]
+    assert done == [*every, "evaluate, talks", "evaluate, news", "save the reranker"]
     work = folder / "work"
     reports = {name: (work / f"{name}.report.txt").read_text() for name in own}
     assert printed == "\n".join(f"{name}:\n{report}" for name, report in reports.items())
@@ -246,12 +246,12 @@ def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> 
     assert run(command, folder, TWO)[1] == ["evaluate, talks"]
 
     (folder / "news.known").write_text("0\n" * len((folder / "news.known").read_text().split()))
-    changed = [*own["news"][:2], "rerank news", "evaluate, news", "keep the reranker"]
+    changed = [*own["news"][:2], "rerank news", "evaluate, news", "save the reranker"]
     assert run(command, folder, TWO)[1] == changed
     shutil.copy(folder / "train.en", folder / "talks.en")
-    changed = ["ablate talks", "ablate", "evaluate, talks", "keep the reranker"]
+    changed = ["ablate talks", "ablate", "evaluate, talks", "save the reranker"]
     assert run(command, folder, TWO)[1] == changed
-    assert run(command, folder, f"test = {WITHOUT}")[1][-1] == "keep the reranker"
+    assert run(command, folder, f"test = {WITHOUT}")[1][-1] == "save the reranker"
 
 
 def test_figures_follow_the_names_of_their_sets(command: Command, folder: Path) -> None:
@@ -311,7 +311,7 @@ def test_the_card_names_the_corpus_as_it_is_called_now(command: Command, folder:
     for side, other in (("de", "nl"), ("en", "fy")):
         (folder / f"train.{side}").rename(folder / f"corpus.{other}")
     text = EXPERIMENT.replace("train.de", "corpus.nl").replace("train.en", "corpus.fy")
-    assert run(command, folder, "", text)[1] == ["keep the reranker"]
+    assert run(command, folder, "", text)[1] == ["save the reranker"]
     assert (folder / "work" / "reranker" / "README.md").read_text().startswith("# Reranker nl → fy")
 
 
@@ -328,14 +328,14 @@ def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Pat
     assert estimates[0].read_bytes() == estimates[1].read_bytes()
     assert estimates[0].read_bytes().count(b"\n") == SENTENCES
     (work / "reranker" / "confidence.json").write_text("{}")
-    assert "confidence.json: not what it was when the reranker was made" in command(*apply)[2]
+    assert "confidence.json: changed since the reranker was made" in command(*apply)[2]
     (work / "reranker" / "confidence.json").unlink()
     manifest = json.loads((work / "reranker" / "reranker.json").read_text())
     del manifest["files"]["confidence.json"]
     (work / "reranker" / "reranker.json").write_text(json.dumps(manifest))
     assert command(*apply)[:2] == (0, (work / "test.reranked").read_bytes())
     status, out, err = command(*apply, "--confidence", folder / "none")
-    assert (status, out, "a reranker without confidence.json" in err) == (2, b"", True)
+    assert (status, out, "no confidence.json, which --confidence needs" in err) == (2, b"", True)
 
 
 def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folder: Path) -> None:
@@ -357,13 +357,13 @@ def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folde
     assert re.search(rf"^best +{first['best']:.2f} .* {last['best']:.2f}$", printed, re.MULTILINE)
     assert re.findall("<svg.*\n<title>(.*)</title>", (work / "report.html").read_text()) == [
         "What each feature is worth",
-        "How much weights count",
+        "Relative weights of features",
         "Gains in sentence BLEU",
         "BLEU by Moses&#x27; own margin",
         "BLEU by depth of the list",
         "F1 of words by frequency",
         "N-grams won and lost",
-        "BLEU of the sentences of test: expected and reached",
+        "BLEU of the sentences of test: expected and actual",
     ]
 
 
@@ -465,7 +465,7 @@ def test_another_output_of_moses_is_evaluated_but_nothing_is_scored(
     run(command, folder, f"test = {TALKS}")
     path.write_text("".join(f"{line}\n" for line in ["another", *lines[1:]]), encoding="utf-8")
     done = run(command, folder, f"test = {TALKS}")[1]
-    assert done == ["choose as Moses did", "rerank test", "evaluate", "keep the reranker"]
+    assert done == ["select Moses' choices", "rerank test", "evaluate", "save the reranker"]
     assert (folder / "work" / "test.moses").read_text(encoding="utf-8").startswith("another\n")
 
 
@@ -487,7 +487,7 @@ def test_the_output_of_moses_on_dev_is_what_confidence_compares_with(command: Co
     before = json.loads((folder / "work" / "confidence.json").read_text())
     (folder / "dev.printed").write_text("\n".join([*second_candidates(folder / "dev.nbest"), ""]), encoding="utf-8")
     text = EXPERIMENT.replace('nbest = "dev.nbest"', 'nbest = "dev.nbest", moses_output = "dev.printed"')
-    assert run(command, folder, "", text)[1] == ["estimate confidence", "keep the reranker"]
+    assert run(command, folder, "", text)[1] == ["estimate confidence", "save the reranker"]
     after = json.loads((folder / "work" / "confidence.json").read_text())
     assert after["quality"] == before["quality"] and after["helped"] != before["helped"]
 

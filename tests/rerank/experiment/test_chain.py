@@ -98,7 +98,7 @@ def test_a_table_that_gets_the_name_of_the_other_direction_is_scored_anew(
     (folder / "lex.f2e").rename(folder / "lex.e2f")
     status, _, err = command("run", experiment(folder, 'Lex = "lexical:lex.e2f"', test))
     assert status == 0
-    assert not up_to_date(err, "score dev Lex") and not up_to_date(err, "keep the reranker")
+    assert not up_to_date(err, "score dev Lex") and not up_to_date(err, "save the reranker")
     asked = ("--source", "dev.de", "--feature", "Lex=lexical:lex.e2f", "--output", "scored.gz")
     assert command("score", "dev.nbest", *asked)[0] == 0
     shutil.move("scored.gz", "clean.nbest.gz")
@@ -119,7 +119,7 @@ def test_a_table_that_moves_to_another_folder_is_up_to_date(command: Command, fo
     (folder / "e2f").mkdir()
     (folder / "lex.f2e").rename(folder / "e2f" / "other.f2e")
     _, _, err = command("run", experiment(folder, 'Lex = "lexical:e2f/other.f2e"'))
-    assert up_to_date(err, "score dev Lex") and up_to_date(err, "keep the reranker")
+    assert up_to_date(err, "score dev Lex") and up_to_date(err, "save the reranker")
 
 
 def test_a_program_beside_the_experiment_runs_wherever_run_is_called(
@@ -292,7 +292,7 @@ def test_a_reranker_of_an_experiment_that_moved_is_made_anew(command: Command, f
     for each in [each for each in folder.iterdir() if each != moved]:
         each.rename(moved / each.name)
     status, _, err = command("run", moved / "e.toml")
-    assert (status, up_to_date(err, "score dev P"), up_to_date(err, "keep the reranker")) == (0, True, False)
+    assert (status, up_to_date(err, "score dev P"), up_to_date(err, "save the reranker")) == (0, True, False)
     assert manifest_of(moved / "work" / "reranker")["code"] == str(moved)
 
 

@@ -100,14 +100,14 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
         ("hidden", "hiden", "models.forward: unknown setting 'hiden'; did you mean 'hidden'?"),
         ("cohn-align", "cohn", "models.forward: unknown preset 'cohn'"),
         ('"length"', '"lenght"', "unknown feature 'lenght'; did you mean 'length'?"),
-        ("Len = ", "all = ", "features.all: reports say so of all features; choose another name"),
+        ("Len = ", "all = ", "features.all: reports use this name for all features; choose another name"),
         ("seed = 7", "sed = 7", "tuning: unknown key 'sed'; did you mean 'seed'?"),
         ("seed = 7", 'seed = "x"', "tuning: seed: expected a whole number from 0, found 'x'"),
         ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'; models: forward, back"),
         (
             "neural:forward",
             "neural:pair",
-            "features.NMT: no model 'pair' here; there is pair/forward and pair/backward",
+            "features.NMT: no model 'pair'; expected pair/forward or pair/backward",
         ),
         ("neural:forward", "links:back", "features.NMT: expected a forward model, 'back' is not one"),
         ("neural:forward", "agreement:forward,back", "features.NMT: 'back': expected a model on words, from left to"),
@@ -124,7 +124,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
             "ensemble:forward",
             "'ensemble:forward': expected several models, separated by commas",
         ),
-        ("neural:forward", "neural:back/forward", "features.NMT: no model 'back/forward' here; there is back"),
+        ("neural:forward", "neural:back/forward", "features.NMT: no model 'back/forward'; expected back"),
         ('"cohn-align-sym" }', '"cohn-align-sym", hidden = 9 }', "start-from: that model has hidden 9, this one 256"),
         ('start-from = "pair"', 'start-from = "forward"', "start-from: that model has symmetric False, this one True"),
         ('"cohn-align-sym" }', '"cohn-align-sym", words = 9 }', "start-from: that model has another vocabulary"),
@@ -230,7 +230,11 @@ def test_where_reports_go(write: Write, tmp_path: Path) -> None:
         ('name = "news"\n', "", "test.name: expected a name in each [[test]], found nothing in number 1"),
         ('name = "talks.2016"', "name = 3", "test.name: expected a name in each [[test]], found 3 in number 2"),
         ("talks.2016", "news", "test.news: another test set has this name; choose another one"),
-        ("talks.2016", "a/b", "test: expected names of letters, digits, '_', and behind the first '-' and '.'"),
+        (
+            "talks.2016",
+            "a/b",
+            "test: expected names of letters, digits, '_', and after the first character '-' and '.'",
+        ),
         ('nbest = "news.nbest"\n', "", "test.news.nbest: expected a path, found nothing"),
         ('source = "talks.de"\n', "", "test.talks.2016.source: expected a path, found nothing"),
         ('source = "talks.de"', 'sorce = "talks.de"', "unknown key test.talks.2016.sorce; did you mean 'source'?"),
@@ -334,12 +338,15 @@ right = {{ preset = "rnnsearch", right-to-left = true, candidates = 3 }}
     [
         ('candidates = "nobody"', r"models\.other\.candidates: expected a number, or the name of .*, found 'nobody'"),
         ('candidates = "plain"', r"models\.other\.candidates: expected a number, or the name of .*, found 'plain'"),
-        ('candidates = "left", backward = true', r"models\.other: candidates: a backward model says the source"),
+        ('candidates = "left", backward = true', r"models\.other: candidates: a backward model predicts the source"),
         (
             'candidates = "left", right-to-left = true',
-            "models.left: candidates: left and other predict other words, or",
+            "models.left: candidates: left and other predict different words, or",
         ),
-        ('candidates = "left", bpe = 300', r"left and other predict other words, .* together; let each alone"),
+        (
+            'candidates = "left", bpe = 300',
+            r"left and other predict different words, .* together; give each its own number",
+        ),
     ],
 )
 def test_models_that_cannot_translate_together(write: Write, tmp_path: Path, entry: str, message: str) -> None:

@@ -34,8 +34,8 @@ def test_seeds_are_no_more_than_a_thousand_models(seeds: object) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"preset": "a", "seeds": 2, "seed": 7}, "models.x.seed: several models have the seeds 1, 2, …; leave it away"),
-        ({"preset": "a,a"}, "models.x.preset: one of a,a stands there twice"),
+        ({"preset": "a", "seeds": 2, "seed": 7}, "models.x.seed: several models have the seeds 1, 2, …; remove it"),
+        ({"preset": "a,a"}, "models.x.preset: a,a has a duplicate"),
     ],
 )
 def test_what_several_models_cannot_have(entry: dict[str, object], message: str) -> None:
@@ -46,7 +46,7 @@ def test_what_several_models_cannot_have(entry: dict[str, object], message: str)
 def test_two_entries_make_no_model_of_one_name() -> None:
     single, group = {"preset": "a"}, {"preset": "a", "seeds": 2}
     for entries in ({"x-a-1": single, "x": group}, {"x": group, "x-a-1": single}):
-        with pytest.raises(InputError, match=r"models\.x: another entry makes a model 'x-a-1', too"):
+        with pytest.raises(InputError, match=r"models\.x: another entry also makes a model 'x-a-1'"):
             expand_models(entries)
 
 

@@ -144,7 +144,7 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
     assert values.pop("backward", "[logprob]") == "[logprob]"
     assert set(values.values()) == {f"[logprob,{'added' if joins else 'entropy'}]"}
     assert requests[-1].text == "consensus:chrf"
-    assert any("join the lists" in remark for remark in recipe.remarks) == joins
+    assert any("add translations" in remark for remark in recipe.remarks) == joins
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev
     """As long as that takes no longer than the training before; where dev is large, or tiny, not at all."""
     made = corpus(pairs, unknown=unknown, dev=dev)
     settings, remarks = settings_of(made), find_recipe(made).remarks
-    assert settings.get("adapt") == epochs and ("learn from dev" in remarks[-1]) == bool(epochs)
+    assert settings.get("adapt") == epochs and ("fine-tuning on dev" in remarks[-1]) == bool(epochs)
     if epochs:
         assert epochs * (DEV_FOLDS + 1) * dev <= settings["epochs"] * pairs
         without = minutes(find_recipe(dataclasses.replace(made, dev=49)).remarks)
@@ -164,7 +164,7 @@ def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev
 
 
 def minutes(remarks: tuple[str, ...]) -> int:
-    return int(" ".join(remarks).partition("takes some ")[2].partition(" ")[0])
+    return int(" ".join(remarks).partition("takes about ")[2].partition(" ")[0])
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_larger_corpora_have_a_transformer(pairs: int, epochs: int, updates: int
         assert (2_000 * updates if updates else epochs * pairs * 13) <= TRANSFORMER_BUDGET
     values = "logprob,added" if joins else "logprob,entropy"
     assert recipe.longer.features == {"NMTltr2": f"neural:left-to-right-2[{values}]"}
-    assert "for the transformer" in " ".join(recipe.remarks) and "In less time" in " ".join(recipe.remarks)
+    assert "for the transformer" in " ".join(recipe.remarks) and "To save time" in " ".join(recipe.remarks)
 
 
 @pytest.mark.parametrize("unknown", [0.04, 0.004])
@@ -201,7 +201,7 @@ def test_larger_corpora_have_a_backward_model(pairs: int, unknown: float) -> Non
 def test_small_corpora_have_two_models(pairs: int, unknown: float) -> None:
     recipe = find_recipe(corpus(pairs, unknown=unknown))
     assert (list(recipe.models), recipe.longer) == (["left-to-right", "right-to-left"], None)
-    assert "transformer" not in " ".join(recipe.remarks) and "In less time" not in " ".join(recipe.remarks)
+    assert "transformer" not in " ".join(recipe.remarks) and "To save time" not in " ".join(recipe.remarks)
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_what_is_not_of_an_earlier_run_is_left_alone(tmp_path: Path) -> None:
     a.write_text("1")
     folder.mkdir()
     for _ in range(2):
-        with pytest.raises(InputError, match="model: this is there already and not of an earlier run"):
+        with pytest.raises(InputError, match="model: already exists and is not from an earlier run"):
             run_stages([train(a, folder, 1)], record)
     folder.rmdir()
     for settings in (1, 2):
@@ -269,8 +269,8 @@ def test_a_run_tells_how_long_the_rest_of_it_takes(
 
     a.write_text("1")
     assert lines(2000, 0, 400, 200) == [
-        "train one", "join, about 17 min left of the whole", "tune, about 16 min left of the whole",
-        "evaluate, about 5 min left of the whole",
+        "train one", "join, about 17 min left in total", "tune, about 16 min left in total",
+        "evaluate, about 5 min left in total",
     ]  # fmt: skip
     assert lines(0, 0, 0, 0) == [f"{name}: up to date" for name in names]
     (tmp_path / "join").unlink()
@@ -280,12 +280,12 @@ def test_a_run_tells_how_long_the_rest_of_it_takes(
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0, "under a minute"), (59, "about 1 min"), (239, "about 4 min"),
+        (0, "less than a minute"), (59, "about 1 min"), (239, "about 4 min"),
         (3570, "about 1 h"), (7800, "about 2 h 10 min"), (100_000, "about 27 h 50 min"),
     ],
 )  # fmt: skip
 def test_rounded(seconds: float, words: str) -> None:
-    assert _time_left(2, 6, seconds / 3) == f", {words} left of the whole"
+    assert _time_left(2, 6, seconds / 3) == f", {words} left in total"
     assert _time_left(0, 6, seconds) == ""
 
 
@@ -313,7 +313,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     a.write_text("1")
     other.write_text("of the user")
     b.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="b: this is there already and not of an earlier run"):
+    with pytest.raises(InputError, match="b: already exists and is not from an earlier run"):
         run_stages([written("one", a, b)], record)
     b.unlink()
     run_stages([written("one", a, b)], record)
@@ -358,7 +358,7 @@ def test_a_record_that_cannot_be_read(tmp_path: Path, text: "str | bytes") -> No
     a, record = tmp_path / "a", tmp_path / "record"
     a.write_text("1")
     record.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputError, match=r"record.*; remove the folder of results to do everything again"):
+    with pytest.raises(InputError, match=r"record.*; remove the folder of results to repeat all stages"):
         run_stages([copy("one", a, tmp_path / "b")], record)
 
 

@@ -55,7 +55,7 @@ def test_code_in_another_file_is_not_loaded(
     status, out, err = command("run", path)
     assert (status, out, err.count("\n")) == (2, b"", 1)
     assert f"{path}: feature '{label}', '{text}', runs code {wanted}" in err
-    assert err.endswith("--allow-code lets it\n")
+    assert err.endswith("--allow-code permits it\n")
     assert not list(path.resolve().parent.parent.rglob("ran"))
     if label != "Installed":
         assert label in read_experiment(str(path), allow_code=True).features

@@ -104,7 +104,7 @@ def test_two_outputs_in_one_place(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
     status, out, err = command("rerank", nbest, "--weights", weights, "--nbest", "-")
     assert (status, out) == (2, b"")
-    assert "--output and --nbest name the same place" in err
+    assert "--output and --nbest name the same file or folder" in err
 
 
 def test_the_choice_of_the_decoder(tmp_path: Path, write: Write) -> None:

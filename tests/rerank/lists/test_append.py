@@ -361,7 +361,7 @@ def test_the_command_tells_the_difference(
     status, _, err = command(*arguments, "--verify", 20)
     lines = {line[0]: line for line in err.splitlines() if "one by one" in line}
     assert status == 0 and set(lines) == {"A"}
-    assert "B: not of a model, there is nothing to verify" in err
+    assert "B: not a feature of a model, nothing to verify" in err
     assert float(lines["A"].split()[-1]) == pytest.approx(0, abs=1e-4)
     assert lines["A"].startswith("A: 20 candidates")
 

@@ -75,7 +75,7 @@ def test_regrouping_sorts_by_id_and_keeps_the_order_inside(command: Command, wri
 
 def test_regrouping_tells_how_many_sentences_were_scattered(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1\n1 ||| b ||| L= 1\n0 ||| c ||| L= 1\n")
-    assert "did not stand together: 1\n" in command("validate", nbest, "--regroup")[2]
+    assert "were not adjacent: 1\n" in command("validate", nbest, "--regroup")[2]
 
 
 def test_order_and_coverage(command: Command, write: Write) -> None:
@@ -83,7 +83,7 @@ def test_order_and_coverage(command: Command, write: Write) -> None:
     status, out, _ = command("validate", nbest, "--source", write("s", "x\n" * 5), "--reference", write("r", "x\n" * 4))
     text = out.decode()
     assert status == 2
-    assert f"warning: {nbest}:2: the id falls" in text
+    assert f"warning: {nbest}:2: the id decreases" in text
     assert "fault: source and references differ in length" in text
     assert "warning: 3 of 5 sentences have no candidates, the first is 2" in text
 
@@ -96,7 +96,7 @@ def test_an_empty_list(command: Command, write: Write) -> None:
 
 def test_the_source_of_another_set_is_seen_by_the_alignment(command: Command, sample: Path) -> None:
     out = command("validate", sample / "test.nbest.gz", "--source", sample / "dev.de")[1].decode()
-    assert "lines point beyond the end of the source; is it the one of this list?" in out
+    assert "lines point beyond the end of the source; does it belong to this list?" in out
 
 
 def test_an_id_that_comes_again_beyond_a_short_source(command: Command, write: Write) -> None:
@@ -207,7 +207,7 @@ def test_links_right_behind_the_last_word(
     """In a list of a chart decoder these are of `</s>`; numbers are those of the line, 0 for none."""
     nbest = write("list", "".join(lines))
     behind = f"{nbest}:{{}}: word alignments of 1 line point beyond the end of the "
-    wanted = [f"{behind.format(source)}source; is it the one of this list?"] * bool(source)
+    wanted = [f"{behind.format(source)}source; does it belong to this list?"] * bool(source)
     wanted += [f"{behind.format(target)}translation"] * bool(target)
     assert warnings_of(command, nbest, "--source", write("source", "x y\n")) == wanted
 
@@ -227,7 +227,7 @@ def test_links_beyond_the_translation_are_seen_without_the_source(command: Comma
         (
             ["0-1=0-1 2=2", "0-1=0-1 3=2", "0-2=0-1 3=2"],
             True,
-            ["2: segmentations of 2 lines have phrases beyond the end of the source; is it the one of this list?"],
+            ["2: segmentations of 2 lines have phrases beyond the end of the source; does it belong to this list?"],
         ),
         (["0-1=0-1 3=2"], False, []),
         (["0-1=0-1 2=3"], False, ["1: segmentations of 1 line have phrases beyond the end of the translation"]),

@@ -112,7 +112,7 @@ def test_the_steps_stand_where_they_belong(command: Command, write: Callable[[st
         ("in: system-output", "in: cleaned", "expected a step remove-markup in [EVALUATION] that reads system-output"),
         ("[EVALUATION]", "[RECASING]", "expected a step remove-markup in [EVALUATION] that reads system-output"),
         ("remove-markup", "markup", "expected a step remove-markup in [EVALUATION] that reads system-output"),
-        ("[TUNING] single", "[RERANKING] single", "has a module [RERANKING] already"),
+        ("[TUNING] single", "[RERANKING] single", "already has a module [RERANKING]"),
     ],
 )
 def test_what_cannot_be_changed(

@@ -168,9 +168,9 @@ STATISTICS = "SCORES_TXT_BEGIN_0 {} 1 9 BLEU\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        (((0, "LM0_0 TM0_0 LM0_0", "1 2 3"),), "values of a feature stand apart: LM0_0 TM0_0 LM0_0"),
+        (((0, "LM0_0 TM0_0 LM0_0", "1 2 3"),), "values of a feature are not adjacent: LM0_0 TM0_0 LM0_0"),
         (((0, "L_0", "1"), (0, "L_0", "1")), "sentence 0 a second time"),
-        (((0, "", "s_x=1"), (1, "L_0", "1")), "not the names, or not the order, of the first sentence"),
+        (((0, "", "s_x=1"), (1, "L_0", "1")), "names or order of features differ from those of the first sentence"),
     ],
 )
 def test_what_is_no_file_of_the_extractor(write: Write, blocks: tuple[tuple[int, str, str], ...], message: str) -> None:
@@ -258,7 +258,7 @@ def test_our_parity_runs_on_what_was_exported(command: Command, write: Write, tm
     weights = [read_weights(str(write("ini", ini))) for ini in inis]
     np.testing.assert_allclose(weights[0]["TM"], weights[1]["TM"])
     status, _, err = command("tune", *files, "--start", write("short.opt", "1 2\n"))
-    assert status == 2 and "short.opt: expected 3 start weights, found 2" in err
+    assert status == 2 and "short.opt: expected 3 initial weights, found 2" in err
 
 
 def test_sparse_weights_of_features_that_the_list_lacks_are_kept(

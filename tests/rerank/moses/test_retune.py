@@ -84,10 +84,10 @@ def test_the_list_is_made_again_only_for_another_ini_size_or_decoder(
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("sys.exit(3)", "moses: exit status 3; what it said is in work/decoder.log"),
-        ("import os; os.kill(os.getpid(), 11)", "moses: ended by signal 11; what it said is in work/decoder.log"),
-        ("sys.exit()", "moses: wrote no n-best list; what it said is in work/decoder.log"),
-        ('Path(options["-n-best-list"][0]).touch(); sys.exit()', "moses: wrote no n-best list; what it said is in"),
+        ("sys.exit(3)", "moses: exit status 3; see its messages in work/decoder.log"),
+        ("import os; os.kill(os.getpid(), 11)", "moses: ended by signal 11; see its messages in work/decoder.log"),
+        ("sys.exit()", "moses: wrote no n-best list; see its messages in work/decoder.log"),
+        ('Path(options["-n-best-list"][0]).touch(); sys.exit()', "moses: wrote no n-best list; see its messages in"),
     ],
 )
 def test_a_decoder_that_fails(
@@ -105,9 +105,9 @@ def test_a_decoder_that_fails(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"decoder": "./nowhere"}, "./nowhere: no program of this name that can be run"),
-        ({"decoder": "moses.ini"}, "moses.ini: no program of this name that can be run"),
-        ({"decoder": "''"}, "the decoder: no program"),
+        ({"decoder": "./nowhere"}, "./nowhere: no executable program of this name"),
+        ({"decoder": "moses.ini"}, "moses.ini: no executable program of this name"),
+        ({"decoder": "''"}, "the decoder: expected a program"),
         ({"decoder": "'moses"}, "the decoder: no closing quotation"),
         ({"references": "nowhere"}, "nowhere: no such file, nor nowhere0 or nowhere.ref0"),
         ({"more": '--decoder-flags="'}, "--decoder-flags: no closing quotation"),
@@ -116,7 +116,7 @@ def test_a_decoder_that_fails(
         ({"more": "--experiment=nowhere"}, "nowhere: No such file or directory"),
         ({"references": "train.en"}, "train.en has "),
         ({"more": "--experiment=lm.toml"}, "no.arpa: No such file or directory"),
-        ({"more": "--experiment=whole.toml"}, "whole.toml: dev: the arguments say this; leave it out"),
+        ({"more": "--experiment=whole.toml"}, "whole.toml: dev: already set by the arguments; remove it"),
         ({"more": "--experiment=code.toml"}, "code.toml: feature 'Mine', 'mine:Mine', runs code in a file that is not"),
     ],
 )

@@ -60,9 +60,11 @@ def test_dimensions_of_a_word(fine: Path, tmp_path: Path, drawn: Callable[[Path]
 
 
 def test_dimensions_that_there_are_not(fine: Path, models: dict[str, Path]) -> None:
-    with pytest.raises(InputError, match="forward: attention has one weight a word; dimensions need granularity=fine"):
+    with pytest.raises(
+        InputError, match="forward: attention has one weight per word; dimensions need granularity=fine"
+    ):
         dimensions([str(models["forward"])], "cpu", PAIR, 1)
-    with pytest.raises(InputError, match=r"--word 5: the sentence that .*fine says has 4 words"):
+    with pytest.raises(InputError, match=r"--word 5: the sentence that .*fine predicts has 4 words"):
         dimensions([str(fine)], "cpu", PAIR, 5)
     model = load_model(fine, torch.device("cpu"))
     with torch.no_grad():

@@ -86,7 +86,7 @@ def test_numbers_stand_in_the_figures() -> None:
     assert {"40.00", "41.50", "39.00", "42.00", "dev, out of fold"} <= set(texts(worth("BLEU")))
     assert {"+75.0", "-25.0", "LM0"} <= set(texts(FIGURES["weights"]()))
     assert "% of sentences" in texts(OTHERS["deeper"]()) and "BLEU" not in texts(OTHERS["deeper"]())
-    assert f"{SHOWN} does not have stand behind" in "".join(ElementTree.fromstring(OTHERS["deeper"]()).itertext())
+    assert f"{SHOWN} does not have come after" in "".join(ElementTree.fromstring(OTHERS["deeper"]()).itertext())
     assert "does not have" not in OTHERS["depth"]()
     assert "Of 7 sentences 4 rose, 1 fell, and 2, which are not drawn, stayed." in OTHERS["gains"]()
 
@@ -166,13 +166,13 @@ def test_dots_stand_where_the_axes_say() -> None:
     assert list(across) == [0, 20, 40, 60, 80, 100]
     assert {"expected BLEU", "reached BLEU"} < texts.keys()
     assert {"dev, out of fold", "test"} < texts.keys()
-    assert "of 4 sentences of test, a small dot each" in "".join(root.itertext())
+    assert "of 4 sentences of test: a small dot for each" in "".join(root.itertext())
 
 
 def test_few_sentences_and_names_that_are_no_xml() -> None:
     root = drawn(outcome([40], [60]), "bleu+chrf:0.7,0.3", "<a & b\x1b>")
     assert dots(root, "two") == dots(root, "two dots") == [pytest.approx((40, 60), abs=0.05)]
-    assert root[0][0].text == "bleu+chrf:0.7,0.3 of the sentences of <a & b\\x1b>: expected and reached"
+    assert root[0][0].text == "bleu+chrf:0.7,0.3 of the sentences of <a & b\\x1b>: expected and actual"
 
 
 def test_text_has_the_colour_of_the_page() -> None:

@@ -162,7 +162,7 @@ def test_a_folder_that_is_none_or_was_altered(
     for name in manifest["files"]:
         content = (reranker / name).read_bytes()
         (reranker / name).write_bytes(content + b" ")
-        assert f"{name}: not what it was when the reranker was made" in refused(reranker)
+        assert f"{name}: changed since the reranker was made" in refused(reranker)
         (reranker / name).unlink()
         assert f"{name}: missing" in refused(reranker)
         os.mkfifo(reranker / name)
@@ -185,7 +185,10 @@ def test_a_folder_that_is_none_or_was_altered(
         ({"features": {"A": "lexical:tables/pipe"}}, "'tables/pipe' is not among its files"),
         ({"candidates": {"A": "3:models/pipe"}}, "'models/pipe' is not among its files"),
         ({"features": {"A": "evil"}}, "unknown feature 'evil'"),
-        ({"features": {"A": "evil:Evil"}}, "feature 'A' of the reranker, 'evil:Evil', runs code; --allow-code lets it"),
+        (
+            {"features": {"A": "evil:Evil"}},
+            "feature 'A' of the reranker, 'evil:Evil', runs code; --allow-code permits it",
+        ),
         ({"features": {"A=command:touch out;": "length"}}, "label 'A=command:touch out;': expected a letter"),
         ({"features": {"command:touch out #": "length"}}, "label 'command:touch out #': expected a letter"),
     ):
@@ -212,7 +215,7 @@ def test_code_and_scores_of_others_are_asked_for_again(
     ini = write("ini", f"[weight]\n{zeros}TranslationModel0= 0 0 0 0\nMine= 1\nOther= 1\nShell= 1\n")
     write_folder(tmp_path / "reranker", requests, str(ini), "")
     apply = ("apply", "reranker", texts[0], "--source", texts[1])
-    assert "'Mine' of the reranker, 'mine_to_apply:Words', runs code; --allow-code lets it" in command(*apply)[2]
+    assert "'Mine' of the reranker, 'mine_to_apply:Words', runs code; --allow-code permits it" in command(*apply)[2]
     status, _, err = command(*apply, "--allow-code")
     assert (status, "name their file by --feature Other=scores:FILE" in err) == (2, True)
     status, out, err = command(*apply, "--allow-code", "--feature", "Other=scores:scores")

@@ -131,7 +131,7 @@ def test_what_links_are_worth(
         ({"gold": "x\n"}, ("--gold", "gold"), "gold:1: expected links such as"),
         ({}, ("--symmetrize", "union"), "--symmetrize needs a forward and a backward model; found only forward models"),
         ({}, ("--soft", "soft.txt"), "--soft 'soft.txt': expected a name in .npz, .json or .json.gz"),
-        ({}, ("--soft", "links.json", "--output", "links.json"), "--output and --soft name the same place"),
+        ({}, ("--soft", "links.json", "--output", "links.json"), "--output and --soft name the same file or folder"),
         ({}, ("--source", "-", "--target", "-"), "stdin is named twice, and can be read once; name a file"),
     ],
 )

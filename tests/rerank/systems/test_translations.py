@@ -90,11 +90,15 @@ def test_lists_are_named_by_letters_and_digits() -> None:
 @pytest.mark.parametrize(
     ("models", "features", "message"),
     [
-        (["a-b", "ab"], {}, "models.ab: another list is called ab, too"),
-        (["Moses"], {}, "models.Moses: another list is called Moses, too"),
-        (["a"], {"Froma": "length"}, "features.Froma: that is what says who has a candidate; name another label"),
-        (["a"], {"Rest": "rest:moses.ini"}, "features.Rest: rest is for the decoder's own candidates; name no `cand"),
-        (["a"], {"P": "phrases"}, "features.P: phrases is for the decoder's own candidates; name no `candidates`"),
+        (["a-b", "ab"], {}, "models.ab: another list is also called ab"),
+        (["Moses"], {}, "models.Moses: another list is also called Moses"),
+        (
+            ["a"],
+            {"Froma": "length"},
+            "features.Froma: reserved for the feature that marks the origin of candidates; choose another label",
+        ),
+        (["a"], {"Rest": "rest:moses.ini"}, "features.Rest: rest is for the decoder's own candidates; remove `cand"),
+        (["a"], {"P": "phrases"}, "features.P: phrases is for the decoder's own candidates; remove `candidates`"),
     ],
 )
 def test_names_and_features_that_do_not_go(models: list[str], features: dict[str, str], message: str) -> None:

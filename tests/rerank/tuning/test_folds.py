@@ -69,8 +69,8 @@ def test_the_command_tells_the_gain_and_keeps_the_start_only_if_asked(command: C
     assert status == 0 and "out of fold" in err and "warning: the new features (New) do not help" in err
     status, kept, err = command(*arguments, "--fallback")
     assert read_weights(str(write("kept", kept))) == {"Old": (1.0,), "New": (0.0,)}
-    assert b"# the start weights are kept: on folds the new features gain nothing\n" in kept
+    assert b"# the start weights are kept: the new features gain nothing in cross-validation\n" in kept
     both = write("both", "[weight]\nOld= 1\nNew= 0\n")
     status, _, err = command(*arguments[:5], both, *arguments[6:], "--fallback")
-    assert status == 0 and "nothing new to look at on folds" in err
+    assert status == 0 and "no new features to cross-validate" in err
     assert command(*arguments[:-2], "--fallback")[0] == 2

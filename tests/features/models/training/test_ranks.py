@@ -177,8 +177,8 @@ def test_the_fault_of_one_process_ends_all_with_one_line(folder: Path, tmp_path:
     ("arguments", "fault"),
     [
         (["train", "--preset", "rnnsearch"], "the following arguments are required"),
-        (["validate", "list"], "torchrun would do the same in every process; it is for train alone"),
-        (["train", "--jobs", "2"], "torchrun has one model trained by all processes: leave --jobs, --ray, --seeds"),
+        (["validate", "list"], "torchrun would run the command in every process; only train supports it"),
+        (["train", "--jobs", "2"], "with torchrun all processes train one model; omit --jobs, --ray, --seeds"),
         (["train", "--set", "x=1"], "unknown setting 'x'"),
     ],
 )

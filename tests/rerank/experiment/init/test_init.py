@@ -43,7 +43,7 @@ def test_the_file_names_the_files(folder: Path, command: Command) -> None:
     assert (status, out) == (0, b"")
     told = err.splitlines()
     assert "data/dev.nbest: list of dev (n-best list, 120 sentences)" in told
-    assert told[-1] == "experiment.toml is written; look at it, then go on with: moses-rerank run experiment.toml"
+    assert told[-1] == "experiment.toml is written; check it, then run: moses-rerank run experiment.toml"
     experiment = read_experiment("experiment.toml")
     check_inputs(experiment)
     assert experiment.sets == sets(folder / "data")
@@ -72,8 +72,8 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
     files = [path for path in (folder / "data").iterdir() if "test" not in path.name]
     assert command("init", *files)[0] == 0
     text = Path("experiment.toml").read_text()
-    assert "# What is reranked" not in text
-    before_test, after_test = text.split("\n\n# There was no test set")
+    assert "# Test set, reranked" not in text
+    before_test, after_test = text.split("\n\n# No test set was found")
     assert before_test.splitlines()[-1].startswith("dev = ") and "\n\n# Models to train" in after_test
     commented = [line for line in text.splitlines() if line.startswith("# ") and " = " in line]
     assert len(commented) == 4
@@ -119,7 +119,7 @@ def test_several_models_and_test_sets(folder: Path, command: Command) -> None:
         "LM1": str(folder / "data/lm.arpa"), "LM3": str(folder / "data/lm2.arpa"), "LM4": str(folder / "data/lm3")
     }  # fmt: skip
     assert list(experiment.tests) == ["news", "test"]
-    assert Path("experiment.toml").read_text().count("# What is reranked") == 1
+    assert Path("experiment.toml").read_text().count("# Test set, reranked") == 1
 
 
 def test_without_kenlm(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,14 +128,14 @@ def test_without_kenlm(folder: Path, command: Command, monkeypatch: pytest.Monke
     experiment = read_experiment("experiment.toml")
     check_inputs(experiment)
     assert not [each for each in experiment.features.values() if each.kind == "kenlm"]
-    assert "# Left out is kenlm:data/lm.arpa; feature 'kenlm' needs" in Path("experiment.toml").read_text()
+    assert "# Omitted: kenlm:data/lm.arpa; feature 'kenlm' needs" in Path("experiment.toml").read_text()
 
 
 def test_a_file_that_is_there_stays(folder: Path, command: Command) -> None:
     (folder / "nowhere.toml").symlink_to("nowhere")
     (folder / "old.toml").write_text("old")
     for name in ("nowhere.toml", "old.toml"):
-        message = f"moses-rerank init: {name}: this is there already; name another --output\n"
+        message = f"moses-rerank init: {name}: already exists; name another --output\n"
         assert command("init", "data", "--output", name) == (2, b"", message)
     assert (folder / "old.toml").read_text() == "old" and not (folder / "nowhere").exists()
 
@@ -191,7 +191,7 @@ def test_a_name_that_toml_cannot_carry(folder: Path, command: Command) -> None:
     os.rename("data/dev.de", b"data/dev\xff.de")
     status, _, err = command("init", "data")
     assert status == 2
-    fault = 'experiment.toml: a path that is no UTF-8, which TOML cannot carry: \'dev = { source = "data/dev\\udcff.de"'
+    fault = 'experiment.toml: a path that is not UTF-8, as TOML requires: \'dev = { source = "data/dev\\udcff.de"'
     assert err.splitlines()[-1].startswith(f"moses-rerank init: {fault}")
     assert not (folder / "experiment.toml").exists()
 

@@ -281,10 +281,10 @@ NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the la
             {"dev.nbest": None, "test.nbest": None, "a": "dev.nbest", "b": "test.nbest"},
             ["a and b could each be the list of dev (put 'dev' into the name of one)"],
         ),
-        ({"dev.nbest": None}, [f"no list of dev: test.nbest says test; {PUT}"]),
+        ({"dev.nbest": None}, [f"no list of dev: test.nbest is named like a test set; {PUT}"]),
         (
             {"dev.nbest": None, "test.nbest": None, "newstest2016": "dev.nbest", "run_eval": "test.nbest"},
-            [f"no list of dev: newstest2016 and run_eval say test; {PUT}"],
+            [f"no list of dev: newstest2016 and run_eval are named like a test set; {PUT}"],
         ),
         ({"train.de": None}, [NO_CORPUS]),
         (

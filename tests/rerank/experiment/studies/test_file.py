@@ -65,7 +65,7 @@ def test_code_of_others_does_not_run(study: Path, monkeypatch: pytest.MonkeyPatc
     assert "Len" in read_study("study.toml").systems["both"]
     (study.parent / "elsewhere").mkdir()
     monkeypatch.chdir(study.parent / "elsewhere")
-    with pytest.raises(InputError, match=r"feature 'Len', 'command:cat', runs code .* --allow-code lets it"):
+    with pytest.raises(InputError, match=r"feature 'Len', 'command:cat', runs code .* --allow-code permits it"):
         read_study("../study.toml")
     assert "Len" in read_study("../study.toml", allow_code=True).systems["both"]
 

@@ -26,9 +26,7 @@ CELLS = [f"{size}/seed-{seed}/{system}" for size in (60, 120) for seed in (1, 2)
 
 def done(err: str) -> list[str]:
     """Stages of the study that were done, without those inside cells."""
-    stages = re.findall(
-        r"^\[\d+/\d+\] ((?:cut|train|measure|run|compare) \d.*?)(?:, [^,]* left of the whole)?$", err, re.M
-    )
+    stages = re.findall(r"^\[\d+/\d+\] ((?:cut|train|measure|run|compare) \d.*?)(?:, [^,]* left in total)?$", err, re.M)
     return [stage for stage in stages if not stage.endswith(": up to date")]
 
 
@@ -96,7 +94,7 @@ def test_what_is_not_of_an_earlier_study_stays(command: Command, study: Path) ->
     (study.parent / "work").mkdir()
     (study.parent / "work" / "study.md").write_text("mine\n")
     status, _, err = command("study", study, "--device", "cpu", "--jobs", "1")
-    assert (status, "study.md: this is there already and not of an earlier run" in err) == (2, True)
+    assert (status, "study.md: already exists and is not from an earlier run" in err) == (2, True)
     assert (study.parent / "work" / "study.md").read_text() == "mine\n"
 
 
@@ -141,8 +139,8 @@ def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) 
     last = err.splitlines()[-1]
     assert (status, last) == (
         2,
-        "moses-rerank study: train 120/seed-1/bad and 3 more of 10 parts failed, as told above; "
-        "the same command tries them again",
+        "moses-rerank study: train 120/seed-1/bad and 3 more of 10 parts failed, see the messages above; "
+        "the same command runs them again",
     )
     assert re.search(r"^warning: train 120/seed-1/bad failed: \S+/odd: not a model folder", err, re.M)
     assert re.search(r"^warning: run 120/seed-1/odd failed: \S+/dev.odd", err, re.M)
