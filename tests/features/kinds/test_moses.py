@@ -62,7 +62,7 @@ def test_weights_of_another_list_are_refused(command: Command, write: Write) -> 
 @pytest.mark.parametrize("label", ["Other=rest", "Rest=length"])
 def test_its_label_tells_it(command: Command, write: Write, label: str) -> None:
     status, _, err = scored(command, write, label)
-    assert status == 2 and ("of the feature rest" in err or "expected length" in err)
+    assert status == 2 and ("for the feature rest" in err or "expected length" in err)
 
 
 def test_two_weight_files_that_differ(

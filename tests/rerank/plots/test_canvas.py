@@ -56,7 +56,7 @@ def test_letters_without_a_glyph_are_told_once(
 ) -> None:
     draw(tmp_path / "a.png", "b\U0010fffdc\U000ffffd\U0010fffd")
     assert capfd.readouterr().err == (
-        "warning: no font of this machine has 2 letters of these words: \U000ffffd \U0010fffd\n"
+        "warning: no font of this machine has 2 characters of these words: \U000ffffd \U0010fffd\n"
     )
     draw(tmp_path / "a.png", "".join(map(chr, range(0xFFF00, 0xFFF15))))
     assert capfd.readouterr().err.endswith(
