@@ -60,7 +60,7 @@ def test_letters_without_a_glyph_are_told_once(
     )
     draw(tmp_path / "a.png", "".join(map(chr, range(0xFFF00, 0xFFF15))))
     assert capfd.readouterr().err.endswith(
-        f"has 21 letters of these words: {' '.join(map(chr, range(0xFFF00, 0xFFF14)))} …\n"
+        f"has 21 characters of these words: {' '.join(map(chr, range(0xFFF00, 0xFFF14)))} …\n"
     )
     draw(tmp_path / "a.png", "a\u200b \u00ad\n")
     assert capfd.readouterr().err == ""
