@@ -59,7 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.files.streams import is_live
     from moses_io.nbest import read_moses_output
     from rerank.confidence.confidence import CONFIDENCE, read_estimator
-    from rerank.linear.selection import read_holes, write_choices
+    from rerank.linear.missing import read_replacements
+    from rerank.linear.selection import write_choices
     from rerank.reranker.folder import WEIGHTS
     from rerank.reranker.reranker import Reranker
 
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         features[label] = kind
     outputs = read_outputs(arguments)
     nbest, source = arguments.list, arguments.source
-    holes = read_holes(None, None, arguments.on_missing)
+    replacements = read_replacements(None, None, arguments.on_missing)
     moses_output = None
     if arguments.moses_output:
         whole = os.path.isfile(source) and not is_live(nbest)  # otherwise the source may not be complete yet
@@ -92,4 +93,4 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(f"{folder}: no {CONFIDENCE}, which --confidence needs; {made}")
         given = bool(arguments.moses_output)
         estimator = read_estimator(str(folder / CONFIDENCE), str(folder / WEIGHTS), given).estimate
-    write_choices(reranker.rankings(nbest, source, holes, arguments.batch, moses_output), outputs, estimator)
+    write_choices(reranker.rankings(nbest, source, replacements, arguments.batch, moses_output), outputs, estimator)

@@ -33,9 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the best candidates."""
     from moses_io.nbest import read_moses_output
-    from rerank.linear.selection import choose_by_weights, read_holes
+    from rerank.linear.missing import read_replacements
+    from rerank.linear.selection import choose_by_weights
 
-    holes = read_holes(arguments.source, arguments.sentences, arguments.on_missing)
+    replacements = read_replacements(arguments.source, arguments.sentences, arguments.on_missing)
     outputs = read_outputs(arguments)
     if bool(arguments.confidence) != bool(arguments.estimator):
         raise InputError("--confidence needs --estimator, and --estimator needs --confidence")
@@ -49,4 +50,4 @@ def run(arguments: argparse.Namespace) -> None:
         moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
             moses_output.check(arguments.sentences, "the source")
-    choose_by_weights(arguments.list, arguments.weights, holes, outputs, estimator, moses_output)
+    choose_by_weights(arguments.list, arguments.weights, replacements, outputs, estimator, moses_output)

@@ -15,7 +15,7 @@ from moses_io.nbest import SentenceList
 from moses_io.weights import read_weights
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import SIGNATURE, BoostedSteps, Regression, probabilities
-from rerank.linear.selection import Estimate, Ranking
+from rerank.linear.ranking import Estimate, Ranking
 from rerank.linear.weights import fingerprint
 from rerank.metrics.metric import Metric
 

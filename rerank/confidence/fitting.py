@@ -17,7 +17,7 @@ from rerank.confidence.confidence import Confidence, Fit, Part, write_confidence
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import Regression, fit_logistic, fit_score, probabilities
 from rerank.linear.candidates import Candidates
-from rerank.linear.selection import Estimate, Ranking
+from rerank.linear.ranking import Estimate, Ranking
 from rerank.linear.weights import fingerprint, kept_start
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS

@@ -23,7 +23,8 @@ from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.entries import CHOOSE, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
-from rerank.linear.selection import Holes, Outputs, choose_by_total, choose_by_weights, read_holes
+from rerank.linear.missing import Replacements, read_replacements
+from rerank.linear.selection import Outputs, choose_by_total, choose_by_weights
 from rerank.lists.append import join_features, write_features
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
@@ -194,12 +195,12 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]
     moses, ours = (experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED))
     if output:
         lines = read_moses_output(output, files.source, experiment.tuning.filters.marks).lines
-        holes = Holes(len(lines), lines=lines)
+        replacements = Replacements(len(lines), lines=lines)
         decode = partial(write_text, moses, "".join(f"{line}\n" for line in lines))
     else:
-        holes = read_holes(files.source, None, "blank")
-        decode = partial(choose_by_total, files.nbest, holes, moses)
-    choice = partial(choose_by_weights, scored, experiment.weights, holes, Outputs(ours))
+        replacements = read_replacements(files.source, None, "blank")
+        decode = partial(choose_by_total, files.nbest, replacements, moses)
+    choice = partial(choose_by_weights, scored, experiment.weights, replacements, Outputs(ours))
     inputs = (scored, files.source, experiment.weights, output)
     return [
         Stage(_of("select Moses' choices", name), (output or files.nbest, files.source), None, (moses,), decode),

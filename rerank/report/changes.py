@@ -9,7 +9,7 @@ from moses_io.files.text import without_missing
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, weighted
-from rerank.linear.selection import Estimate
+from rerank.linear.ranking import Estimate
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric

@@ -12,7 +12,7 @@ from moses_io.nbest import SentenceList, read_nbest
 from moses_io.weights import Weights, names_of_values
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.collecting import dense_features
-from rerank.linear.selection import LinearModel
+from rerank.linear.ranking import LinearModel
 from rerank.linear.weights import load_weights, with_rest
 
 

@@ -25,7 +25,7 @@ from moses_io.files.text import tokens
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
 from rerank.confidence.fitting import Measured
-from rerank.linear.selection import Ranking
+from rerank.linear.ranking import Ranking
 from rerank.metrics.evaluation import Evaluation
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, parts, weights_say
 from rerank.report.drawing import safe

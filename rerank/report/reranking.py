@@ -13,7 +13,7 @@ from moses_io.files.text import encode, input_lines, read_lines
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, Fit, read_confidence
 from rerank.confidence.fitting import Measuring
-from rerank.linear.selection import LinearModel, Ranking
+from rerank.linear.ranking import LinearModel, Ranking
 from rerank.linear.weights import kept_start
 from rerank.metrics.evaluation import Systems, evaluate
 from rerank.metrics.filters import Filters

@@ -19,7 +19,8 @@ from moses_io.nbest import MosesOutput, SentenceList, read_moses_output
 from moses_io.weights import check_weights
 from rerank import __version__
 from rerank.confidence.confidence import CONFIDENCE, read_estimator
-from rerank.linear.selection import Estimate, Estimator, Holes, LinearModel, Ranking, rankings, read_holes
+from rerank.linear.missing import Replacements, complete, read_replacements
+from rerank.linear.ranking import Estimate, Estimator, LinearModel, Ranking, rankings
 from rerank.linear.weights import load_weights
 from rerank.lists.scoring import load_features, open_sources, score_list, written
 from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
@@ -161,8 +162,8 @@ class Reranker:
             InputError: a line that cannot be read, an id beyond the source, a sentence without candidates, or a list
                 without a feature that has a weight.
         """
-        holes = read_holes(None, None, _on_missing(on_missing))
-        ranked = self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), holes)
+        replacements = read_replacements(None, None, _on_missing(on_missing))
+        ranked = self.rankings(input_of(nbest, "<nbest>"), input_of(source, "<source>"), replacements)
         return [decode(without_line_end(item)) if isinstance(item, bytes) else item.best.text for item in ranked]
 
     def score(self, nbest: Text, source: Text, *, moses_output: Text = "") -> Iterator[ScoredSentence]:
@@ -183,9 +184,9 @@ class Reranker:
         """
         given = not isinstance(moses_output, str) or moses_output != ""
         printed = read_moses_output(input_of(moses_output, "<moses_output>")) if given else None
-        estimator, holes = self._estimator(given), Holes(blank=True)
+        estimator, replacements = self._estimator(given), Replacements(blank=True)
         listed, text = input_of(nbest, "<nbest>"), input_of(source, "<source>")
-        for item in self.rankings(listed, text, holes, moses_output=printed):
+        for item in self.rankings(listed, text, replacements, moses_output=printed):
             if not isinstance(item, bytes):
                 yield _scored(item, estimator(item) if estimator else None)
 
@@ -202,16 +203,16 @@ class Reranker:
         self,
         nbest: str | Lines,
         source: str | Lines,
-        holes: Holes,
+        replacements: Replacements,
         batch: int = 0,
         moses_output: MosesOutput | None = None,
     ) -> Iterator[Ranking | bytes]:
-        """Yield a ranking for each source sentence, or the line of `holes` for a sentence without candidates.
+        """Yield a ranking for each source sentence, or the line of `replacements` for a sentence without candidates.
 
         Args:
             nbest: the list.
             source: its source.
-            holes: lines for sentences without candidates.
+            replacements: lines for sentences without candidates.
             batch: maximum sentences that are scored together, or 0 for as many as have about 10,000 candidates.
             moses_output: Moses' own output, with which the confidence estimation compares.
 
@@ -226,7 +227,8 @@ class Reranker:
             lists = _lists(score_list(nbest, sources, self._features.at_start(), batch, check, prepare))
             if moses_output:
                 lists = moses_output.add_to(lists)
-            yield from rankings(lists, model, replace(holes, sentences=sources.count, live=live))
+            whole = complete(lists, replace(replacements, sentences=sources.count, live=live))
+            yield from rankings(whole, model)
             if moses_output:
                 moses_output.check(sources.count(), name_of(source))
 

@@ -19,7 +19,8 @@ from moses_io.files.text import read_lines, tokens
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.fitting import Measured
-from rerank.linear.selection import Estimate, Holes, LinearModel, Ranking, rankings
+from rerank.linear.missing import Replacements, complete
+from rerank.linear.ranking import Estimate, LinearModel, Ranking, rankings
 from rerank.metrics.evaluation import evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
@@ -80,7 +81,8 @@ def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored
     source += [*ODD, "no candidates"]
     weights = read_weights(str(sample / "moses.ini"))
     weights["TranslationModel0"] = (0.5, 0.1, 0.1, 0.0)
-    ranked = list(rankings(read_nbest(str(nbest)), LinearModel(weights, "w"), Holes(len(source), blank=True)))
+    whole = complete(read_nbest(str(nbest)), Replacements(len(source), blank=True))
+    ranked = list(rankings(whole, LinearModel(weights, "w")))
     rows = [each for each in ranked if isinstance(each, Ranking)]
     before = [each.candidates.hypotheses[each.candidates.highest_total].text for each in rows] + [""]
     after = [each.best.text for each in rows] + [""]

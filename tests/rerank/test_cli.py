@@ -16,7 +16,8 @@ from moses_io.files.errors import InputError
 from rerank import cli
 from rerank.cli import COMMANDS, main, make_parser
 from rerank.commands.arguments import InputPath, OutputPath, check_arguments
-from rerank.linear.selection import choose_by_total, read_holes
+from rerank.linear.missing import read_replacements
+from rerank.linear.selection import choose_by_total
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -251,13 +252,13 @@ def test_what_may_take_long_shows_a_bar(
 def test_choices_on_a_terminal_have_no_bar_between_them(
     write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    holes, nbest = read_holes(None, None, "error"), str(write("one.nbest", PAIRS))
+    replacements, nbest = read_replacements(None, None, "error"), str(write("one.nbest", PAIRS))
     shown: list[object] = []
     monkeypatch.setattr("rerank.linear.selection.with_bar", lambda name, lists, total: shown.append(name) or lists)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    choose_by_total(nbest, holes, "-")
+    choose_by_total(nbest, replacements, "-")
     assert shown == []
-    choose_by_total(nbest, holes, str(tmp_path / "out"))
+    choose_by_total(nbest, replacements, str(tmp_path / "out"))
     assert shown == ["choose"]
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from moses_io.files.errors import InputError
-from rerank.linear.selection import Holes, choose_by_total, read_holes
+from rerank.linear.missing import Replacements, read_replacements
+from rerank.linear.selection import choose_by_total
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -111,10 +112,10 @@ def test_the_choice_of_the_decoder(tmp_path: Path, write: Write) -> None:
     nbest = write(
         "list", "0 ||| a ||| L= 1 ||| -2\n0 ||| b ||| L= 1 ||| -1\n0 ||| c ||| L= 1 ||| -1\n2 ||| d ||| L= 1\n"
     )
-    choose_by_total(str(nbest), Holes(3, blank=True), str(tmp_path / "out"))
+    choose_by_total(str(nbest), Replacements(3, blank=True), str(tmp_path / "out"))
     assert (tmp_path / "out").read_bytes() == b"b\n\nd\n"
     with pytest.raises(InputError, match="sentence 1 has no candidates"):
-        choose_by_total(str(nbest), read_holes(None, 3, "error"), str(tmp_path / "out"))
+        choose_by_total(str(nbest), read_replacements(None, 3, "error"), str(tmp_path / "out"))
 
 
 def test_an_id_far_beyond_all_others_is_no_reason_to_write_for_ever(command: Command, write: Write) -> None:
