@@ -13,7 +13,7 @@ from features.models.torchrun import is_one_of_several, is_to_tell
 from features.progress import log, progress_shown
 from moses_io.files.errors import QUOTED, InputError, printable
 from rerank import __version__
-from rerank.commands.arguments import check_arguments
+from rerank.commands.arguments import check_arguments, check_renamed
 
 COMMANDS = (
     "init",
@@ -71,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
     command = ""
     try:
-        parsed, unknown = make_parser().parse_known_args(arguments)
+        given = sys.argv[1:] if arguments is None else arguments
+        check_renamed(given)
+        parsed, unknown = make_parser().parse_known_args(given)
         command = f" {parsed.command}"
         if unknown:
             raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}; see --help")

@@ -82,14 +82,14 @@ def train(
     *,
     dev_source: str | Path,
     dev_target: str | Path,
-    folder: str | Path,
+    output: str | Path,
     backward: bool = False,
     right_to_left: bool = False,
     paper_sizes: bool = False,
-    start_from: str | Path = "",
+    pretrained_model: str | Path = "",
     resume: bool = False,
     device: str = "auto",
-    alignments: str | Path = "",
+    alignment: str | Path = "",
     **settings: Any,
 ) -> TrainedModel:
     """Train a model on a parallel corpus.
@@ -100,15 +100,15 @@ def train(
         target: path of the target side, the language of the n-best lists.
         dev_source: path of the source side of dev, which decides when to stop.
         dev_target: path of the target side of dev.
-        folder: the folder to make.
+        output: folder of the model, to be created.
         backward: train p(source|target) instead of p(target|source).
         right_to_left: read each target sentence from its last word to its first.
         paper_sizes: use the sizes and training settings of the preset's paper.
-        start_from: folder of a trained model to start from, or empty for none.
-        resume: continue the training in `folder` if it was killed, otherwise begin a training.
+        pretrained_model: folder of a trained model to start from, or empty for none.
+        resume: continue the training in `output` if it was killed, otherwise begin a training.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
-        alignments: path of the word alignments, one line per sentence pair, such as `0-0 1-2`, or empty for none.
-        settings: settings that differ from the preset, such as `hidden=512, terms=["markov"]`.
+        alignment: path of the word alignment, one line per sentence pair, such as `0-0 1-2`, or empty for none.
+        settings: settings that differ from the preset, such as `hidden_size=512, attention_terms=["markov"]`.
 
     Raises:
         InputError: an unknown name, a value out of range, files that do not fit each other, or a folder that is not
@@ -116,17 +116,17 @@ def train(
     """
     check_types(bool, backward=backward, right_to_left=right_to_left, paper_sizes=paper_sizes, resume=resume)
     request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
-    files = _training_files(source, target, dev_source, dev_target, alignments)
-    start, output = optional_path_of(start_from, "start_from"), path_of(folder, "folder")
-    training.train_model(request, files, output, device, start, resume)
-    folders = [Path(output, name) for name in request.folders]
+    files = _training_files(source, target, dev_source, dev_target, alignment)
+    start, folder = optional_path_of(pretrained_model, "pretrained_model"), path_of(output, "output")
+    training.train_model(request, files, folder, device, start, resume)
+    folders = [Path(folder, name) for name in request.folders]
     return TrainedModel(tuple(folders), tuple(map(training.best_perplexity, folders)))
 
 
 def _training_files(
-    source: object, target: object, dev_source: object, dev_target: object, alignments: object
+    source: object, target: object, dev_source: object, dev_target: object, alignment: object
 ) -> training.TrainingFiles:
-    links = optional_path_of(alignments, "alignments")
+    links = optional_path_of(alignment, "alignment")
     corpus = ParallelFiles(path_of(source, "source"), path_of(target, "target"), alignment=links)
     dev = ParallelFiles(path_of(dev_source, "dev_source"), path_of(dev_target, "dev_target"))
     return training.TrainingFiles(corpus, dev=dev)
@@ -172,13 +172,13 @@ def tune(
     nbest: str | Path | Sequence[str | Path],
     references: str | Path | Sequence[str | Path],
     *,
-    start: str | Path,
+    initial_weights: str | Path,
     output: str | Path,
     filters: str = "",
     folds: int = 0,
     fallback: bool = False,
-    choose: str | Path | None = None,
-    choose_references: str | Path | Sequence[str | Path] = (),
+    selection: str | Path | None = None,
+    selection_references: str | Path | Sequence[str | Path] = (),
     **settings: Any,
 ) -> TunedWeights:
     """Tune the weights so that the candidates with the highest scores maximize a metric.
@@ -186,14 +186,15 @@ def tune(
     Args:
         nbest: path of the scored list of the tuning set, or paths of several lists, which are pooled.
         references: path of the references, or paths of several. Line k belongs to id k, from 0.
-        start: path of the initial weights, such as `moses.ini`. Features without an initial weight start at 0.
+        initial_weights: path of the initial weights, such as `moses.ini`. Features without one start at 0.
         output: ini file to write, with all weights.
         filters: text filters that apply before the metric, such as `debpe,detokenize`.
         folds: number of folds for cross-validation of the features without initial weights, or 0 for none.
         fallback: keep the initial weights if these features do not help in cross-validation. `tuner="auto"` has its own
             rule.
-        choose: path of a scored list on which `tuner="auto"` chooses (default: cross-validation).
-        choose_references: path of the references of `choose`, or paths of several.
+        selection: path of another scored list, on which `tuner="auto"` compares tuners (default:
+            cross-validation).
+        selection_references: path of the references of `selection`, or paths of several.
         settings: settings of the tuning, such as `metric="bleu+chrf:0.7,0.3", tuner="mert", runs=20, seed=1,
             sign=["LM0:+"], freeze=["Distortion0"]`, and of the tuner. See `docs/guide/tuning.md`.
 
@@ -207,9 +208,9 @@ def tune(
     from rerank.tuning import tune as tuning
     from rerank.tuning.tuning_set import Lists
 
-    begin, written = path_of(start, "start"), path_of(output, "output")
+    begin, written = path_of(initial_weights, "initial_weights"), path_of(output, "output")
     lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
-    others = _choose_lists(choose, choose_references, lists.filters)
+    others = _selection_lists(selection, selection_references, lists.filters)
     read = [path for each in (lists, *others) for path in (*each.nbest, *each.references)]
     check_paths([*read, *weight_files(begin)], {"output": written})
     gain = tuning.tune(
@@ -218,18 +219,18 @@ def tune(
     return TunedWeights(read_weights(written), gain)
 
 
-def _choose_lists(nbest: object, references: object, filters: "Filters") -> "list[Lists]":
-    """Return the list on which `tuner="auto"` chooses, if any.
+def _selection_lists(nbest: object, references: object, filters: "Filters") -> "list[Lists]":
+    """Return the list on which `tuner="auto"` compares tuners, if any.
 
     Raise `InputError` if only one of the arguments is given.
     """
     from rerank.tuning.tuning_set import Lists
 
     if (nbest is None) != (isinstance(references, tuple) and not references):
-        raise InputError("expected choose and choose_references together")
+        raise InputError("expected selection and selection_references together")
     if nbest is None:
         return []
-    return [Lists([path_of(nbest, "choose")], paths_of(references, "choose_references"), filters)]
+    return [Lists([path_of(nbest, "selection")], paths_of(references, "selection_references"), filters)]
 
 
 def evaluate(

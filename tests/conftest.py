@@ -120,7 +120,7 @@ def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, 
     for side in ("de", "en"):
         lines = (sample / f"train.{side}").read_text(encoding="utf-8").split("\n")
         (folder / f"train.{side}").write_text("\n".join(lines[:300]) + "\n", encoding="utf-8")
-    settings = {"embedding": 16, "hidden": 16, "attention": 16, "epochs": 3, "rate": 0.01}
+    settings = {"embedding_size": 16, "hidden_size": 16, "attention_size": 16, "epochs": 3, "learning_rate": 0.01}
     corpus = ParallelFiles(source=str(folder / "train.de"), target=str(folder / "train.en"))
     dev = ParallelFiles(source=str(sample / "dev.de"), target=str(sample / "dev.en"))
     files = TrainingFiles(corpus=corpus, dev=dev)
@@ -140,7 +140,7 @@ def pointed(tmp_path_factory: pytest.TempPathFactory, models: dict[str, Path]) -
     for name, path in models.items():
         shutil.copytree(path, folder / name)
         config = (path / "config.json").read_text()
-        (folder / name / "config.json").write_text(config.replace('"sentinels": true', '"sentinels": false'))
+        (folder / name / "config.json").write_text(config.replace('"attend_bos_eos": true', '"attend_bos_eos": false'))
         network = load_model(path, torch.device("cpu")).network
         with torch.no_grad():
             network.get_parameter("decoder.attention.score.out.weight").mul_(10)

@@ -24,13 +24,13 @@ Command = Callable[..., tuple[int, bytes, str]]
 
 EXPERIMENT = """\
 output = "work"
-start = "moses.ini"
+initial_weights = "moses.ini"
 train = { source = "train.de", target = "train.en" }
 dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
 test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }
 
 [models]
-forward = { preset = "cohn-align", embedding = 24, hidden = 32, attention = 24, epochs = 2, rate = 0.01 }
+forward = { preset = "cohn-align", embedding_size = 24, hidden_size = 32, epochs = 2, learning_rate = 0.01 }
 
 [features]
 NMT = "neural:forward"
@@ -143,7 +143,7 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
         assert sum(each["Fromforward"] == (1.0,) for each in values) in (1, 2, 3)
         assert widened.highest_total == before.highest_total
     applied = ("apply", work / "reranker", experiment.parent / "test.nbest", "--source", experiment.parent / "test.de")
-    for batch in ((), ("--batch", "1")):
+    for batch in ((), ("--batch-size", "1")):
         status, out, err = command(*applied, *batch, "--device", "cpu")
         assert status == 0 and out == (work / "test.reranked").read_bytes()
     (signature,) = re.findall("candidates of forward = (.*)", err)
@@ -153,7 +153,10 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
 def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that a run writes of them is the same experiment."""
     monkeypatch.setattr("rerank.experiment.recipe.BUDGET", 1000)
-    monkeypatch.setattr("rerank.experiment.recipe.SMALL", {"batch": 16, "embedding": 16, "hidden": 16, "attention": 16})
+    monkeypatch.setattr(
+        "rerank.experiment.recipe.SMALL",
+        {"batch_size": 16, "embedding_size": 16, "hidden_size": 16, "attention_size": 16},
+    )
     files, _, tuning = EXPERIMENT.partition("[tuning]")
     experiment.write_text(f"{files.partition('test =')[0]}\n[tuning]{tuning}")
     for side in ("de", "en"):
@@ -194,8 +197,8 @@ def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypat
 def test_pairs_ensembles_and_starts(command: Command, experiment: Path) -> None:
     models = """
 pair = { preset = "cohn-align-sym", SMALL }
-fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair", SMALL }
-""".replace("SMALL", "embedding = 12, hidden = 16, attention = 12, updates = 5")
+fertile = { preset = "cohn-align-sym-glofer-pre", pretrained_model = "pair", SMALL }
+""".replace("SMALL", "embedding_size = 12, hidden_size = 16, attention_size = 12, updates = 5")
     features = 'Both = "ensemble:pair/forward,fertile/forward"\nBack = "neural:fertile/backward"'
     text = EXPERIMENT.replace('[features]\nNMT = "neural:forward"', f"{models}\n[features]\n{features}")
     experiment.write_text("\n".join(line for line in text.split("\n") if not line.startswith("forward")))
@@ -261,8 +264,12 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
         ('Len = "length"', 'LM0 = "length"', "dev.nbest:1: the list already has a feature 'LM0'"),
         ('nbest = "test.nbest"', 'nbest = "nowhere"', "nowhere: No such file or directory"),
         ('reference = "dev.en"', 'reference = "train.en"', "train.en has 300 lines"),
-        ('start = "moses.ini"', 'start = "dev.en"', "expected 'Name= value …'"),
-        ('start = "moses.ini"', 'start = "work/weights.ini"', "the experiment reads this file and would write over it"),
+        ('initial_weights = "moses.ini"', 'initial_weights = "dev.en"', "expected 'Name= value …'"),
+        (
+            'initial_weights = "moses.ini"',
+            'initial_weights = "work/weights.ini"',
+            "the experiment reads this file and would write over it",
+        ),
         (
             "epochs = 2",
             "candidates = 0",
@@ -285,9 +292,8 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
         ),
         (
             "epochs = 2",
-            'candidates = "forward"',
-            "models.forward.candidates: expected a number, or the name of a model that has one and translates with it, "
-            "found 'forward'",
+            'translate_with = "forward"',
+            "models.forward.translate_with: expected the name of a model with candidates, found 'forward'",
         ),
         ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'; models: forward"),
         ('"neural:forward"', '"neural:forward[added]"', "feature 'NMT': the value 'added' is for merged lists"),
@@ -334,7 +340,7 @@ def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: P
     for name in ("dev", "test"):
         arguments = ["--source", tmp_path / f"{name}.de", "--feature", f"NMT=neural:{models['forward']}"]
         assert command("score", tmp_path / f"{name}.nbest", *arguments, "--output", f"{scored}.{name}.gz")[0] == 0
-    tune = ["tune", f"{scored}.dev.gz", "--reference", tmp_path / "dev.en", "--start", tmp_path / "moses.ini"]
+    tune = ["tune", f"{scored}.dev.gz", "--reference", tmp_path / "dev.en", "--initial-weights", tmp_path / "moses.ini"]
     status, _, err = command(*tune, "--tuner", "kbmira", "--seed", 2, "--output", weights)
     assert status == 0
     assert "features without a weight in" in err and "start at 0: NMT" in err
@@ -357,31 +363,37 @@ def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: P
 
 def test_the_same_seed_gives_the_same_weights_to_the_byte(command: Command, small: Callable[..., Path]) -> None:
     folder = small()
-    tune = ["tune", folder / "dev.nbest", "--reference", folder / "dev.en", "--start", folder / "moses.ini"]
+    tune = ["tune", folder / "dev.nbest", "--reference", folder / "dev.en", "--initial-weights", folder / "moses.ini"]
     assert command(*tune)[1] == command(*tune)[1]
 
 
 def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> None:
     files = ["--source", tmp_path / "train.de", "--target", tmp_path / "train.en"]
     dev = ["--dev-source", tmp_path / "dev.de", "--dev-target", tmp_path / "dev.en"]
-    sizes = ["--set", "embedding=8", "hidden=8", "attention=8", "updates=3"]
+    sizes = ["--set", "embedding_size=8", "hidden_size=8", "attention_size=8", "updates=3"]
     train = ["train", *files, *dev, "--output", tmp_path / "model"]
     assert command(*train, "--preset", "rnnsearch", "--backward", *sizes)[0] == 0
     assert json.loads((tmp_path / "model" / "config.json").read_text())["direction"] == "backward"
     (tmp_path / "gdfa").write_text("0-0\n0-x\n")
     for wrong, message in (
         (
-            ["--preset", "rnnsearch", "--alignments", tmp_path / "gdfa"],
+            ["--preset", "rnnsearch", "--alignment", tmp_path / "gdfa"],
             "gdfa: a word alignment is for the settings",
         ),
         (
-            ["--preset", "rnnsearch", "--alignments", tmp_path / "gdfa", "--set", "lexicon=bias"],
+            ["--preset", "rnnsearch", "--alignment", tmp_path / "gdfa", "--set", "lexicon=bias"],
             "gdfa:2: expected links such as '0-0 1-2'",
         ),
-        (["--preset", "rnnsearch", "--set", "guidance=1"], "setting 'guidance' needs the word alignment of the corpus"),
-        (["--preset", "encdec", "--set", "guidance=1"], "setting 'guidance' needs a wiring with attention, not 'none'"),
+        (
+            ["--preset", "rnnsearch", "--set", "guided_alignment=1"],
+            "setting 'guided_alignment' needs the word alignment of the corpus",
+        ),
+        (
+            ["--preset", "encdec", "--set", "guided_alignment=1"],
+            "setting 'guided_alignment' needs a decoder with attention, not 'no-attention'",
+        ),
         (["--preset", "rnnserch"], "unknown preset 'rnnserch'; did you mean 'rnnsearch'?"),
-        (["--preset", "rnnsearch", "--set", "hiden=3"], "unknown setting 'hiden'; did you mean 'hidden'?"),
+        (["--preset", "rnnsearch", "--set", "hiden=3"], "unknown setting 'hiden'; did you mean 'hidden_size'?"),
         (["--preset", "rnnsearch", "--set", "hidden"], "--set hidden: expected KEY=VALUE"),
         (["--preset", "rnnsearch"], "the folder is not empty"),
     ):
@@ -391,13 +403,13 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
 
 def test_settings_of_a_tuner_are_numbers(command: Command) -> None:
     for item in ("restarts", "restarts=", "restarts=many", "restarts=1_0"):
-        status, _, err = command("tune", "list", "--reference", "text", "--start", "moses.ini", "--set", item)
+        status, _, err = command("tune", "list", "--reference", "text", "--initial-weights", "moses.ini", "--set", item)
         assert (status, err) == (2, f"moses-rerank tune: --set {item}: expected KEY=NUMBER\n")
 
 
 def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
     experiment = sample_experiment(str(tmp_path))
-    paths = [experiment.start, experiment.train.source, experiment.train.target]
+    paths = [experiment.initial_weights, experiment.train.source, experiment.train.target]
     paths += [path for part in experiment.sets.values() for path in part.files]
     assert all(Path(path).is_file() for path in paths)
     assert experiment.output == tmp_path
@@ -415,7 +427,13 @@ def test_the_version_and_what_can_be_named(command: Command) -> None:
     presets, features = command("presets")[1].decode(), command("features")[1].decode()
     names = [line.split(" ")[0] for line in presets.partition("\n\n")[0].splitlines()]
     assert len(names) == 27 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
-    for setting in ("hidden=256\n", "cell=lstm  ", "lstm | gru | rnn\n", "sentinels=true\n", "schedule=linear "):
+    for setting in (
+        "hidden_size=256\n",
+        "cell=lstm  ",
+        "lstm | gru | rnn\n",
+        "attend_bos_eos=true\n",
+        "schedule=linear ",
+    ):
         assert f"  {setting}" in presets or f" {setting}" in presets
     kinds, values, forms = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
     assert kinds[:2] == ["neural:DIR", "ensemble:DIR,DIR,…"] and "length[:SOURCE,TARGET]" in kinds

@@ -10,6 +10,7 @@ added), and the examples of `--help`. For commands that are scripts only the nam
 import ast
 import gzip
 import importlib
+import inspect
 import itertools
 import os
 import re
@@ -25,15 +26,20 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from features.models import settings as model_settings
 from features.models import tables
 from features.models.network import terms
 from features.models.settings import CHOICES, Architecture, Training
 from features.table import ENTRY_POINTS
+from rerank import library
 from rerank.cli import COMMANDS, main, make_parser
+from rerank.commands import arguments
+from rerank.experiment import toml
 from rerank.experiment.file import KEYS, parse_experiment
 from rerank.experiment.studies.file import read_study
 from rerank.experiment.toml import parse_toml, write_experiment
 from rerank.sample import FOLDER as SAMPLE
+from rerank.tuners import table
 from rerank.tuners.table import TUNERS, Tuning
 from rerank.tuning.tune import Caution, setting_names
 
@@ -43,7 +49,7 @@ PAGE = DOCS / "guide" / "python.md"
 SETTINGS = "features/models/settings.py"
 ROOMS = ("moses_io", "features", "rerank", "tests", "scripts")
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-SMALL = {"embedding": 16, "hidden": 16, "attention": 16, "updates": 5}
+SMALL = {"embedding_size": 16, "hidden_size": 16, "attention_size": 16, "updates": 5}
 """Settings of a training of a second."""
 
 
@@ -186,7 +192,7 @@ def experiment_of(block: Block) -> dict[str, Any]:
     """Put the files of the examples into a block that has only some tables."""
     texts = {"source": "dev.de", "reference": "dev.en", "nbest": "dev.nbest.gz"}
     train = {"source": "train.de", "target": "train.en"}
-    base = {"output": "work", "start": "moses.ini", "train": train, "dev": texts}
+    base = {"output": "work", "initial_weights": "moses.ini", "train": train, "dev": texts}
     return base | parse_toml(block.text.encode(), str(block))
 
 
@@ -196,7 +202,12 @@ def test_toml_is_what_its_reader_reads(block: Block, tmp_path: Path) -> None:
     if set(values) <= set(KEYS):
         parse_experiment(write_experiment(experiment_of(block), {}).encode(), str(tmp_path / "experiment.toml"))
     elif "study" in values:
-        names = {"output": "work", "start": "moses.ini", "train.source": "train.de", "train.target": "train.en"}
+        names = {
+            "output": "work",
+            "initial_weights": "moses.ini",
+            "train.source": "train.de",
+            "train.target": "train.en",
+        }
         names |= {"dev.source": "dev.de", "dev.reference": "dev.en", "dev.nbest": "dev.nbest.gz"}
         lines = [f'{key} = "{SAMPLE / name}"\n' for key, name in names.items()]
         (tmp_path / "study.toml").write_text("".join(lines) + block.text)
@@ -222,11 +233,21 @@ def test_features_of_the_pages_run(block: Block, examples: Path, models: dict[st
 def test_the_term_of_the_page_trains(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (block,) = [block for block in BLOCKS if block.page == "docs/reference/models.md" and block.language == "python"]
     exec(compile(block.text, str(block), "exec"), terms.__dict__)
-    monkeypatch.setitem(tables.TABLES["terms"], "before-last", "features.models.network.terms:BeforeLast")
-    monkeypatch.setitem(CHOICES, "terms", tuple(tables.TABLES["terms"]))
+    monkeypatch.setitem(tables.TABLES["attention_terms"], "before-last", "features.models.network.terms:BeforeLast")
+    monkeypatch.setitem(CHOICES, "attention_terms", tuple(tables.TABLES["attention_terms"]))
     settings = [f"{key}={value}" for key, value in SMALL.items()]
     corpus = ["--source", "train.de", "--target", "train.en", "--dev-source", "dev.de", "--dev-target", "dev.en"]
-    words = ["train", "--preset", "rnnsearch", *corpus, "--set", "terms=before-last", *settings, "--output", "model"]
+    words = [
+        "train",
+        "--preset",
+        "rnnsearch",
+        *corpus,
+        "--set",
+        "attention_terms=before-last",
+        *settings,
+        "--output",
+        "model",
+    ]
     assert main(words) == 0
 
 
@@ -258,6 +279,17 @@ def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
     tables = [field.name for field in (*fields(Tuning), *fields(Caution)) if field.name != "settings"]
     assert [key for key in KEYS if not re.search(rf"`\[?{key}\]?`|`\[{key}\] ", experiment)] == []
     assert [key for key in tables if f"`{key}`" not in experiment] == []
+
+
+def test_the_page_of_renames_has_all_renames() -> None:
+    page = (DOCS / "reference" / "renames.md").read_text(encoding="utf-8")
+    tables_of_options, _, python = page.partition("## Python")
+    rows = set(re.findall(r"^\| (?:`[a-z]+` \| )?`([^`]+)` \| `([^`]+)` \|", tables_of_options, re.MULTILINE))
+    by_command = [pair for renamed in arguments.RENAMED.values() for pair in renamed.items()]
+    assert rows == {*model_settings.RENAMED.items(), *toml.RENAMED.items(), *table.RENAMED.items(), *by_command}
+    for function, old, new in re.findall(r"^\| `(train|tune)` \| `(\w+)` \| `(\w+)` \|", python, re.MULTILINE):
+        names = inspect.signature(getattr(library, function)).parameters
+        assert new in names and old not in names
 
 
 def test_messages_of_troubleshooting_are_in_the_code() -> None:

@@ -149,7 +149,7 @@ def test_tuning_selecting_and_evaluating_do_not_import_torch(small: Callable[...
     code = """
 import sys
 from rerank.cli import main
-assert main("tune dev.nbest --reference dev.en --start moses.ini --output weights.ini".split()) == 0
+assert main("tune dev.nbest --reference dev.en --initial-weights moses.ini --output weights.ini".split()) == 0
 assert main("rerank dev.nbest --weights weights.ini --output out".split()) == 0
 assert main("evaluate --reference dev.en out".split()) == 0
 assert "torch" not in sys.modules

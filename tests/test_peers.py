@@ -32,7 +32,9 @@ def start(write: Write) -> Path:
 
 
 def tune(command: Command, write: Write, start: Path, content: str | bytes, *more: object) -> tuple[int, bytes, str]:
-    return command("tune", write("list", content), "--reference", write("ref", REFERENCE), "--start", start, *more)
+    return command(
+        "tune", write("list", content), "--reference", write("ref", REFERENCE), "--initial-weights", start, *more
+    )
 
 
 @pytest.mark.parametrize(("feature", "good", "bad"), [("NMT_fwd", "-1", "-9"), ("NN_x", "-1 -3", "-9 -3")])
@@ -59,7 +61,7 @@ def test_a_packed_list_is_read(command: Command, write: Write, start: Path) -> N
 def test_a_packed_reference_is_read(command: Command, write: Write, start: Path) -> None:
     """extractor reads it as garbage without an error."""
     packed = write("ref.gz", gzip.compress(REFERENCE.encode()))
-    status, _, err = command("tune", write("list", nbest("NMT")), "--reference", packed, "--start", start)
+    status, _, err = command("tune", write("list", nbest("NMT")), "--reference", packed, "--initial-weights", start)
     assert status == 0
     assert "-> 100.00" in err
 
@@ -144,7 +146,7 @@ def test_references_are_found_by_id_and_not_by_position(command: Command, write:
     """sentence-bleu-nbest moves to the next reference whenever the id changes; mert reads `0|||` too."""
     content = nbest("NMT").replace("1 |||", "3|||").replace("0 |||", "1|||")
     reference = write("gaps", "x\n" + REFERENCE.replace("\n", "\nx\n", 1))
-    status, _, err = command("tune", write("list", content), "--reference", reference, "--start", start)
+    status, _, err = command("tune", write("list", content), "--reference", reference, "--initial-weights", start)
     assert status == 0
     assert "-> 100.00" in err
 
@@ -194,7 +196,7 @@ def test_tuning_starts_from_the_weights_of_the_decoder(command: Command, write: 
     content = nbest("NMT", "0", "0").replace("LM0= -2", "LM0= -9", 1)
     start = write("start.ini", "[weight]\nDistortion0= 0\nLM0= 1\nNMT= 0\nTM0= 0 0\n")
     reference = write("ref", REFERENCE.replace(GOOD[1], BAD[1]))
-    status, ini, err = command("tune", write("list", content), "--reference", reference, "--start", start)
+    status, ini, err = command("tune", write("list", content), "--reference", reference, "--initial-weights", start)
     assert status == 0
     assert "BLEU on the tuning set 0.00" not in err
     assert "\nLM0= 1\n" in ini.decode()

@@ -30,7 +30,7 @@ def tune(command: Command, write: Write) -> Tune:
         content: str, start: str, *more: object, lists: tuple[str, ...] = ()
     ) -> tuple[int, dict[str, tuple[float, ...]], str]:
         paths = [write(f"list{number}", text) for number, text in enumerate((content, *lists))]
-        arguments = ("--reference", write("ref", REFERENCE), "--start", write("start", start), *more)
+        arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", write("start", start), *more)
         status, ini, err = command("tune", *paths, *arguments)
         return status, read_weights(str(write("ini", ini))) if status == 0 else {}, err
 
@@ -112,5 +112,5 @@ def test_one_seed_gives_the_same_bytes(command: Command, write: Write) -> None:
     files = (write("list", nbest(dense)), "--reference", write("ref", REFERENCE))
     start = write("start", "[weight]\nLM0= 1\n")
     for tuner in ("kbmira", "mert", "pro", "expected"):
-        found = [command("tune", *files, "--start", start, "--tuner", tuner)[1] for _ in range(2)]
+        found = [command("tune", *files, "--initial-weights", start, "--tuner", tuner)[1] for _ in range(2)]
         assert found[0] == found[1] and found[0]

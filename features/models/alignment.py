@@ -54,8 +54,8 @@ class Aligner:
         if symmetrize and len(directions) == 1:
             raise InputError(f"--symmetrize needs a forward and a backward model; found only {directions.pop()} models")
         for folder, config in configs.items():
-            if config.architecture.wiring == "none":
-                raise InputError(f"{folder}: a model with wiring 'none' has no attention to align with")
+            if config.architecture.decoder == "no-attention":
+                raise InputError(f"{folder}: a model with decoder 'no-attention' cannot align")
         self._join = SYMMETRIZATIONS[symmetrize or DEFAULT]
         place = find_device(device)
         self._folders, self._models = folders, [load_model(Path(folder), place) for folder in folders]
@@ -162,7 +162,7 @@ def sentinel_rows(model: Model, source: Sequence[str], target: Sequence[str], ro
     tokens = sum(heights)
     if rows.shape != (tokens + 1, sum(widths) + 2):
         raise ValueError(f"rows {rows.shape} of {sum(widths)} source and {tokens} target tokens")
-    start = rows_ahead(model.config.architecture) if model.config.training.guidance else 0
+    start = rows_ahead(model.config.architecture) if model.config.training.guided_alignment else 0
     told = rows[start : start + tokens]  # (J', I'+2)
     # Steps run from right to left, text order from left to right.
     told = told[::-1] if model.config.right_to_left else told

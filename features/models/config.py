@@ -14,13 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from features.models.settings import Architecture, Training, override
+from features.models.settings import NO_ATTENTION, RENAMED, Architecture, Training, override
 from moses_io.files.errors import InputError, nearest
 from moses_io.files.json_files import read_json
 from moses_io.files.streams import check_plain, open_output
 from moses_io.files.text import encode, read_lines
 
-FORMAT = 2
+FORMAT = 3
+"""Version of the folder format. Format 2 had other names of settings, see `features.models.settings.RENAMED`."""
+
 CONFIG = "config.json"
 WEIGHTS, BASE = "model.safetensors", "base.safetensors"
 CHECKPOINT = "training.safetensors"
@@ -70,10 +72,12 @@ def read_config(folder: Path) -> ModelConfig:
         raise InputError(f"{folder}: not a model folder, it has no {CONFIG}")
     values = read_json(path)
     version = values.get("format") if isinstance(values, dict) else None
-    if version != FORMAT:
-        raise InputError(f"{path}: format {version!r}, this version reads format {FORMAT}")
+    if version not in (FORMAT - 1, FORMAT):
+        raise InputError(f"{path}: format {version!r}, this version reads formats {FORMAT - 1} and {FORMAT}")
     try:
         _check(values)
+        if values.pop("format") < FORMAT:
+            values |= {name: _with_present_names(values[name]) for name in ("architecture", "training")}
         architecture, training = _settings(values.pop("architecture"), values.pop("training"))
     except (InputError, RecursionError) as error:
         raise InputError(f"{path}: not the settings of a model ({error})") from None
@@ -98,6 +102,12 @@ def _check(values: dict[str, Any]) -> None:
             raise InputError(f"{name!r}: found {values.get(name)!r}, expected settings by their names")
 
 
+def _with_present_names(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of format 2 with the names and values of the present format."""
+    renamed = {RENAMED.get(name, name): value for name, value in settings.items()}
+    return renamed | ({"decoder": NO_ATTENTION} if renamed.get("decoder") == "none" else {})
+
+
 def _settings(parts: dict[str, Any], training: dict[str, Any]) -> tuple[Architecture, Training]:
     """Parse settings. Each must be in its own section of the file, written as we write it."""
     architecture, settled = override(Architecture(), Training(), parts | training)
@@ -114,8 +124,8 @@ def _settings(parts: dict[str, Any], training: dict[str, Any]) -> tuple[Architec
 
 def _former_settings(architecture: Architecture) -> dict[str, Any]:
     """Return settings that are new in version 0.2, with the values that earlier models used without storing them."""
-    fertility = architecture.attention if "fertility" in architecture.objectives else 0
-    return {"softmax_bias": architecture.bias, "fertility": fertility}
+    fertility = architecture.attention_size if "fertility" in architecture.objectives else 0
+    return {"softmax_bias": architecture.bias, "fertility_size": fertility}
 
 
 DEV_FOLDS = 5

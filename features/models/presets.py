@@ -22,50 +22,52 @@ class Preset:
 
 
 _COHN = {
-    "embedding": 512, "hidden": 512, "attention": 256, "layers": 2, "frequency": 5,
-    "optimizer": "sgd", "rate": 0.1, "schedule": "constant", "epochs": 20, "patience": 20, "clip": 5,
+    "embedding_size": 512, "hidden_size": 512, "attention_size": 256, "decoder_layers": 2, "min_frequency": 5,
+    "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant", "epochs": 20, "patience": 20, "clip_norm": 5,
     "dropout": 0,
 }  # fmt: skip
 """Cohn et al. 2016, section 4. The paper has no learning rate and no clipping. mantis starts at 0.1."""
 _LUONG = {
-    "embedding": 1000, "hidden": 1000, "attention": 1000, "layers": 4, "encoder_layers": 4, "positions": 50,
-    "words": 50000, "frequency": 1, "length": 50, "batch": 128, "init": 0.1, "clip": 5,
-    "optimizer": "sgd", "rate": 1, "schedule": "halving", "epochs": 12, "patience": 12, "hold": 8, "dropout": 0.2,
-    "bias": False, "softmax_bias": False,
+    "embedding_size": 1000, "hidden_size": 1000, "attention_size": 1000, "decoder_layers": 4, "encoder_layers": 4,
+    "max_positions": 50, "vocabulary_size": 50000, "min_frequency": 1, "max_length": 50, "batch_size": 128,
+    "init_range": 0.1, "clip_norm": 5, "optimizer": "sgd", "learning_rate": 1, "schedule": "halving", "epochs": 12,
+    "patience": 12, "decay_start": 8, "dropout": 0.2, "bias": False, "softmax_bias": False,
 }  # fmt: skip
 """Luong et al. 2015, section 4.1, with dropout."""
-_LUONG_PLAIN = _LUONG | {"epochs": 10, "hold": 5, "dropout": 0}
+_LUONG_PLAIN = _LUONG | {"epochs": 10, "decay_start": 5, "dropout": 0}
 _CHOI = {
-    "embedding": 620, "hidden": 1000, "attention": 2000, "bpe": 30000, "length": 50, "schedule": "constant",
-    "rate": 0.001, "epochs": 20,
+    "embedding_size": 620, "hidden_size": 1000, "attention_size": 2000, "bpe": 30000, "max_length": 50,
+    "schedule": "constant", "learning_rate": 0.001, "epochs": 20,
 }  # fmt: skip
 """Choi et al. 2018, section 4.
 
 The paper has no learning rate, dropout, clipping or batch size. It uses BLEU for early stopping, we use perplexity.
 """
 _YANG = {
-    "embedding": 1000, "hidden": 1000, "attention": 1000, "memory": 500, "words": 50000, "frequency": 1,
-    "length": 50, "batch": 128, "init": 0.1, "clip": 3,
-    "optimizer": "sgd", "rate": 0.7, "schedule": "halving", "epochs": 12, "patience": 12, "hold": 8, "dropout": 0,
+    "embedding_size": 1000, "hidden_size": 1000, "attention_size": 1000, "memory_size": 500, "vocabulary_size": 50000,
+    "min_frequency": 1, "max_length": 50, "batch_size": 128, "init_range": 0.1, "clip_norm": 3, "optimizer": "sgd",
+    "learning_rate": 0.7, "schedule": "halving", "epochs": 12, "patience": 12, "decay_start": 8, "dropout": 0,
 }  # fmt: skip
 """Yang et al. 2017, section 3.2, English to German."""
 
-_ENCDEC = Architecture(encoder="unidirectional", wiring="none")
-_ALIGN = Architecture(terms=("position", "markov", "fertility"), initial="learned")
+_ENCDEC = Architecture(encoder="unidirectional", decoder="no-attention")
+_ALIGN = Architecture(attention_terms=("position", "markov", "fertility"), initial_state="learned")
 _FERTILE = dataclasses.replace(_ALIGN, objectives=("fertility",))
-_YANG_PARTS = Architecture(wiring="attend-after", feed="context", softmax_bias=False)
+_YANG_PARTS = Architecture(decoder="attend-after", input_feeding="context", softmax_bias=False)
 _BPE = Training(bpe=4000)
 _VASWANI = {
-    "embedding": 512, "hidden": 512, "heads": 8, "feedforward": 2048, "layers": 6, "encoder_layers": 6,
-    "bpe": 37000, "tokens": 25000, "rate": 0.0007, "warmup": 4000, "dropout": 0.1,
+    "embedding_size": 512, "hidden_size": 512, "attention_heads": 8, "feedforward_size": 2048, "decoder_layers": 6,
+    "encoder_layers": 6, "bpe": 37000, "batch_tokens": 25000, "learning_rate": 0.0007, "warmup_updates": 4000,
+    "dropout": 0.1,
 }  # fmt: skip
 """Vaswani et al. 2017, base model.
 
 The rate is the maximum of their schedule, which decays with the inverse square root of the updates.
 """
 _GNMT = {
-    "embedding": 1024, "hidden": 1024, "attention": 1024, "layers": 8, "encoder_layers": 8, "score": "additive",
-    "bpe": 32000, "init": 0.04, "clip": 5, "batch": 128, "rate": 0.0002, "schedule": "constant", "dropout": 0.2,
+    "embedding_size": 1024, "hidden_size": 1024, "attention_size": 1024, "decoder_layers": 8, "encoder_layers": 8,
+    "attention_score": "additive", "bpe": 32000, "init_range": 0.04, "clip_norm": 5, "batch_size": 128,
+    "learning_rate": 0.0002, "schedule": "constant", "dropout": 0.2,
 }  # fmt: skip
 """Wu et al. 2016, sections 3 and 8.
 
@@ -76,19 +78,21 @@ They continue with SGD after Adam, and only their bottom encoder layer is bidire
 def _luong(score: str, window: str = "global") -> Preset:
     feed = "none" if score == "location" else "output"
     parts = Architecture(
-        encoder="unidirectional", reverse=True, sentinels=False, wiring="attend-after", feed=feed, score=score,
-        window=window, bias=False, softmax_bias=False,
+        encoder="unidirectional", reverse_source=True, attend_bos_eos=False, decoder="attend-after", input_feeding=feed,
+        attention_score=score, attention_window=window, bias=False, softmax_bias=False,
     )  # fmt: skip
     return Preset(f"{window} attention, score {score} (Luong et al. 2015)", parts, paper=_LUONG)
 
 
 def _choi(description: str, terms: tuple[str, ...], granularity: str = "word", contextual: bool = False) -> Preset:
-    parts = Architecture(output="state", terms=terms, granularity=granularity, contextual=contextual)
+    parts = Architecture(
+        softmax_input="state", attention_terms=terms, granularity=granularity, contextual_embeddings=contextual
+    )
     return Preset(f"{description}, subwords (Choi et al. 2018)", parts, _BPE, _CHOI)
 
 
 def _yang(description: str, terms: tuple[str, ...] = (), neighbours: int = 0) -> Preset:
-    parts = dataclasses.replace(_YANG_PARTS, terms=terms, neighbours=neighbours)
+    parts = dataclasses.replace(_YANG_PARTS, attention_terms=terms, term_radius=neighbours)
     return Preset(f"{description} (Yang et al. 2017)", parts, paper=_YANG)
 
 
@@ -96,7 +100,7 @@ PRESETS: dict[str, Preset] = {
     "encdec": Preset("no attention (Sutskever et al. 2014; Luong's base)", _ENCDEC, paper=_LUONG_PLAIN),
     "encdec-reverse": Preset(
         "no attention, source reversed (Sutskever et al. 2014; Luong's base + reverse + dropout)",
-        dataclasses.replace(_ENCDEC, reverse=True), paper=_LUONG,
+        dataclasses.replace(_ENCDEC, reverse_source=True), paper=_LUONG,
     ),
     "rnnsearch": Preset("additive attention (Bahdanau et al. 2015, with the output layer of Cohn)", paper=_COHN),
     "luong-global-location": _luong("location"),
@@ -109,14 +113,15 @@ PRESETS: dict[str, Preset] = {
     "luong-local-p-general": _luong("general", "local-p"),
     "gnmt": Preset(
         "attention with the bottom decoder layer as query (after Wu et al. 2016)",
-        Architecture(wiring="attend-between", score="general", layers=2), paper=_GNMT,
+        Architecture(decoder="attend-between", attention_score="general", decoder_layers=2), paper=_GNMT,
     ),
     "transformer": Preset(
         "transformer with normalization before each sublayer (Vaswani et al. 2017; Xiong et al. 2020)",
         Architecture(
-            encoder="transformer", wiring="transformer", layers=3, encoder_layers=3, embedding=256, hidden=256
+            encoder="transformer", decoder="transformer", decoder_layers=3, encoder_layers=3,
+            embedding_size=256, hidden_size=256,
         ),
-        Training(epochs=20, tokens=2000, rate=0.002, smoothing=0.1), _VASWANI,
+        Training(epochs=20, batch_tokens=2000, learning_rate=0.002, label_smoothing=0.1), _VASWANI,
     ),
     "cohn-align": Preset(
         "additive attention with position, Markov and local fertility terms (Cohn et al. 2016)", _ALIGN, paper=_COHN

@@ -19,26 +19,26 @@ TABLES: dict[str, dict[str, str]] = {
         "unidirectional": "features.models.network.encoder:UnidirectionalEncoder",
         "transformer": "features.models.network.transformer:TransformerEncoder",
     },
-    "wiring": {
-        "none": "features.models.network.decoder:Unattended",
+    "decoder": {
+        "no-attention": "features.models.network.decoder:Unattended",
         "attend-first": "features.models.network.decoder:AttendFirst",
         "attend-after": "features.models.network.decoder:AttendAfter",
         "attend-between": "features.models.network.between:AttendBetween",
         "transformer": "features.models.network.transformer:TransformerDecoder",
     },
-    "score": {
+    "attention_score": {
         "additive": "features.models.network.attention:Additive",
         "dot": "features.models.network.attention:Dot",
         "general": "features.models.network.attention:General",
         "concat": "features.models.network.attention:Additive",
         "location": "features.models.network.attention:Location",
     },
-    "window": {
+    "attention_window": {
         "global": "features.models.network.attention:Global",
         "local-m": "features.models.network.attention:LocalMonotonic",
         "local-p": "features.models.network.attention:LocalPredictive",
     },
-    "terms": {
+    "attention_terms": {
         "position": "features.models.network.terms:Position",
         "markov": "features.models.network.terms:Markov",
         "fertility": "features.models.network.terms:Fertility",

@@ -215,7 +215,7 @@ def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> 
         cut = (flat(map(subwords.cut, tokens)) for tokens in sentences)
         by_chance = [subwords.pieces] if training.bpe_dropout else []
         return Vocabulary(_frequent(chain(cut, by_chance), 1, 0), subwords)
-    return Vocabulary(_frequent(sentences, training.frequency, training.words))
+    return Vocabulary(_frequent(sentences, training.min_frequency, training.vocabulary_size))
 
 
 def load_vocabulary(folder: Path, side: str, pieces: bool) -> Vocabulary:

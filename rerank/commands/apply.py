@@ -17,7 +17,7 @@ from rerank.commands.arguments import (
 HELP = "rerank new n-best lists with a trained reranker"
 EXAMPLES = """\
   moses-rerank apply work/reranker test.nbest.gz --source test.de --output test.out
-  moses -f moses.ini -n-best-list - 100 distinct < news.de | moses-rerank apply reranker --source news.de --batch 1
+  moses -f moses.ini -n-best-list - 100 distinct < news.de | moses-rerank apply reranker --source news.de --batch-size 1
 
 A reranker is a folder that `run` or `retune` has made. The output has one line per source sentence. Each batch is
 written as soon as it is complete. A sentence is complete when the first line of the next sentence arrives. The source
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_confidence(parser)
     resources = parser.add_argument_group("resources")
     resources.add_argument(
-        "--batch",
+        "--batch-size",
         type=positive_number,
         default=0,
         metavar="N",
@@ -93,4 +93,6 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(f"{folder}: no {CONFIDENCE}, which --confidence needs; {made}")
         given = bool(arguments.moses_output)
         estimator = read_estimator(str(folder / CONFIDENCE), str(folder / WEIGHTS), given).estimate
-    write_choices(reranker.rankings(nbest, source, replacements, arguments.batch, moses_output), outputs, estimator)
+    write_choices(
+        reranker.rankings(nbest, source, replacements, arguments.batch_size, moses_output), outputs, estimator
+    )

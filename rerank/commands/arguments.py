@@ -224,6 +224,30 @@ def declarers(parser: Container) -> tuple[Declare, Declare, Declare]:
     return add, partial(add, type=InputPath, metavar="FILE"), partial(add, type=OutputPath, metavar="FILE")
 
 
+RENAMED = {
+    "tune": {
+        "--start": "--initial-weights",
+        "--choose": "--selection",
+        "--choose-reference": "--selection-reference",
+        "--features": "--extractor-features",
+        "--statistics": "--extractor-scores",
+    },
+    "export": {"--start": "--initial-weights"},
+    "train": {"--start-from": "--pretrained-model", "--alignments": "--alignment"},
+    "plot": {"--alignments": "--alignment"},
+    "apply": {"--batch": "--batch-size"},
+}
+"""Options of version 0.1 with their present names, by command, for messages."""
+
+
+def check_renamed(arguments: Sequence[str]) -> None:
+    """Raise `InputError`, with the present name, if an option of version 0.1 follows the name of its command."""
+    command, *options = arguments or [""]
+    for option in (each.partition("=")[0] for each in options):
+        if option in RENAMED.get(command, {}):
+            raise InputError(f"{command}: {option} is now {RENAMED[command][option]}")
+
+
 def check_arguments(arguments: argparse.Namespace) -> None:
     """Check the input and output paths of a command. See `check_paths`."""
     values = [(name, value if isinstance(value, list) else [value]) for name, value in vars(arguments).items()]
@@ -241,6 +265,6 @@ def _files(name: str, text: str) -> list[str]:
         return [path for request in parse_requests([text]) for path in request.files]
     if name == "lists":  # [NAME=]NBEST, or a path that contains `=`
         return [text, text.partition("=")[2]]
-    if name in ("start", "weights") and os.path.isfile(text):
+    if name in ("initial_weights", "weights") and os.path.isfile(text):
         return weight_files(text)
     return [text]

@@ -6,7 +6,7 @@ from rerank.commands.arguments import declarers
 
 HELP = "write a folder in which Moses' kbmira, mert and pro tune a scored n-best list"
 EXAMPLES = """\
-  moses-rerank export dev.scored.gz --reference dev.en --start moses.ini --output tuning
+  moses-rerank export dev.scored.gz --reference dev.en --initial-weights moses.ini --output tuning
   MOSES=~/mosesdecoder/bin tuning/tune.sh kbmira
   moses-rerank import-weights tuning tuning/kbmira.out --output weights.ini"""
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read("nbest", metavar="NBEST", nargs="+", help="scored n-best list of the tuning set; several lists are pooled")
     read("--reference", action="append", required=True, help="reference translations, one per line; may be repeated")
     read(
-        "--start",
+        "--initial-weights",
         required=True,
         metavar="WEIGHTS",
         help="initial weights: moses.ini, another ini or weight file, or init.opt of mert",
@@ -37,4 +37,8 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.moses.exchange import export
     from rerank.tuning.tuning_set import Lists
 
-    export(Lists(arguments.nbest, arguments.reference, Filters(arguments.filter)), arguments.start, arguments.output)
+    export(
+        Lists(arguments.nbest, arguments.reference, Filters(arguments.filter)),
+        arguments.initial_weights,
+        arguments.output,
+    )

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read("--source", required=True, help="source, one tokenized sentence per line")
     read("--target", required=True, help="translation, line by line")
     add("--sentence", required=True, type=whole_number, metavar="ID", help="index of the sentence pair, from 0")
-    read("--alignments", help="word alignment of all pairs, as Moses' aligned.grow-diag-final-and, shown as circles")
+    read("--alignment", help="word alignment of all pairs, as Moses' aligned.grow-diag-final-and, shown as circles")
     add(
         "--word",
         type=positive_number,
@@ -77,9 +77,9 @@ def _attention(arguments: argparse.Namespace) -> None:
     from moses_io.files.errors import InputError
     from rerank.plots.attention import dimensions, matrices, plot_grids, read_pair
 
-    if arguments.word and arguments.alignments:
-        raise InputError("--alignments marks links between words, which --word does not show")
-    pair, links = read_pair(arguments.source, arguments.target, arguments.sentence, arguments.alignments)
+    if arguments.word and arguments.alignment:
+        raise InputError("--alignment marks links between words, which --word does not show")
+    pair, links = read_pair(arguments.source, arguments.target, arguments.sentence, arguments.alignment)
     if arguments.word:
         grids = dimensions(arguments.models, arguments.device, pair, arguments.word)
     else:

@@ -19,7 +19,7 @@ EXAMPLES = """\
 An experiment file, with paths relative to its folder:
 
   output = "work"
-  start = "moses.ini"
+  initial_weights = "moses.ini"
   train = { source = "train.de", target = "train.en" }
   dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest.gz" }
   test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }

@@ -21,10 +21,10 @@ HELP = "train one or several models on a parallel corpus"
 EXAMPLES = """\
   moses-rerank train --preset rnnsearch --source train.de --target train.en \\
       --dev-source dev.de --dev-target dev.en --output models/forward
-  moses-rerank train --preset cohn-align --backward --set hidden=512 dropout=0.2 epochs=20 \\
+  moses-rerank train --preset cohn-align --backward --set hidden_size=512 dropout=0.2 epochs=20 \\
       --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward
   moses-rerank train --preset rnnsearch,cohn-align,yang-window11 --seeds 3 --jobs 2 --output models/many …
-  moses-rerank train --preset cohn-align-glofer-pre --start-from models/align --output models/glofer …
+  moses-rerank train --preset cohn-align-glofer-pre --pretrained-model models/align --output models/glofer …
   torchrun --nproc-per-node 2 --no-python moses-rerank train --preset rnnsearch --output models/forward …
 
 Several presets, or --seeds, train several models. With torchrun, several processes train one model together."""
@@ -39,19 +39,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read(
         "--dev-source",
         required=True,
-        help="source side of the dev set, for early stopping and, with the setting `adapt`, for fine-tuning",
+        help="source side of the dev set, for early stopping and for fine-tuning (setting `fine_tuning_epochs`)",
     )
     read("--dev-target", required=True, help="target side of the dev set")
     write("--output", required=True, metavar="DIR", help="folder of the model, to be created")
-    add_settings(parser, "KEY=VALUE", "settings such as hidden=512 terms=markov,fertility, see `moses-rerank presets`")
+    add_settings(
+        parser,
+        "KEY=VALUE",
+        "settings such as hidden_size=512 attention_terms=markov,fertility, see `moses-rerank presets`",
+    )
     add("--backward", action="store_true", help="model of p(source|target) instead of p(target|source)")
     add("--right-to-left", action="store_true", help="model that predicts the target from its last word to its first")
     add("--seeds", type=whole_number, metavar="N", help="number of models per preset, in DIR/PRESET-SEED (default: 1)")
     read(
-        "--alignments",
+        "--alignment",
         default="",
         help="word alignment of the corpus, one line per pair, as Moses' aligned.grow-diag-final-and; required by the "
-        "setting `guidance`, optional for `lexicon`",
+        "setting `guided_alignment`, optional for `lexicon`",
     )
     add("--paper-sizes", action="store_true", help="sizes and training settings of the paper of the preset")
     resources = parser.add_argument_group("resources")
@@ -60,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ray(resources, "training")
     add, read, _ = declarers(parser.add_argument_group("initialization and interrupted training"))
     read(
-        "--start-from",
+        "--pretrained-model",
         default="",
         metavar="DIR",
         help="folder of a trained model to start from; required by presets whose name ends in -pre",
@@ -78,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     settings = read_settings(arguments.set, "KEY=VALUE")
     files = TrainingFiles(
-        corpus=ParallelFiles(arguments.source, arguments.target, alignment=arguments.alignments),
+        corpus=ParallelFiles(arguments.source, arguments.target, alignment=arguments.alignment),
         dev=ParallelFiles(source=arguments.dev_source, target=arguments.dev_target),
     )
     several = "," in arguments.preset or arguments.seeds is not None
@@ -92,12 +96,12 @@ def run(arguments: argparse.Namespace) -> None:
     for name, model in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds).items():
         own = {"seed": model["seed"]} if several else {}
         request = TrainingRequest(model["preset"], **switches, settings=settings | own)
-        request.check(arguments.start_from)
+        request.check(arguments.pretrained_model)
         output = f"{arguments.output}/{name}" if several else arguments.output
         if arguments.ray and not arguments.resume:
             check_free(Path(output), resume=False)
         resume = arguments.resume or bool(arguments.ray)  # a worker that died is restarted and continues its training
         trainings[f"train {name if several else arguments.output}"] = partial(
-            train_model, request, files, output, arguments.device, arguments.start_from, resume, together
+            train_model, request, files, output, arguments.device, arguments.pretrained_model, resume, together
         )
     do_all(trainings, read_jobs(arguments, len(trainings)), arguments.ray)

@@ -7,12 +7,15 @@ from rerank.commands.arguments import Container, add_settings, declarers, read_s
 
 HELP = "tune the weights of a scored n-best list"
 EXAMPLES = """\
-  moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --output weights.ini
-  moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --folds 5 --ablate --output weights.ini
-  moses-rerank tune dev.scored.gz --reference dev.en --start moses.ini --tuner mert --metric bleu+chrf:0.7,0.3
-  moses-rerank tune dev.gz --reference dev.en --start moses.ini --tuner auto --choose new.gz --choose-reference new.en
-  moses-rerank tune run1.nbest.gz run2.nbest.gz --reference dev.en --start moses.ini --sign LM0:+ --freeze Distortion0
-  moses-rerank tune --features run1.features.dat --statistics run1.scores.dat --start run1.dense --parity moses
+  moses-rerank tune dev.scored.gz --reference dev.en --initial-weights moses.ini --output weights.ini
+  moses-rerank tune dev.scored.gz --reference dev.en --initial-weights moses.ini --folds 5 --ablate --output weights.ini
+  moses-rerank tune dev.scored.gz --reference dev.en --initial-weights moses.ini --tuner mert --metric bleu+chrf:0.7,0.3
+  moses-rerank tune dev.gz --reference dev.en --initial-weights moses.ini --tuner auto \\
+      --selection new.gz --selection-reference new.en
+  moses-rerank tune run1.nbest.gz run2.nbest.gz --reference dev.en --initial-weights moses.ini --sign LM0:+ \\
+      --freeze Distortion0
+  moses-rerank tune --extractor-features run1.features.dat --extractor-scores run1.scores.dat \\
+      --initial-weights run1.dense --parity moses
 
 New features, which have no initial weight, start at 0. BLEU is computed on the tokens of the files, after the filters.
 Moses does not print all features of its total, such as UnknownWordPenalty. This part of the total is ignored unless
@@ -32,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; several lists are pooled")
     read("--reference", action="append", help="reference translations, one per line; may be repeated")
     read(
-        "--start",
+        "--initial-weights",
         required=True,
         metavar="WEIGHTS",
         help="initial weights: moses.ini, another ini or weight file, or init.opt of mert",
@@ -111,14 +114,19 @@ def _add_rare_options(group: Container) -> None:
         "no effect for auto",
     )
     read(
-        "--choose",
+        "--selection",
         metavar="NBEST",
         help="scored n-best list of other sentences on which auto compares tuners (default: cross-validation)",
     )
-    read("--choose-reference", action="append", default=[], help="reference of the list of --choose; may be repeated")
+    read(
+        "--selection-reference",
+        action="append",
+        default=[],
+        help="reference of the list of --selection; may be repeated",
+    )
     add("--parity", choices=("moses",), help="same weights as Moses' kbmira --no-shuffle")
-    read("--features", help="features.dat of Moses' extractor, instead of an n-best list")
-    read("--statistics", help="scores.dat of Moses' extractor, instead of references")
+    read("--extractor-features", help="features.dat of Moses' extractor, instead of an n-best list")
+    read("--extractor-scores", help="scores.dat of Moses' extractor, instead of references")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -129,16 +137,21 @@ def run(arguments: argparse.Namespace) -> None:
 
     values = {name: vars(arguments)[name] for name in SETTINGS if vars(arguments)[name] is not None}
     values |= read_settings(arguments.set, "KEY=NUMBER")
-    listed, extracted = (arguments.nbest, arguments.reference), (arguments.features, arguments.statistics)
+    listed, extracted = (
+        (arguments.nbest, arguments.reference),
+        (arguments.extractor_features, arguments.extractor_scores),
+    )
     if all(listed) and not any(extracted):
         source: Lists | Extracted = Lists(arguments.nbest, arguments.reference, Filters(arguments.filter))
     elif all(extracted) and not any((*listed, arguments.filter)):
-        source = Extracted(arguments.features, arguments.statistics)
+        source = Extracted(arguments.extractor_features, arguments.extractor_scores)
     else:
-        raise InputError("expected a list and --reference, or --features and --statistics (without --filter)")
-    if bool(arguments.choose) != bool(arguments.choose_reference):
-        raise InputError("expected --choose and --choose-reference together")
+        raise InputError(
+            "expected a list and --reference, or --extractor-features and --extractor-scores (without --filter)"
+        )
+    if bool(arguments.selection) != bool(arguments.selection_reference):
+        raise InputError("expected --selection and --selection-reference together")
     filters = Filters(arguments.filter)
-    other = Lists([arguments.choose], arguments.choose_reference, filters) if arguments.choose else None
+    other = Lists([arguments.selection], arguments.selection_reference, filters) if arguments.selection else None
     caution = Caution(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
-    tune(source, arguments.start, settle(values), arguments.output, caution, other)
+    tune(source, arguments.initial_weights, settle(values), arguments.output, caution, other)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from features.feature import Resources
 from features.models.config import read_config
+from features.models.settings import NO_ATTENTION
 from features.models.training.request import TrainingFiles, train_model
 from features.request import runs_code, together
 from moses_io.files.errors import InputError
@@ -20,7 +21,7 @@ from rerank.confidence.confidence import CONFIDENCE
 from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT
 from rerank.confidence.fitting import fit_confidence
 from rerank.experiment.checks import check_inputs, try_features
-from rerank.experiment.entries import CHOOSE, UNNAMED, NbestFiles
+from rerank.experiment.entries import SELECTION, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
 from rerank.linear.missing import Replacements, read_replacements
@@ -88,14 +89,14 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
     models = experiment.output / "models"
     if models.is_symlink():
         raise InputError(f"{models}: a symbolic link, expected a folder; remove it")
-    make_folder(experiment.output if experiment.trained else models)
+    make_folder(experiment.output if experiment.trained_models else models)
 
 
 def stages_of(experiment: Experiment, resources: Resources, link: bool = False) -> list[Stage]:
     """Return all stages in order. `link` makes the reranker link to its models and tables instead of copying them."""
     sets, tests = experiment.sets.items(), experiment.tests.items()
     stages = [_spell_out(experiment)] if experiment.text else []
-    if not experiment.trained:
+    if not experiment.trained_models:
         stages += trainings(experiment, resources.device)
     if experiment.candidates:
         stages += [_widen(experiment, name, files, resources) for name, files in sets]
@@ -119,12 +120,12 @@ def trainings(experiment: Experiment, device: str) -> list[Stage]:
     """Return one stage per model. A pair of models that train together has one stage."""
     stages = []
     for name, entry in experiment.models.items():
-        request, start = entry.request, experiment.model(entry.start) if entry.start else ""
+        request, start = entry.request, experiment.model(entry.pretrained) if entry.pretrained else ""
         files = TrainingFiles(corpus=request.reads(experiment.train), dev=experiment.dev.texts)
         settings = {
             "preset": request.preset,
             "backward": request.backward,
-            "right-to-left": request.right_to_left,
+            "right_to_left": request.right_to_left,
             "settings": [asdict(part) for part in request.settle()],
         }
         inputs = (*files.corpus.files, *files.dev.files, start)
@@ -163,8 +164,13 @@ def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Reso
 
 def _tune(experiment: Experiment) -> Stage:
     """Return the stage that tunes the weights. Its outputs are the weights and the gain."""
-    start, entry, weights, gain = experiment.start, experiment.tuning, experiment.weights, experiment.result(GAIN)
-    dev, other = experiment.lists("dev"), experiment.lists(CHOOSE) if experiment.choose else None
+    start, entry, weights, gain = (
+        experiment.initial_weights,
+        experiment.tuning,
+        experiment.weights,
+        experiment.result(GAIN),
+    )
+    dev, other = experiment.lists("dev"), experiment.lists(SELECTION) if experiment.selection else None
 
     def action() -> None:
         write_gain(gain, tune(dev, start, entry.tuning, weights, entry.caution, other))
@@ -178,10 +184,10 @@ def _confide(experiment: Experiment) -> Stage:
     """Return the stage that fits sentence-level confidence estimation, on folds of dev."""
     entry, lists, output = experiment.tuning, experiment.lists("dev"), experiment.result(CONFIDENCE)
     tuning, folds, printed = entry.tuning, entry.caution.folds, experiment.dev.moses_output
-    read = (lists, experiment.start, experiment.weights)
+    read = (lists, experiment.initial_weights, experiment.weights)
     action = partial(fit_confidence, *read, tuning, entry.confidence, folds, output, moses_output=printed)
     settings = [tuning.signature, tuning.metric, entry.confidence, entry.filters.text, folds, CONFIDENCE_FORMAT]
-    inputs = (*lists.files, *weight_files(experiment.start), experiment.weights, printed)
+    inputs = (*lists.files, *weight_files(experiment.initial_weights), experiment.weights, printed)
     return Stage("estimate confidence", inputs, settings, (output,), action)
 
 
@@ -219,8 +225,8 @@ def _ablate(experiment: Experiment) -> list[Stage]:
     lists = experiment.lists("dev")
     features, folds = tuple(experiment.features), entry.caution.folds
     settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, folds, *features]
-    inputs = (*lists.files, *weight_files(experiment.start))
-    action = partial(write_ablation, lists, experiment.start, features, entry.tuning, folds, columns["dev"])
+    inputs = (*lists.files, *weight_files(experiment.initial_weights))
+    action = partial(write_ablation, lists, experiment.initial_weights, features, entry.tuning, folds, columns["dev"])
     stages = [Stage("ablate dev", inputs, settings, (columns["dev"],), action)]
     for name in list(columns)[1:]:
         lists, metric = experiment.lists(name), entry.tuning.metric
@@ -254,12 +260,12 @@ def attentive(experiment: Experiment) -> dict[str, str]:
     """
     requests = [request for request in experiment.features.values() if request.row.takes == "models"]
     names = dict.fromkeys(part for request in requests for part in request.parts)
-    return {name: experiment.model(name) for name in names if _wiring(experiment, name) != "none"}
+    return {name: experiment.model(name) for name in names if _decoder(experiment, name) != NO_ATTENTION}
 
 
-def _wiring(experiment: Experiment, name: str) -> str:
+def _decoder(experiment: Experiment, name: str) -> str:
     entry = experiment.models.get(name.partition("/")[0])
-    return (entry.request.settle()[0] if entry else read_config(Path(name)).architecture).wiring
+    return (entry.request.settle()[0] if entry else read_config(Path(name)).architecture).decoder
 
 
 def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:

@@ -44,9 +44,9 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
     for path in experiment.files:
         if path != to_make:
             check_plain(path)
-    for name in experiment.models if experiment.trained else ():
+    for name in experiment.models if experiment.trained_models else ():
         _check_trained(experiment, name)
-    read_weights(experiment.start)
+    read_weights(experiment.initial_weights)
     for name, files in experiment.sets.items():
         source, _ = read_texts(files.source, files.reference)
         if files.moses_output:
@@ -59,7 +59,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
     for required in {request.row.requires for request in experiment.features.values()} - {""}:
         load(required)()
     parts = [part for request in experiment.features.values() for part in request.parts]
-    used = {part.partition("/")[0] for part in (*parts, *(entry.start for entry in experiment.models.values()))}
+    used = {part.partition("/")[0] for part in (*parts, *(entry.pretrained for entry in experiment.models.values()))}
     for name, entry in experiment.models.items():
         if name not in used and not entry.candidates:
             log.warning(f"no feature uses the model {shown(name)}")
@@ -124,10 +124,10 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
 
 def _check_weights(experiment: Experiment, first: SentenceList, added: list[str]) -> None:
     """Raise `InputError` if initial weights do not fit the list of dev, or `sign` or `freeze` cannot apply to it."""
-    weights, tuning = read_weights(experiment.start), experiment.tuning.tuning
+    weights, tuning = read_weights(experiment.initial_weights), experiment.tuning.tuning
     space = FeatureSpace(tuple((name, len(values)) for name, values in first.hypotheses[0].dense))
     if UNLABELLED not in weights:
-        with at(f"{experiment.start}: "):
+        with at(f"{experiment.initial_weights}: "):
             space.vector(weights)
     names = [*space.columns, *experiment.features, *added]
     sparse = [name for text in tuning.sign if (name := text.rpartition(":")[0]) not in names and "_" in name]

@@ -12,7 +12,7 @@ from features.models.training.request import TrainingRequest
 from features.request import FeatureRequest
 from moses_io.files.errors import InputError, at
 from moses_io.files.text import ParallelFiles
-from rerank.experiment.toml import as_table, check_keys, path_of
+from rerank.experiment.toml import RENAMED, as_table, check_keys, path_of
 from rerank.systems.translations import check_candidates, check_forward
 
 Groups = dict[str, tuple[str, ...]]
@@ -27,13 +27,13 @@ LONGEST = 100
 UNNAMED = "test"
 """Name of the only test set if it has no name. Its report has no name either."""
 
-CHOOSE = "choose"
-"""Key of the set on which the tuner `auto` chooses between ways of tuning."""
+SELECTION = "selection"
+"""Key of the set on which the tuner `auto` compares tuners."""
 
 SET = "{set}"
 """Placeholder in the argument of a feature for the name of the set that is scored."""
 
-TAKEN = ("dev", CHOOSE, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence")
+TAKEN = ("dev", SELECTION, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence")
 """Reserved names: files in the folder of results have them."""
 
 _KEYS = ("source", "reference", "nbest")
@@ -93,13 +93,13 @@ def table_of_tests(tests: Mapping[str, NbestFiles]) -> Any:
 
 
 def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
-    """Read the table of dev or of `choose`, with paths relative to `folder`.
+    """Read the table of dev or of `selection`, with paths relative to `folder`.
 
     Raises:
         InputError: a key is unknown, missing or of the wrong type.
     """
     table = {"reference": None, **as_table(value, name)}
-    check_keys(table, _KEYS if name == CHOOSE else (*_KEYS, MOSES_OUTPUT), f"{name}.")
+    check_keys(table, _KEYS if name == SELECTION else (*_KEYS, MOSES_OUTPUT), f"{name}.")
     return _set(table, f"{name}.", folder)
 
 
@@ -229,13 +229,13 @@ class ModelEntry:
 
     Attributes:
         request: preset, direction and settings.
-        start: name of the entry, or folder, of the model that training starts from, or empty for none.
+        pretrained: name of the entry, or folder, of the model that training starts from, or empty for none.
         candidates: translations that the model adds to each list, 0 for none. For a pair, its forward model adds them.
         group: name of the group of models, or of the model, with which it translates, or empty if it translates alone.
     """
 
     request: TrainingRequest
-    start: str = ""
+    pretrained: str = ""
     candidates: int = 0
     group: str = ""
 
@@ -243,7 +243,13 @@ class ModelEntry:
     def pieces(self) -> tuple[Any, ...]:
         """Settings of vocabulary and target order that models which translate together must share."""
         _, training = self.request.settle()
-        return (training.words, training.frequency, training.bpe, training.length, self.request.right_to_left)
+        return (
+            training.vocabulary_size,
+            training.min_frequency,
+            training.bpe,
+            training.max_length,
+            self.request.right_to_left,
+        )
 
 
 def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
@@ -260,30 +266,37 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
     if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
         raise InputError(f"{place}: expected a table with a preset")
     settings = dict(entry)
-    preset, start = settings.pop("preset"), str(settings.pop("start-from", ""))
-    candidates = settings.pop("candidates", 0)
+    for key in settings:
+        if "-" in key and key in RENAMED:
+            raise InputError(f"{place}: unknown key {key}; it is now {RENAMED[key]}")
+    if isinstance(settings.get("candidates"), str):
+        raise InputError(f"{place}.candidates: expected a number; the key for the name of a model is translate_with")
+    preset, pretrained = settings.pop("preset"), str(settings.pop("pretrained_model", ""))
+    candidates, leader = settings.pop("candidates", 0), settings.pop("translate_with", None)
     switches = {}
-    for key in ("backward", "right-to-left", "paper-sizes"):
-        value = switches[key.replace("-", "_")] = settings.pop(key, False)
+    for key in ("backward", "right_to_left", "paper_sizes"):
+        value = switches[key] = settings.pop(key, False)
         if not isinstance(value, bool):
             raise InputError(f"{place}.{key}: expected true or false, found {value!r}")
     request = TrainingRequest(preset, **switches, settings=settings)
     with at(f"{place}: "):
-        request.check(start)
+        request.check(pretrained)
         request.check_corpus(request.reads(train))
-        if isinstance(candidates, str):
+        if leader is not None:
             check_forward(request.backward)
-            return ModelEntry(request, start, group=candidates)
+            if not isinstance(leader, str) or "candidates" in entry:
+                raise InputError(f"translate_with: expected the name of a model, and no candidates, found {leader!r}")
+            return ModelEntry(request, pretrained, group=leader)
         if "candidates" in entry:
             check_candidates(candidates, place.removeprefix("models."), request.backward)
-    return ModelEntry(request, start, candidates)
+    return ModelEntry(request, pretrained, candidates)
 
 
 def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, ModelEntry]:
-    """Return the models with the group that each translates with: its own group, or the model that `candidates` names.
+    """Return the models with the group that each translates with: its own group, or the model of `translate_with`.
 
     Raises:
-        InputError: `candidates` names a model or group that has no number of candidates.
+        InputError: `translate_with` is not the name of a model or group with `candidates`.
     """
     of_group = {name: group for group, names in groups.items() for name in names}
     together = {name: replace(entry, group=entry.group or of_group.get(name, "")) for name, entry in models.items()}
@@ -291,8 +304,8 @@ def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, Model
         if entry.group:
             first = models.get(groups.get(entry.group, (entry.group,))[0])
             if first is None or not first.candidates:
-                expected = "expected a number, or the name of a model that has one and translates with it"
-                raise InputError(f"models.{name}.candidates: {expected}, found {entry.group!r}")
+                expected = "expected the name of a model with candidates"
+                raise InputError(f"models.{name}.translate_with: {expected}, found {entry.group!r}")
             group = of_group.get(entry.group, entry.group)
             together[name] = replace(together[name], group=group, candidates=first.candidates)
     return together
@@ -318,10 +331,10 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
     return together
 
 
-def find_start(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
+def find_pretrained(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
     """Return the model or folder that a model starts from, after all checks that are possible before training."""
-    start = models[name].start
-    with at(f"models.{name}.start-from: "):
+    start = models[name].pretrained
+    with at(f"models.{name}.pretrained_model: "):
         if start not in models:
             start = known_folder(start, models, folder)
         elif start in list(models)[list(models).index(name) :]:

@@ -10,7 +10,7 @@ from features.request import FeatureRequest, labelled_requests, models_and_value
 from moses_io.files.errors import InputError, at
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import (
-    CHOOSE,
+    SELECTION,
     SET,
     UNNAMED,
     Groups,
@@ -18,7 +18,7 @@ from rerank.experiment.entries import (
     NbestFiles,
     expand_feature,
     expand_models,
-    find_start,
+    find_pretrained,
     grouped,
     known_folder,
     read_corpus,
@@ -47,7 +47,10 @@ from rerank.tuning.folds import FOLDS
 from rerank.tuning.tune import Caution, settle
 from rerank.tuning.tuning_set import Lists
 
-KEYS = ("output", "start", "train", "dev", "choose", "test", "models", "features", "tuning", "trained", "code")
+KEYS = (
+    "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features", "tuning", "trained_models",
+    "code",
+)  # fmt: skip
 """Keys of an experiment file."""
 
 HEAD = ("Overwritten by each run of an experiment that names no models and features. To change it, make a copy.",)
@@ -78,40 +81,40 @@ class Experiment:
     Attributes:
         train: corpus that models are trained on.
         dev: set on which the weights are tuned. It also decides when the training of a model stops.
-        choose: set on which the tuner `auto` chooses between ways of tuning, or None if there is none.
+        selection: set on which the tuner `auto` compares tuners, or None if there is none.
         tests: test sets by name. They are reranked and, if they have references, evaluated.
-        start: file of the initial weights, with which Moses decoded.
+        initial_weights: file of the initial weights, with which Moses decoded.
         output: folder of results.
         models: models by name.
         features: features by label. `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
         tuning: settings of the tuning.
         text: content of `experiment.toml` in the folder of results, which names all models and features. It is empty if
             the experiment file itself names models or features.
-        trained: folder of models that are already trained, or empty if this experiment trains them.
+        trained_models: folder of models that are already trained, or empty if this experiment trains them.
     """
 
     train: ParallelFiles
     dev: NbestFiles
-    choose: NbestFiles | None
+    selection: NbestFiles | None
     tests: dict[str, NbestFiles]
-    start: str
+    initial_weights: str
     output: Path
     models: dict[str, ModelEntry]
     features: dict[str, FeatureRequest]
     tuning: TuningEntry
     text: str = ""
-    trained: str = ""
+    trained_models: str = ""
 
     @property
     def sets(self) -> dict[str, NbestFiles]:
-        """The sets by name: dev, `choose` if it exists, then the test sets."""
-        return {"dev": self.dev, **({CHOOSE: self.choose} if self.choose else {}), **self.tests}
+        """The sets by name: dev, `selection` if it exists, then the test sets."""
+        return {"dev": self.dev, **({SELECTION: self.selection} if self.selection else {}), **self.tests}
 
     @property
     def files(self) -> list[str]:
         """Paths of the corpus, the files of all sets and the initial weights."""
         lists = [path for part in self.sets.values() for path in part.files]
-        return [*self.train.files, *lists, self.start]
+        return [*self.train.files, *lists, self.initial_weights]
 
     def result(self, name: str) -> str:
         """Return the path of a file or folder in the folder of results."""
@@ -124,7 +127,7 @@ class Experiment:
         """
         if name.partition("/")[0] not in self.models:
             return name
-        return str(Path(self.trained or self.result("models")) / name)
+        return str(Path(self.trained_models or self.result("models")) / name)
 
     @property
     def candidates(self) -> tuple[CandidateRequest, ...]:
@@ -213,19 +216,19 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     features = _features(feature_texts(values), groups, models, folder, _code(values, folder))
     texts = {label: request.text for label, request in features.items()}
     check_names(list(translating(models)), texts)
-    starts = {name: find_start(name, models, folder) for name, entry in models.items() if entry.start}
-    models |= {name: replace(models[name], start=start) for name, start in starts.items()}
+    pretrained = {name: find_pretrained(name, models, folder) for name, entry in models.items() if entry.pretrained}
+    models |= {name: replace(models[name], pretrained=folder_or_name) for name, folder_or_name in pretrained.items()}
     return Experiment(
         train=train,
         dev=read_set(values.get("dev", {}), "dev", folder),
-        choose=read_set(values[CHOOSE], CHOOSE, folder) if CHOOSE in values else None,
+        selection=read_set(values[SELECTION], SELECTION, folder) if SELECTION in values else None,
         tests=read_tests(values.get("test", []), folder),
-        start=str(folder / path_of(values, "start")),
+        initial_weights=str(folder / path_of(values, "initial_weights")),
         output=folder / path_of(values, "output"),
         models=models,
         features=features,
-        tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features), CHOOSE in values),
-        trained=str(folder / path_of(values, "trained")) if "trained" in values else "",
+        tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features), SELECTION in values),
+        trained_models=str(folder / path_of(values, "trained_models")) if "trained_models" in values else "",
     )
 
 
@@ -264,7 +267,7 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     with at("tuning: "):
         tuning, caution = settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
-            raise InputError(f"tuner: {tuning.tuner} does not use the list of [{CHOOSE}], only {AUTO} does")
+            raise InputError(f"tuner: {tuning.tuner} does not use the list of [{SELECTION}], only {AUTO} does")
         expected = tuning.metric if expected is None else expected
         with at("confidence: "):
             Metric(expected)

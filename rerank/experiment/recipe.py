@@ -25,7 +25,7 @@ EPOCHS, FEWEST_UPDATES = 4, 1_500
 With fewer updates the settings are `SMALL`, and epochs are added as far as the budget allows.
 """
 
-SMALL = {"batch": 16, "hidden": 160, "dropout": 0.2, "rate": 0.004}
+SMALL = {"batch_size": 16, "hidden_size": 160, "dropout": 0.2, "learning_rate": 0.004}
 """Settings of an `rnnsearch` on a small corpus."""
 
 ADAPT, FEWEST_DEV = 3, 50
@@ -34,7 +34,7 @@ ADAPT, FEWEST_DEV = 3, 50
 Only a `SMALL` training with many unknown words is fine-tuned.
 """
 
-LARGE = {"tie": True, "bfloat16": True}
+LARGE = {"tied_softmax": True, "bfloat16": True}
 """Settings of an `rnnsearch` on a larger corpus."""
 
 CANDIDATES, FEWEST_JOINING = 10, 20_000
@@ -47,9 +47,9 @@ JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
 """Values that features read from models with added candidates, and with candidates of Moses only."""
 
 TRANSFORMER: dict[str, Any] = {
-    "preset": "transformer", "hidden": 128, "embedding": 128, "layers": 4, "encoder_layers": 4, "feedforward": 256,
-    "lexicon": "bias", "tie": True, "dropout": 0.2,
-    "bfloat16": True, "rate": 0.005, "warmup": 400, "tokens": 2000, "average": 3,
+    "preset": "transformer", "hidden_size": 128, "embedding_size": 128, "decoder_layers": 4, "encoder_layers": 4,
+    "feedforward_size": 256, "lexicon": "bias", "tied_softmax": True, "dropout": 0.2, "bfloat16": True,
+    "learning_rate": 0.005, "warmup_updates": 400, "batch_tokens": 2000, "average_checkpoints": 3,
 }  # fmt: skip
 """Settings of an additional model if the corpus is not `SMALL`. It complements the `rnnsearch` models."""
 
@@ -71,7 +71,8 @@ BACKWARD = {"NMTback": "neural:backward[logprob]"}
 JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists have only those of Moses.",)
 SHORTER = ("To save time, remove the transformer or `backward`, together with its feature.",)
 ADAPTED = (
-    "Training ends with fine-tuning on dev (`adapt`). Each fold of dev is scored by a model that was not tuned on it.",
+    "Training ends with fine-tuning on dev (`fine_tuning_epochs`). Each fold of dev is scored by a model that was not "
+    "tuned on it.",
 )
 
 
@@ -124,7 +125,7 @@ def look_at(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
 
 def _side(training: list[str], dev: list[str]) -> Side:
     counts = Counter(word for line in training for word in tokens(line))
-    known = {word for word, count in counts.items() if count >= Training().frequency}
+    known = {word for word, count in counts.items() if count >= Training().min_frequency}
     words = [word for line in dev for word in tokens(line)]
     unknown = sum(word not in known for word in words) / max(1, len(words))
     letters = len({letter for word in counts for letter in word})
@@ -151,24 +152,24 @@ class Recipe:
 def find_recipe(corpus: Corpus) -> Recipe:
     """Return models that train within the budget, and their features. `docs/lab/choices.md` has the experiments."""
     # Each sentence pair adds one `</s>` to the target words.
-    words, batch, sides = corpus.target.words + corpus.pairs, Training().batch, (corpus.source, corpus.target)
+    words, batch, sides = corpus.target.words + corpus.pairs, Training().batch_size, (corpus.source, corpus.target)
     most = max(1, BUDGET // words)
     epochs = min(EPOCHS, most)
     settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs, "lexicon": "bias"}
     if small := epochs * corpus.pairs < FEWEST_UPDATES * batch:
-        needed = math.ceil(FEWEST_UPDATES * SMALL["batch"] / corpus.pairs)
+        needed = math.ceil(FEWEST_UPDATES * SMALL["batch_size"] / corpus.pairs)
         settings |= {**SMALL, "epochs": min(most, max(epochs, needed))}
     else:
         settings |= LARGE
     if words > BUDGET:
-        settings["updates"] = BUDGET * corpus.pairs // (words * settings.get("batch", batch))
+        settings["updates"] = BUDGET * corpus.pairs // (words * settings.get("batch_size", batch))
     known = all(side.unknown <= MOST_UNKNOWN for side in sides)
     if not known or any(side.vocabulary > MOST_WORDS for side in sides):
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
     if known or (not small and corpus.pairs >= FEWEST_JOINING):
         settings["candidates"] = CANDIDATES
     elif small and (adapt := _adapt(corpus, settings["epochs"])):
-        settings["adapt"] = adapt
+        settings["fine_tuning_epochs"] = adapt
     return _with_models(corpus, settings, small)
 
 
@@ -179,7 +180,7 @@ def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recip
     longest. The backward model trains last, because other models can translate and score at the same time.
     """
     values = _values(settings)
-    models = {"left-to-right": settings, "right-to-left": {**settings, "right-to-left": True}}
+    models = {"left-to-right": settings, "right-to-left": {**settings, "right_to_left": True}}
     features = {"NMTltr": f"neural:left-to-right[{values}]", "NMTrtl": f"neural:right-to-left[{values}]"}
     longer = None
     if not small:
@@ -194,7 +195,7 @@ def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recip
             *_remarks(corpus, settings, small),
             *(() if small else SHORTER),
             *(JOINED if "candidates" in settings else ()),
-            *(ADAPTED if "adapt" in settings else ()),
+            *(ADAPTED if "fine_tuning_epochs" in settings else ()),
         ),
         longer=longer,
     )
@@ -224,13 +225,13 @@ def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
     """
     settings = TRANSFORMER | {"epochs": max(1, TRANSFORMER_BUDGET // words)}
     if words > TRANSFORMER_BUDGET:
-        settings["updates"] = TRANSFORMER_BUDGET // TRANSFORMER["tokens"]
+        settings["updates"] = TRANSFORMER_BUDGET // TRANSFORMER["batch_tokens"]
     if "bpe" in beside:
         settings["bpe"] = beside["bpe"]
     if "candidates" in beside:
-        settings["candidates"] = order
+        settings["translate_with"] = order
     if order == "right-to-left":
-        settings["right-to-left"] = True
+        settings["right_to_left"] = True
     label = {"left-to-right": "NMTltr2", "right-to-left": "NMTrtl2"}[order]
     return Recipe(
         models={f"{order}-2": settings},
@@ -244,7 +245,7 @@ def _remarks(corpus: Corpus, settings: dict[str, Any], small: bool) -> tuple[str
     source, target = corpus.source, corpus.target
     units = "subwords" if "bpe" in settings else "whole words"
     words = corpus.target.words + corpus.pairs
-    on_dev = settings.get("adapt", 0) * (DEV_FOLDS + 1) * corpus.dev * words / corpus.pairs
+    on_dev = settings.get("fine_tuning_epochs", 0) * (DEV_FOLDS + 1) * corpus.dev * words / corpus.pairs
     minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
     third = " model" if small else f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer"
     return (

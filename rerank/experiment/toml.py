@@ -70,11 +70,24 @@ def path_of(table: dict[str, Any], key: str, prefix: str = "") -> str:
     return path
 
 
+RENAMED = {
+    "start": "initial_weights",
+    "choose": "selection",
+    "trained": "trained_models",
+    "start-from": "pretrained_model",
+    "right-to-left": "right_to_left",
+    "paper-sizes": "paper_sizes",
+}
+"""Keys of version 0.1 with their present names, for messages."""
+
+
 def check_keys(table: dict[str, Any], known: Sequence[str], prefix: str = "") -> None:
-    """Raise `InputError`, with the nearest known key, if a key is unknown."""
+    """Raise `InputError`, with the present name or the nearest known key, if a key is unknown."""
     for key in table:
         if key not in known:
-            raise InputError(f"unknown key {prefix}{key}{nearest(key, list(known))}")
+            present = RENAMED.get(key)
+            hint = f"; it is now {present}" if present in known else nearest(key, list(known))
+            raise InputError(f"unknown key {prefix}{key}{hint}")
 
 
 def _check_values(table: dict[str, Any], path: str) -> None:

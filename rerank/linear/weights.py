@@ -15,7 +15,7 @@ from moses_io.untuneable import UNKNOWN_WORDS
 from moses_io.weights import WeightFile, Weights, read_weight_file
 from rerank.linear.candidates import FeatureSpace
 
-START = "the start weights"
+START = "the initial weights"
 """Name of the initial weights in messages, reports and the header of a weight file."""
 
 

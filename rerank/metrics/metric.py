@@ -139,7 +139,7 @@ class Metric:
 
         Missing references (blank lines in one of several references) are ignored.
         """
-        known = without_missing(references)
+        known = [line if line.strip() else "" for line in without_missing(references)]  # a blank line has no tokens
         counters = [kind.counter(known) for kind in self._kinds]
         return lambda text: [value for counter in counters for value in counter(text)]
 

@@ -245,7 +245,7 @@ def _experiment(path: str, tables: dict[str, Any], allow_code: bool) -> Experime
 def _tables(decoder: Decoder, dev: NbestFiles, corpus: ParallelFiles, folder: str) -> dict[str, Any]:
     """Return the arguments of `retune` as keys of an experiment file."""
     train = {"source": corpus.source, "target": corpus.target, "alignment": corpus.alignment}
-    tables = {"output": folder, "start": decoder.config, "train": train, "dev": dev.table}
+    tables = {"output": folder, "initial_weights": decoder.config, "train": train, "dev": dev.table}
     return {key: _absolute(value) for key, value in tables.items()}
 
 

@@ -24,11 +24,11 @@ from rerank.confidence.confidence import CONFIDENCE
 from rerank.reranker import MANIFEST
 from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
-FORMATS = (1, 2)
-"""Format versions of the manifest.
+FORMAT = 3
+"""Version of the folder format.
 
-Version 2 has models that add candidates. Releases that only know version 1 would ignore these models, so they must not
-read it.
+Version 2 introduced models that add candidates. The models in folders of version 1 and 2 have older names of settings,
+see `features.models.settings.RENAMED`.
 """
 
 WEIGHTS = "weights.ini"
@@ -105,7 +105,7 @@ def write_folder(
             shutil.copyfile(confidence, folder / CONFIDENCE)
     code = next((request.folder for request in requests if runs_code(request.text)), "")
     manifest = Manifest(features, _files(folder), tuned, added, code)
-    about = {"format": FORMATS[bool(added)], "version": __version__}
+    about = {"format": FORMAT, "version": __version__}
     values = {name: value for name, value in asdict(manifest).items() if value or name not in ("candidates", "code")}
     write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
     return manifest
@@ -134,8 +134,8 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     values = read_json(path)
     version = values.get("format") if isinstance(values, dict) else None
-    if version not in FORMATS:
-        raise InputError(f"{path}: format {version!r}, this version reads formats {' and '.join(map(str, FORMATS))}")
+    if version not in (1, 2, FORMAT):
+        raise InputError(f"{path}: format {version!r}, this version reads formats 1 to {FORMAT}")
     try:
         manifest = msgspec.convert(values, Manifest)
     except msgspec.ValidationError:

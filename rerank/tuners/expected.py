@@ -23,12 +23,12 @@ class ExpectedSettings:
     Attributes:
         entropies: weight of the mean entropy per sentence, in nats, for each stage.
         ridge: weight of the squared distance to the initial weights.
-        steps: maximum number of L-BFGS iterations per stage.
+        max_iterations: maximum number of L-BFGS iterations per stage.
     """
 
     entropies: tuple[float, ...] = (0.03, 0.01, 0.003, 0.0)
     ridge: float = 1e-4
-    steps: int = 50
+    max_iterations: int = 50
 
     def __post_init__(self) -> None:
         stages = self.entropies
@@ -36,14 +36,14 @@ class ExpectedSettings:
             raise InputError(f"entropies: expected a list of numbers, found {shown(stages)}")
         for stage in stages:
             check_numbers(0, entropies=stage)
-        check_numbers(1, whole=True, most=MOST_TIMES, steps=self.steps)
+        check_numbers(1, whole=True, most=MOST_TIMES, max_iterations=self.max_iterations)
         check_numbers(0, ridge=self.ridge)
 
     @property
     def signature(self) -> str:
         """Tuner and settings, as written above the weights."""
         entropies = ",".join(f"{entropy:g}" for entropy in self.entropies)
-        return f"expected|entropies:{entropies}|ridge:{self.ridge:g}|steps:{self.steps}"
+        return f"expected|entropies:{entropies}|ridge:{self.ridge:g}|max_iterations:{self.max_iterations}"
 
 
 def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
@@ -52,7 +52,7 @@ def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
     bounds = Bounds(*problem.bounds())
     for entropy in settings.entropies:
         objective = partial(loss, problem, entropy=entropy, ridge=settings.ridge)
-        options = {"maxiter": settings.steps}
+        options = {"maxiter": settings.max_iterations}
         weights = minimize(objective, weights, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
         metric = problem.measure(weights)
         if metric > best:

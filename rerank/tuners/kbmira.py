@@ -29,11 +29,11 @@ from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
 
 @dataclass(frozen=True)
 class KbmiraSettings:
-    """Settings of the tuner `kbmira`. The defaults are the ones of Moses, except for `step`.
+    """Settings of the tuner `kbmira`. The defaults are the ones of Moses, except for `C`.
 
     Attributes:
         iterations: number of epochs over the sentences.
-        step: C, maximum step size. Moses has 0.01, for features that are not divided by their spread.
+        C: maximum step size. Moses has 0.01, for features that are not divided by their spread.
         ridge: after each step w becomes (w + ridge · initial weights) / (1 + ridge).
         decay: factor of the background for each sentence that is not skipped, above 0 and at most 1.
         seed: random seed for the order of the sentences.
@@ -43,7 +43,7 @@ class KbmiraSettings:
     """
 
     iterations: int = 60
-    step: float = 0.03
+    C: float = 0.03
     ridge: float = 0.0
     decay: float = 0.999
     seed: int = 1
@@ -51,7 +51,7 @@ class KbmiraSettings:
     def __post_init__(self) -> None:
         check_numbers(1, whole=True, most=MOST_TIMES, iterations=self.iterations)
         check_numbers(0, whole=True, seed=self.seed)
-        check_numbers(0, above=True, step=self.step, decay=self.decay)
+        check_numbers(0, above=True, C=self.C, decay=self.decay)
         check_numbers(0, ridge=self.ridge)
         if self.decay > 1:
             raise InputError(f"decay: expected a number above 0 and at most 1, found {shown(self.decay)}")
@@ -60,7 +60,7 @@ class KbmiraSettings:
     def signature(self) -> str:
         """Tuner and settings, as written above the weights."""
         ridge = f"|ridge:{self.ridge:g}" if self.ridge else ""
-        return f"kbmira|iterations:{self.iterations}|C:{self.step:g}|decay:{self.decay:g}{ridge}|seed:{self.seed}"
+        return f"kbmira|iterations:{self.iterations}|C:{self.C:g}|decay:{self.decay:g}{ridge}|seed:{self.seed}"
 
 
 class Arrays(NamedTuple):
@@ -112,7 +112,7 @@ class Mira:
             start=start,
             lower=lower,
             upper=upper,
-            rates=np.array([settings.step, settings.decay, settings.ridge], dtype=real),
+            rates=np.array([settings.C, settings.decay, settings.ridge], dtype=real),
         )
         self._state = MiraState(
             weights=start.copy(),

@@ -20,27 +20,28 @@ class ProSettings:
 
     Attributes:
         pairs: number of random pairs per sentence.
-        least: minimum difference in the smoothed metric of a pair.
-        kept: maximum number of training pairs per sentence, the ones with the largest differences.
+        min_difference: minimum difference in the smoothed metric of a pair.
+        max_pairs: maximum number of training pairs per sentence, the ones with the largest differences.
         ridge: weight of the L2 penalty on the weights, relative to the sum of the losses of the pairs.
         seed: random seed for the pairs.
     """
 
     pairs: int = 5000
-    least: float = 0.05
-    kept: int = 50
+    min_difference: float = 0.05
+    max_pairs: int = 50
     ridge: float = 1.0
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(1, whole=True, most=MOST_TIMES, pairs=self.pairs, kept=self.kept)
+        check_numbers(1, whole=True, most=MOST_TIMES, pairs=self.pairs, max_pairs=self.max_pairs)
         check_numbers(0, whole=True, seed=self.seed)
-        check_numbers(0, above=True, least=self.least, ridge=self.ridge)
+        check_numbers(0, above=True, min_difference=self.min_difference, ridge=self.ridge)
 
     @property
     def signature(self) -> str:
         """Tuner and settings, as written above the weights."""
-        return f"pro|pairs:{self.pairs}|least:{self.least:g}|kept:{self.kept}|ridge:{self.ridge:g}|seed:{self.seed}"
+        pairs = f"pairs:{self.pairs}|min_difference:{self.min_difference:g}|max_pairs:{self.max_pairs}"
+        return f"pro|{pairs}|ridge:{self.ridge:g}|seed:{self.seed}"
 
 
 def tune(problem: Problem, settings: ProSettings) -> Tuned:
@@ -51,7 +52,7 @@ def tune(problem: Problem, settings: ProSettings) -> Tuned:
     """
     better, worse = _sample(problem, settings)
     if not len(better):
-        raise InputError(f"no two candidates of a sentence differ by {settings.least:g} in the metric")
+        raise InputError(f"no two candidates of a sentence differ by {settings.min_difference:g} in the metric")
     rows = problem.candidates.matrix()
     weights = classify(problem, rows[better] - rows[worse], settings)
     return Tuned(weights, problem.measure(weights))
@@ -95,8 +96,8 @@ def _sample(problem: Problem, settings: ProSettings) -> tuple[Integers, Integers
         order = start + np.lexsort((*dense[start:end].T, metrics[start:end]))  # (candidates,)
         drawn = order[rng.integers(0, end - start, size=(settings.pairs, 2))]  # (pairs, 2)
         lead = metrics[drawn[:, 0]] - metrics[drawn[:, 1]]  # (pairs,)
-        enough = np.flatnonzero(np.abs(lead) >= settings.least)  # (enough,)
-        most = enough[np.argsort(-np.abs(lead[enough]), kind="stable")[: settings.kept]]  # (kept,)
+        enough = np.flatnonzero(np.abs(lead) >= settings.min_difference)  # (enough,)
+        most = enough[np.argsort(-np.abs(lead[enough]), kind="stable")[: settings.max_pairs]]  # (kept,)
         pairs.append(np.where(lead[most, None] > 0, drawn[most], drawn[most, ::-1]))  # (kept, 2)
     better, worse = np.concatenate(pairs).T  # (P,), (P,)
     return better, worse

@@ -43,6 +43,10 @@ TUNERS = {
 }
 
 
+RENAMED = {"step": "C", "least": "min_difference", "kept": "max_pairs", "steps": "max_iterations"}
+"""Settings of version 0.1 with their present names, for messages."""
+
+
 @dataclass(frozen=True)
 class Tuning:
     """Settings of a tuning.

@@ -18,7 +18,7 @@ from rerank.linear.weights import START, load_weight_file, tell_unmatched, with_
 from rerank.metrics.metric import Metric
 from rerank.tuners import moses
 from rerank.tuners.problem import MOST_TIMES, Problem, check_numbers, divided_start
-from rerank.tuners.table import AUTO, TUNERS, TunerKind, Tuning, run
+from rerank.tuners.table import AUTO, RENAMED, TUNERS, TunerKind, Tuning, run
 from rerank.tuning.ablation import tell_losses
 from rerank.tuning.auto import Choice, choose_and_tell
 from rerank.tuning.folds import FOLDS, Trust, check_folds, cross_validate
@@ -74,14 +74,15 @@ def settle(values: dict[str, Any]) -> Tuning:
         raise InputError(f"tuner: unknown tuner {shown(tuner)}{nearest(str(tuner), list(TUNERS))}")
     kind = TUNERS[tuner]
     if parity and tuner == "kbmira":
-        others = {"step": moses.STEP} | others
+        others = {"C": moses.STEP} | others
     known = setting_names(kind)
     for name in others:
         owners = [other for other, row in TUNERS.items() if name in setting_names(row)]
         if name not in known and owners:
             raise InputError(f"unknown key {shown(name)} for the tuner {tuner}; known to {', '.join(owners)}")
         if name not in known:
-            raise InputError(f"unknown key {shown(name)}{nearest(name, [*known, *shared])}")
+            hint = f"; it is now {RENAMED[name]}" if name in RENAMED else nearest(name, [*known, *shared])
+            raise InputError(f"unknown key {shown(name)}{hint}")
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
     tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
     Metric(tuning.metric)

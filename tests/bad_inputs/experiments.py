@@ -7,7 +7,7 @@ from case import EITHER, REFUSED, Case, read_lines
 
 GOOD = """\
 output = "work"
-start = "{valid}/moses.ini"
+initial_weights = "{valid}/moses.ini"
 train = {{ source = "{valid}/train.de", target = "{valid}/train.en" }}
 dev = {{ source = "{valid}/dev.de", reference = "{valid}/dev.en", nbest = "{valid}/nbest" }}
 test = {{ source = "{valid}/dev.de", reference = "{valid}/dev.en", nbest = "{valid}/nbest" }}

@@ -34,8 +34,12 @@ def list_cases(valid: Path) -> Iterator[Case]:
 def readers(valid: Path, nbest: str) -> dict[str, tuple[str, ...]]:
     """Return arguments of every command that reads a list."""
     source, reference = ("--source", f"{valid}/dev.de"), ("--reference", f"{valid}/dev.en")
-    start, weights, out = ("--start", f"{valid}/moses.ini"), ("--weights", f"{valid}/moses.ini"), ("--output", "out")
-    choose = ("--tuner", "auto", "--set", "climbs=1", "--choose", nbest, "--choose-reference", f"{valid}/dev.en")
+    start, weights, out = (
+        ("--initial-weights", f"{valid}/moses.ini"),
+        ("--weights", f"{valid}/moses.ini"),
+        ("--output", "out"),
+    )
+    choose = ("--tuner", "auto", "--set", "climbs=1", "--selection", nbest, "--selection-reference", f"{valid}/dev.en")
     features = tuple(word for kind in ("length", "phrases", "consensus:bleu") for word in ("--feature", kind))
     return {
         "validate": ("validate", nbest, *source),

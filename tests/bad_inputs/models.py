@@ -87,7 +87,7 @@ def model_cases(valid: Path) -> Iterator[Case]:
     altered = dict(_altered(files))
     for name, parts in altered.items():
         yield _case(valid, f"model {name}", parts)
-    for name in ("hidden=60000", "layers=2147483647", "config deep", "header of 10^15", "weights cut"):
+    for name in ("hidden_size=60000", "decoder_layers=2147483647", "config deep", "header of 10^15", "weights cut"):
         yield _case(valid, f"start {name}", altered[name], start=True)
     yield Case("model is a loop", _score(valid), {"model": "model"})
     yield Case("config is zeros", _score(valid), _placed(files) | {"model/config.json": "/dev/zero"})
@@ -198,7 +198,7 @@ def _case(valid: Path, name: str, files: dict[str, bytes], start: bool = False) 
         *train_files(valid),
         "--output",
         "out",
-        "--start-from",
+        "--pretrained-model",
         "model",
         "--set",
         *SMALL,

@@ -10,13 +10,13 @@ from valid import train_files
 def setting_cases(valid: Path) -> Iterator[Case]:
     """Arguments that must be refused."""
     nbest, reference = f"{valid}/nbest", ("--reference", f"{valid}/dev.en")
-    tune = ("tune", nbest, *reference, "--start", f"{valid}/moses.ini", "--output", "out")
+    tune = ("tune", nbest, *reference, "--initial-weights", f"{valid}/moses.ini", "--output", "out")
     for text, statuses in read_lines("tune"):
         yield Case(f"tune {text[:60]}", (*tune, *text.split(" ")), statuses=statuses)
     train = ("train", "--preset", "rnnsearch", "--device", "cpu", *train_files(valid), "--output", "out")
     for text, statuses in read_lines("train"):
-        small = () if "hidden" in text or "layers" in text else ("hidden=4",)
-        arguments = (*train, "--set", "epochs=1", "attention=4", *small, *text.split(" "))
+        small = () if "hidden" in text or "layers" in text else ("hidden_size=4",)
+        arguments = (*train, "--set", "epochs=1", "attention_size=4", *small, *text.split(" "))
         yield Case(f"train {text[:60]}", arguments, statuses=statuses)
     common = {
         "train": train[1:],
@@ -83,7 +83,17 @@ def _extractor(valid: Path) -> Iterator[Case]:
     }
     for name, content in spoiled.items():
         files = {"features": content, "scores": scores, "dense": b"a 1\nb 1\n"}
-        arguments = ("tune", "--features", "features", "--statistics", "scores", "--start", "dense", "--output", "out")
+        arguments = (
+            "tune",
+            "--extractor-features",
+            "features",
+            "--extractor-scores",
+            "scores",
+            "--initial-weights",
+            "dense",
+            "--output",
+            "out",
+        )
         yield Case(f"extractor {name}", arguments, files)
         files["features"], files["scores"] = features, content.replace(b"FEATURES", b"SCORES")
         yield Case(f"extractor's scores {name}", arguments, files)

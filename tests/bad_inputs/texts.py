@@ -25,8 +25,11 @@ def text_cases(valid: Path) -> Iterator[Case]:
 def readers(valid: Path) -> dict[str, tuple[str, ...]]:
     """Return arguments of every command that reads a text."""
     nbest, out = f"{valid}/nbest", ("--output", "out")
-    start, small = ("--start", f"{valid}/moses.ini"), ("--set", "embedding=4", "hidden=4", "attention=4", "updates=2")
-    choose = ("--tuner", "auto", "--set", "climbs=1", "--choose", nbest, "--choose-reference", "text")
+    start, small = (
+        ("--initial-weights", f"{valid}/moses.ini"),
+        ("--set", "embedding_size=4", "hidden_size=4", "attention_size=4", "updates=2"),
+    )
+    choose = ("--tuner", "auto", "--set", "climbs=1", "--selection", nbest, "--selection-reference", "text")
     corpus = train_files(valid)
     as_target = [*corpus[:3], "text", *corpus[4:]]
     as_dev = [*corpus[:7], "text"]

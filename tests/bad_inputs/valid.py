@@ -14,7 +14,7 @@ from rerank.sample import FOLDER
 
 SENTENCES, CANDIDATES, PAIRS = 12, 6, 80
 FEATURES = ("Len=length", "NMT=neural:{}/forward")
-SMALL = ("embedding=8", "hidden=8", "attention=8", "epochs=1", "frequency=1")
+SMALL = ("embedding_size=8", "hidden_size=8", "attention_size=8", "epochs=1", "min_frequency=1")
 
 
 def make_valid(folder: Path) -> Path:
@@ -34,7 +34,14 @@ def make_valid(folder: Path) -> Path:
     train = ["train", "--preset", "rnnsearch", *train_files(folder), "--set", *SMALL, "--output"]
     _run(*train, f"{folder}/forward")
     _run(*train, f"{folder}/backward", "--backward")
-    files = ["--reference", f"{folder}/dev.en", "--start", f"{folder}/moses.ini", "--output", f"{folder}/weights.ini"]
+    files = [
+        "--reference",
+        f"{folder}/dev.en",
+        "--initial-weights",
+        f"{folder}/moses.ini",
+        "--output",
+        f"{folder}/weights.ini",
+    ]
     features = [word for text in FEATURES for word in ("--feature", text.format(folder))]
     _run("score", f"{folder}/nbest", "--source", f"{folder}/dev.de", *features, "--output", f"{folder}/scored")
     _run("tune", f"{folder}/scored", *files)
@@ -80,7 +87,7 @@ def warm_up(valid: Path, folder: Path) -> None:
     texts = ["--source", f"{valid}/dev.de"]
     models = ["--feature", f"neural:{valid}/forward", "--feature", f"kenlm:{valid}/arpa", "--feature", "consensus:chrf"]
     scored, weights = str(folder / "scored"), str(folder / "weights")
-    start = ["--reference", f"{valid}/dev.en", "--start", f"{valid}/moses.ini"]
+    start = ["--reference", f"{valid}/dev.en", "--initial-weights", f"{valid}/moses.ini"]
     _run("score", f"{valid}/nbest", *texts, *models, "--output", scored)
     for tuner in ("kbmira", "mert", "pro", "expected", "auto"):
         _run("tune", scored, *start, "--tuner", tuner, "--output", weights)

@@ -71,7 +71,7 @@ def weight_readers(valid: Path) -> dict[str, tuple[str, ...]]:
     """Return arguments of every command that reads weights."""
     nbest, out = f"{valid}/nbest", ("--output", "out")
     return {
-        "tune": ("tune", nbest, "--reference", f"{valid}/dev.en", "--start", "ini", *out),
+        "tune": ("tune", nbest, "--reference", f"{valid}/dev.en", "--initial-weights", "ini", *out),
         "rerank": ("rerank", nbest, "--weights", "ini", *out),
         "explain": ("explain", nbest, "--weights", "ini", "--sentence", "0"),
         "validate": ("validate", nbest, "--weights", "ini"),

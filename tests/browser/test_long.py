@@ -26,13 +26,19 @@ SIZES = {"train": 500, "dev": 100, "test": 500}
 SCRIPT, ODD = "<script>document.title='alert'</script>", 7
 EXPERIMENT = """\
 output = "work"
-start = "moses.ini"
+initial_weights = "moses.ini"
 train = { source = "train.de", target = "train.en" }
 dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
 test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }
 
 [models]
-tiny = { preset = "rnnsearch", embedding = 16, hidden = 16, attention = 16, epochs = 1, sentinels = false }
+[models.tiny]
+preset = "rnnsearch"
+embedding_size = 16
+hidden_size = 16
+attention_size = 16
+epochs = 1
+attend_bos_eos = false
 
 [features]
 Neural = "neural:tiny"

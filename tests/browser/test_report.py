@@ -23,7 +23,7 @@ BY = "css selector"
 SENTENCES, CANDIDATES = 30, 12
 EXPERIMENT = """\
 output = "work"
-start = "moses.ini"
+initial_weights = "moses.ini"
 train = { source = "train.de", target = "train.en" }
 dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
 test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }

@@ -15,7 +15,7 @@ from features import progress
 from moses_io.files.errors import InputError
 from rerank import cli
 from rerank.cli import COMMANDS, main, make_parser
-from rerank.commands.arguments import InputPath, OutputPath, check_arguments
+from rerank.commands.arguments import RENAMED, InputPath, OutputPath, check_arguments
 from rerank.linear.missing import read_replacements
 from rerank.linear.selection import choose_by_total
 
@@ -54,7 +54,9 @@ def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -
     )
     assert (status, "the command reads this file and would write over it" in err) == (2, True)
     for output in (weights, tmp_path / "folder" / ".." / "m.ini", tmp_path / "link", nbest, reference):
-        status, _, err = command("tune", nbest, "--reference", reference, "--start", weights, "--output", output)
+        status, _, err = command(
+            "tune", nbest, "--reference", reference, "--initial-weights", weights, "--output", output
+        )
         assert (status, "the command reads this file and would write over it" in err) == (2, True)
     status, _, err = command("rerank", nbest, "--weights", weights, "--output", "x", "--nbest", nbest)
     assert (status, "the command reads this file" in err) == (2, True)
@@ -63,6 +65,15 @@ def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -
     status, _, err = command("rerank", nbest, "--weights", weights, "--output", tmp_path / "out", "--nbest", out)
     assert (status, "--output and --nbest name the same file or folder" in err) == (2, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "list", "m.ini", "ref", "scores"]
+
+
+@pytest.mark.parametrize(
+    ("of", "old", "new"), [(of, *pair) for of, renamed in RENAMED.items() for pair in renamed.items()]
+)
+def test_an_old_option_is_an_error_that_gives_the_new_one(command: Command, of: str, old: str, new: str) -> None:
+    for arguments in ((old, "x"), (f"{old}=x",)):
+        status, out, err = command(of, *arguments)
+        assert (status, out, err) == (2, b"", f"moses-rerank: {of}: {old} is now {new}\n")
 
 
 def test_numbers_that_are_not_finite(command: Command, write: Write, tmp_path: Path) -> None:
@@ -134,13 +145,13 @@ def test_a_part_of_a_folder_that_is_read_is_no_output(command: Command, write: W
 def test_the_weight_file_of_the_start_is_no_output(command: Command, write: Write) -> None:
     nbest, reference = write("list", LIST), write("reference", "a\nb\n")
     sparse, start = write("sparse", "a_b 1\n"), write("start", "[weight]\nL= 1\n[weight-file]\nsparse\n")
-    status, _, err = command("tune", nbest, "--reference", reference, "--start", start, "--output", sparse)
+    status, _, err = command("tune", nbest, "--reference", reference, "--initial-weights", start, "--output", sparse)
     assert (status, "reads this file and would write over it" in err) == (2, True)
     assert sparse.read_text() == "a_b 1\n"
 
 
 def test_stdin_is_read_once(command: Command) -> None:
-    for arguments in (("tune", "-", "--reference", "-", "--start", "s"), ("validate", "-", "--source", "-")):
+    for arguments in (("tune", "-", "--reference", "-", "--initial-weights", "s"), ("validate", "-", "--source", "-")):
         output = ("--output", "x") if arguments[0] == "tune" else ()
         status, _, err = command(*arguments, *output)
         assert (status, "stdin is named twice, and can be read once" in err) == (2, True)
@@ -226,7 +237,7 @@ PAIRS = "0 ||| a b ||| LM0= -1 ||| -1\n0 ||| a c ||| LM0= -2 ||| -2\n1 ||| b a |
         (["evaluate", "--reference", "text", "text", "--nbest", "one.nbest"], ["read candidates", "measure"]),
         (["init", "one.nbest", "text"], ["inspect files", "match files"]),
         (
-            ["tune", "one.nbest", "--reference", "text", "--start", "weights.ini", "--tuner", "kbmira"],
+            ["tune", "one.nbest", "--reference", "text", "--initial-weights", "weights.ini", "--tuner", "kbmira"],
             ["read list", "tune by kbmira"],
         ),
     ],

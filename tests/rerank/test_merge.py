@@ -73,7 +73,7 @@ def test_a_merged_list_is_tuned_from_moses_weights_and_reranked(command: Command
     nbest, weights, out = tmp_path / "merged.gz", tmp_path / "weights.ini", tmp_path / "out"
     assert command("merge", f"Moses={tmp_path}/a", f"Other={tmp_path}/b", "--output", nbest)[0] == 0
     faster = ("--tuner", "kbmira", "--runs", "1", "--set", "iterations=5")
-    start = ("--reference", tmp_path / "ref", "--start", sample / "moses.ini")
+    start = ("--reference", tmp_path / "ref", "--initial-weights", sample / "moses.ini")
     status, _, err = command("tune", nbest, *start, *faster, "--output", weights)
     assert status == 0 and "start at 0: Knows, FromMoses, FromOther\n" in err
     assert command("rerank", nbest, "--weights", weights, "--sentences", "40", "--output", out)[0] == 0

@@ -202,15 +202,21 @@ def test_a_reranker_without_features_weighs_what_the_list_has(command: Command, 
         (lambda: evaluate({"a": ["x"]}, ["x", "y"]), "^a has 1 lines, the reference has 2$"),
         (lambda: evaluate({"a": ["x"]}, ["x"], ["x", "y"]), "^<reference 1> has 2 lines, <reference 0> has 1$"),
         (lambda: evaluate({"a": ["x"]}), "expected a system and a reference, found 1 and 0"),
-        (lambda: tune("nbest", "en", start="moses.ini", output="o", rate=1), "unknown key 'rate'"),
-        (lambda: tune("nbest", "en", start="moses.ini", output="o", fallback=True), "--fallback needs --folds"),
-        (lambda: train_on("de", hiden=3), "unknown setting 'hiden'; did you mean 'hidden'"),
-        (lambda: train_on("de", device="gpu", hidden=3), "device 'gpu': expected auto, cpu, cuda"),
+        (lambda: tune("nbest", "en", initial_weights="moses.ini", output="o", ratee=1), "unknown key 'ratee'"),
+        (
+            lambda: tune("nbest", "en", initial_weights="moses.ini", output="o", fallback=True),
+            "--fallback needs --folds",
+        ),
+        (lambda: train_on("de", hiden=3), "unknown setting 'hiden'; did you mean 'hidden_size'"),
+        (lambda: train_on("de", device="gpu", hidden_size=3), "device 'gpu': expected auto, cpu, cuda"),
         (lambda: Reranker({}, {"LM0": [float("nan")]}), "weights of 'LM0': not finite, or larger than"),
         (lambda: Reranker({}, {"LM0": 0.1}), "weights of 'LM0': expected a sequence of numbers, found 0.1"),  # type: ignore[dict-item]
         (lambda: Reranker({}, {"LM0": ["0.1"]}), "weights of 'LM0': expected a sequence of numbers"),  # type: ignore[list-item]
         (lambda: score("nbest", "de", {"A": "copied"}, "nbest"), "^nbest: the command reads this file and would write"),
-        (lambda: tune("nbest", "en", start="moses.ini", output="moses.ini"), "^moses.ini: the command reads this file"),
+        (
+            lambda: tune("nbest", "en", initial_weights="moses.ini", output="moses.ini"),
+            "^moses.ini: the command reads this file",
+        ),
         (lambda: score("nbest", "de", {}, "out"), "expected at least one feature to score, found none"),
         (lambda: score("nbest", "de", {"LM0": "copied"}, "out"), "the list already has a feature 'LM0'"),
     ],
@@ -225,6 +231,11 @@ def test_faults_are_input_errors(folder: Path, act: Callable[[], object], messag
 
 api: Any = rerank
 """The same without types."""
+
+
+def tune_to_o(nbest: object, references: object, **settings: object) -> object:
+    return api.tune(nbest, references, initial_weights="moses.ini", output="o", **settings)
+
 
 PATH = "expected a path, a str or a Path, found"
 
@@ -246,14 +257,14 @@ CASES: list[tuple[Callable[..., object], str]] = [
     (lambda: api.score("nbest", "de", {3: "length"}, "o"), "features: expected names as text, found 3"),
     (lambda: api.score("nbest", "de", {"A": "copied"}, "o", device="gpu"), "device 'gpu': expected auto, cpu, cuda"),
     (lambda: api.score("nbest", "de", {"A": "copied"}, "o", precision=[]), "precision []: expected fp32, bf16"),
-    (lambda: api.tune([], [], start="moses.ini", output="o"), "nbest: expected at least one path, found none"),
-    (lambda: api.tune("nbest", [], start="moses.ini", output="o"), "references: expected at least one path"),
-    (lambda: api.tune(3, "en", start="moses.ini", output="o"), "nbest: expected a path or a list of paths, found 3"),
-    (lambda: api.tune("nbest", [None], start="moses.ini", output="o"), f"references: {PATH}"),
-    (lambda: api.tune("nbest", "en", start=None, output="o"), f"start: {PATH} None"),
-    (lambda: api.tune("nbest", "en", start="moses.ini", output=None), f"output: {PATH} None"),
-    (lambda: api.tune("nbest", "en", start="moses.ini", output="o", folds="3"), "folds: expected a whole number"),
-    (lambda: api.tune("nbest", "en", start="moses.ini", output="o", freeze="LM0"), "freeze: expected a list of names"),
+    (lambda: tune_to_o([], []), "nbest: expected at least one path, found none"),
+    (lambda: tune_to_o("nbest", []), "references: expected at least one path"),
+    (lambda: tune_to_o(3, "en"), "nbest: expected a path or a list of paths, found 3"),
+    (lambda: tune_to_o("nbest", [None]), f"references: {PATH}"),
+    (lambda: api.tune("nbest", "en", initial_weights=None, output="o"), f"initial_weights: {PATH} None"),
+    (lambda: api.tune("nbest", "en", initial_weights="moses.ini", output=None), f"output: {PATH} None"),
+    (lambda: tune_to_o("nbest", "en", folds="3"), "folds: expected a whole number"),
+    (lambda: tune_to_o("nbest", "en", freeze="LM0"), "freeze: expected a list of names"),
     (lambda: api.evaluate("out", "en"), "systems: expected a mapping, translations by the name of the system, found"),
     (lambda: api.evaluate({"a": None}, "en"), "systems, 'a': expected a path or lines of text, found None"),
     (lambda: api.evaluate({"a": ["\ud800"]}, ["a"]), r"<a>:1: a lone surrogate, which is not valid text: '\ud800'"),
@@ -274,7 +285,7 @@ CASES: list[tuple[Callable[..., object], str]] = [
     (lambda: loaded().rerank("nbest", "de", on_missing=None), "on_missing: expected 'error', 'blank'"),
     (lambda: train_on(None), f"source: {PATH} None"),
     (lambda: train_on("de", backward="yes"), "backward: expected True or False, found 'yes'"),
-    (lambda: train_on("de", start_from=None), f"start_from: {PATH} None"),
+    (lambda: train_on("de", pretrained_model=None), f"pretrained_model: {PATH} None"),
 ]  # fmt: skip
 
 
@@ -317,20 +328,20 @@ def test_what_fills_gaps_may_be_a_file_of_any_name(reranker: Reranker) -> None:
 
 
 def train_on(corpus: str, **settings: object) -> object:
-    return train("rnnsearch", corpus, "en", dev_source="de", dev_target="en", folder="model", **settings)  # type: ignore[arg-type]
+    return train("rnnsearch", corpus, "en", dev_source="de", dev_target="en", output="model", **settings)  # type: ignore[arg-type]
 
 
 def test_training_is_that_of_the_command(
     command: Command, folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    sizes = {"embedding": 4, "hidden": 4, "attention": 4, "epochs": 1, "frequency": 1}
+    sizes = {"embedding_size": 4, "hidden_size": 4, "attention_size": 4, "epochs": 1, "min_frequency": 1}
     texts = ("--source", "de", "--target", "en", "--dev-source", "de", "--dev-target", "en")
     settings = [f"{name}={value}" for name, value in (sizes | {"lexicon": "bias"}).items()]
     Path("gdfa").write_text("0-0\n" * Path("de").read_text().count("\n"))
-    texts = (*texts, "--alignments", "gdfa")
+    texts = (*texts, "--alignment", "gdfa")
     assert command("train", "--preset", "cohn-align-sym", *texts, "--set", *settings, "--output", "by-hand")[0] == 0
-    paths = {"source": "de", "target": Path("en"), "dev_source": "de", "dev_target": "en", "alignments": Path("gdfa")}
-    model = train("cohn-align-sym", **paths, folder=folder / "model", lexicon="bias", **sizes)  # type: ignore[arg-type]
+    paths = {"source": "de", "target": Path("en"), "dev_source": "de", "dev_target": "en", "alignment": Path("gdfa")}
+    model = train("cohn-align-sym", **paths, output=folder / "model", lexicon="bias", **sizes)  # type: ignore[arg-type]
     assert model.folders == (folder / "model" / "forward", folder / "model" / "backward")
     for each in model.folders:
         assert (each / "model.safetensors").read_bytes() == Path("by-hand", each.name, "model.safetensors").read_bytes()
@@ -349,7 +360,7 @@ def test_scoring_and_tuning_are_those_of_the_commands(
     score("nbest", folder / "de", FEATURES, "scored")
     assert Path("scored").read_bytes() == Path("by-hand").read_bytes()
     words = ("--folds", 2, "--runs", 1, "--tuner", "kbmira", "--set", "iterations=3", "--freeze", "Distortion0")
-    status, ini, err = command("tune", "scored", "--reference", "en", "--start", "moses.ini", *words)
+    status, ini, err = command("tune", "scored", "--reference", "en", "--initial-weights", "moses.ini", *words)
     assert status == 0, err
     with Path("moses.ini").open("a") as stream:
         stream.write("Other0= 1\n")
@@ -357,7 +368,7 @@ def test_scoring_and_tuning_are_those_of_the_commands(
         tuned = tune(
             "scored",
             ["en"],
-            start="moses.ini",
+            initial_weights="moses.ini",
             output="ini",
             folds=2,
             runs=1,
@@ -371,7 +382,7 @@ def test_scoring_and_tuning_are_those_of_the_commands(
     assert f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}" in err
     assert f"{gain.old:.2f} with the features of the start" in err and f"{gain.new:.2f} with Copied, Match" in err
     assert f"signature: {gain.signature}\n" in err
-    assert tune("scored", "en", start="weights.ini", output="ini", folds=2, tuner="expected").gain.new is None
+    assert tune("scored", "en", initial_weights="weights.ini", output="ini", folds=2, tuner="expected").gain.new is None
     assert capfdbinary.readouterr() == (b"", b"")
 
 

@@ -123,7 +123,9 @@ class Translator:
         first = self._members.models[0]
         if first.config.direction == "backward":
             raise InputError(f"{folders[0]}: a backward model, which predicts the source; use forward models")
-        if first.target.subwords or first.config.architecture.wiring == "none":  # `<unk>` could not be replaced
+        if (
+            first.target.subwords or first.config.architecture.decoder == "no-attention"
+        ):  # `<unk>` could not be replaced
             self._beam = replace(beam, unknown=False)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
         parts += [f"unknown:{unknown.signature}", *(["precision:bf16"] if resources.precision == "bf16" else [])]

@@ -34,10 +34,10 @@ class Additive(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.key = nn.Linear(architecture.annotation, architecture.attention, bias=False)
-        self.query = nn.Linear(architecture.hidden, architecture.attention, bias=False)
+        self.key = nn.Linear(architecture.annotation, architecture.attention_size, bias=False)
+        self.query = nn.Linear(architecture.hidden_size, architecture.attention_size, bias=False)
         self.fine = architecture.granularity == "fine"
-        self.out = nn.Linear(architecture.attention, architecture.annotation if self.fine else 1, bias=False)
+        self.out = nn.Linear(architecture.attention_size, architecture.annotation if self.fine else 1, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
         """Return scores (B, S), or (B, S, K) with granularity `fine`. Terms are broadcast to the keys."""
@@ -81,7 +81,7 @@ class General(Dot):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__(architecture)
-        self.key = nn.Linear(architecture.annotation, architecture.hidden, bias=False)
+        self.key = nn.Linear(architecture.annotation, architecture.hidden_size, bias=False)
 
 
 class Location(nn.Module):
@@ -94,7 +94,7 @@ class Location(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.position = nn.Linear(architecture.hidden, architecture.positions + 1, bias=False)
+        self.position = nn.Linear(architecture.hidden_size, architecture.max_positions + 1, bias=False)
 
     def key(self, states: Tensor) -> Tensor:
         """Return empty keys (B, S, 0): this score does not use the annotations."""
@@ -131,7 +131,7 @@ class LocalMonotonic(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.reach = architecture.reach
+        self.reach = architecture.window_radius
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
         """Return weights in the shape of the scores. They sum to 1 over S. `step` (B, 1) is j."""
@@ -147,9 +147,9 @@ class LocalPredictive(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.reach = architecture.reach
-        self.hidden = nn.Linear(architecture.hidden, architecture.attention, bias=False)
-        self.out = nn.Linear(architecture.attention, 1, bias=False)
+        self.reach = architecture.window_radius
+        self.hidden = nn.Linear(architecture.hidden_size, architecture.attention_size, bias=False)
+        self.out = nn.Linear(architecture.attention_size, 1, bias=False)
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
         """Return weights in the shape of the scores. They sum to less than 1 over S."""
@@ -213,9 +213,11 @@ class Attention(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.score = find("score", architecture.score)(architecture)
-        self.window = find("window", architecture.window)(architecture)
-        self.terms = nn.ModuleDict({name: find("terms", name)(architecture) for name in architecture.terms})
+        self.score = find("attention_score", architecture.attention_score)(architecture)
+        self.window = find("attention_window", architecture.attention_window)(architecture)
+        self.terms = nn.ModuleDict(
+            {name: find("attention_terms", name)(architecture) for name in architecture.attention_terms}
+        )
         self.fine = architecture.granularity == "fine"
 
     def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:

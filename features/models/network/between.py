@@ -17,7 +17,7 @@ class Upper(nn.Module):
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
-        hidden, gates = architecture.hidden, self.cell.gates * architecture.hidden
+        hidden, gates = architecture.hidden_size, self.cell.gates * architecture.hidden_size
         self.beside = Columns(architecture.annotation, gates, bias=False)
         self.below = Columns(hidden, gates)
         self.recurrent = Columns(hidden, gates)
@@ -60,9 +60,9 @@ class AttendBetween(Decoder):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__(architecture, 0, dropout)
-        hidden, above = architecture.hidden, range(architecture.layers - 1)
+        hidden, above = architecture.hidden_size, range(architecture.decoder_layers - 1)
         self.uppers = nn.ModuleList(Upper(architecture, dropout) for _ in above)
-        self.word_output = nn.Linear(architecture.embedding, hidden, bias=architecture.bias)
+        self.word_output = nn.Linear(architecture.embedding_size, hidden, bias=architecture.bias)
         self.context_output = nn.Linear(architecture.annotation, hidden, bias=False)
         self.readers = (*(f"uppers.{number}.beside" for number in above), "context_output")
 

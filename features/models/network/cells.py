@@ -188,8 +188,10 @@ class Recurrence(nn.Module):
     def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
-        hidden, layers = architecture.hidden, architecture.layers
-        self.stack = self.cell.layers(architecture.embedding, hidden, layers, dropout=dropout if layers > 1 else 0.0)
+        hidden, layers = architecture.hidden_size, architecture.decoder_layers
+        self.stack = self.cell.layers(
+            architecture.embedding_size, hidden, layers, dropout=dropout if layers > 1 else 0.0
+        )
         self.beside = Columns(beside, self.cell.gates * hidden, bias=False) if beside else None
         self.dropout = nn.Dropout(dropout)
 

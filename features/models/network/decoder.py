@@ -47,10 +47,10 @@ class Decoder(nn.Module, ABC):
 
     def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
         super().__init__()
-        hidden, layers = architecture.hidden, architecture.layers
+        hidden, layers = architecture.hidden_size, architecture.decoder_layers
         self.attention = Attention(architecture) if self.attends else None
         self.values: nn.Module = nn.Identity()  # maps annotations to the values that a context sums
-        below = architecture if self.stacked else dataclasses.replace(architecture, layers=1)
+        below = architecture if self.stacked else dataclasses.replace(architecture, decoder_layers=1)
         self.recurrence = Recurrence(below, beside, dropout)
         self.bridge = nn.Linear(hidden, layers * hidden) if architecture.encoder == "bidirectional" else None
         self.layers = layers
@@ -158,11 +158,11 @@ class AttendFirst(Decoder):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__(architecture, architecture.annotation, dropout)
-        hidden = architecture.hidden
-        self.combines = architecture.output == "tanh"
+        hidden = architecture.hidden_size
+        self.combines = architecture.softmax_input == "tanh"
         self.readers = ("recurrence.beside", "context_output") if self.combines else ("recurrence.beside",)
         if self.combines:
-            self.word_output = nn.Linear(architecture.embedding, hidden, bias=architecture.bias)
+            self.word_output = nn.Linear(architecture.embedding_size, hidden, bias=architecture.bias)
             self.context_output = nn.Linear(architecture.annotation, hidden, bias=False)
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
@@ -192,10 +192,10 @@ class AttendAfter(Decoder):
     """
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
-        hidden, annotation = architecture.hidden, architecture.annotation
-        feed_size = {"none": 0, "output": hidden, "context": annotation}[architecture.feed]
+        hidden, annotation = architecture.hidden_size, architecture.annotation
+        feed_size = {"none": 0, "output": hidden, "context": annotation}[architecture.input_feeding]
         super().__init__(architecture, feed_size, dropout)
-        self.feed, self.feed_size = architecture.feed, feed_size
+        self.feed, self.feed_size = architecture.input_feeding, feed_size
         self.readers = ("combine", "recurrence.beside") if self.feed == "context" else ("combine",)
         self.combine = nn.Linear(annotation + hidden, hidden, bias=architecture.bias)
 

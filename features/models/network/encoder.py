@@ -29,8 +29,8 @@ class FirstStates(nn.Module):
     def __init__(self, architecture: Architecture, directions: int) -> None:
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
-        size = (self.cell.kept, architecture.encoder_layers * directions, architecture.hidden)
-        self.vectors = nn.Parameter(torch.zeros(size)) if architecture.initial == "learned" else None
+        size = (self.cell.kept, architecture.encoder_layers * directions, architecture.hidden_size)
+        self.vectors = nn.Parameter(torch.zeros(size)) if architecture.initial_state == "learned" else None
 
     def forward(self, layers: slice, batch: int) -> Tensor | Layer | None:
         """Return the first states of some layers for torch's module, tensors (layers, B, H), or None for zeros."""
@@ -49,8 +49,8 @@ class BidirectionalEncoder(nn.Module):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
-        layers, hidden = find("cell", architecture.cell).layers, architecture.hidden
-        sizes = [architecture.embedding] + [2 * hidden] * (architecture.encoder_layers - 1)
+        layers, hidden = find("cell", architecture.cell).layers, architecture.hidden_size
+        sizes = [architecture.embedding_size] + [2 * hidden] * (architecture.encoder_layers - 1)
         self.forwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
         self.backwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
         self.first = FirstStates(architecture, directions=2)
@@ -82,10 +82,10 @@ class UnidirectionalEncoder(nn.Module):
         layers = architecture.encoder_layers
         between = dropout if layers > 1 else 0.0
         self.stack = self.cell.layers(
-            architecture.embedding, architecture.hidden, layers, dropout=between, batch_first=True
+            architecture.embedding_size, architecture.hidden_size, layers, dropout=between, batch_first=True
         )
         self.first = FirstStates(architecture, directions=1)
-        self.reverse = architecture.reverse
+        self.reverse = architecture.reverse_source
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:

@@ -41,7 +41,7 @@ class Contextualization(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        size = architecture.embedding
+        size = architecture.embedding_size
         self.word = nn.Linear(size, size)
         self.source = nn.Linear(size, size)
         self.target = nn.Linear(size, size)
@@ -85,22 +85,22 @@ class EncoderDecoder(nn.Module):
         word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.source_embedding = nn.Embedding(source_size, architecture.embedding, padding_idx=PADDING)
-        self.target_embedding = nn.Embedding(target_size, architecture.embedding, padding_idx=PADDING)
+        self.source_embedding = nn.Embedding(source_size, architecture.embedding_size, padding_idx=PADDING)
+        self.target_embedding = nn.Embedding(target_size, architecture.embedding_size, padding_idx=PADDING)
         self.word_dropout = WordDropout(word_dropout)
-        self.context = Contextualization(architecture) if architecture.contextual else None
+        self.context = Contextualization(architecture) if architecture.contextual_embeddings else None
         self.encoder = find("encoder", architecture.encoder)(architecture, dropout)
-        self.decoder = find("wiring", architecture.wiring)(architecture, dropout)
+        self.decoder = find("decoder", architecture.decoder)(architecture, dropout)
         self.softmax = (
-            TiedSoftmax(architecture.hidden, self.target_embedding, bias=architecture.softmax_bias)
-            if architecture.tie
-            else Softmax(architecture.hidden, target_size, bias=architecture.softmax_bias)
+            TiedSoftmax(architecture.hidden_size, self.target_embedding, bias=architecture.softmax_bias)
+            if architecture.tied_softmax
+            else Softmax(architecture.hidden_size, target_size, bias=architecture.softmax_bias)
         )
         kind = architecture.lexicon
         self.lexicon = Lexicon(source_size, mixes=kind == "mixture") if kind != "none" else None
         objectives = {name: find("objectives", name)(architecture) for name in architecture.objectives}
         self.objectives = nn.ModuleDict(objectives)
-        self.sentinels, self.annotation = architecture.sentinels, architecture.annotation
+        self.sentinels, self.annotation = architecture.attend_bos_eos, architecture.annotation
         for embedding in (self.source_embedding, self.target_embedding):
             self.decoder.draw_vectors(embedding.weight)
             with torch.no_grad():

@@ -29,7 +29,7 @@ class GlobalFertility(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        size = architecture.fertility or architecture.hidden
+        size = architecture.fertility_size or architecture.hidden_size
         self.hidden = nn.Linear(architecture.annotation, size)
         self.out = nn.Linear(size, 2)
 

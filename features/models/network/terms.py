@@ -50,8 +50,8 @@ class Position(Term):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.target = nn.Linear(1, architecture.attention, bias=False)
-        self.source = nn.Linear(2, architecture.attention, bias=False)
+        self.target = nn.Linear(1, architecture.attention_size, bias=False)
+        self.source = nn.Linear(2, architecture.attention_size, bias=False)
 
     def constant(self, source_length: Tensor, positions: Tensor) -> Tensor:
         """Return the part (B, S, A) of i and I."""
@@ -71,8 +71,8 @@ class Markov(Term):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.neighbours = architecture.neighbours
-        self.window = nn.Linear(2 * self.neighbours + 1, architecture.attention, bias=False)
+        self.neighbours = architecture.term_radius
+        self.window = nn.Linear(2 * self.neighbours + 1, architecture.attention_size, bias=False)
 
     def start(self, mask: Tensor) -> Carried:
         """Return zeros (B, S)."""
@@ -101,7 +101,7 @@ class PreviousWord(Term):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.word = nn.Linear(architecture.embedding, architecture.attention, bias=False)
+        self.word = nn.Linear(architecture.embedding_size, architecture.attention_size, bias=False)
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """Return the bias (B, 1, A)."""
@@ -119,10 +119,10 @@ class Memory(Term):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
-        self.neighbours, self.size = architecture.neighbours, architecture.memory
+        self.neighbours, self.size = architecture.term_radius, architecture.memory_size
         self.window = nn.Linear(2 * self.neighbours + 1, self.cell.gates * self.size)
         self.recurrent = nn.Linear(self.size, self.cell.gates * self.size)
-        self.out = nn.Linear(self.size, architecture.attention, bias=False)
+        self.out = nn.Linear(self.size, architecture.attention_size, bias=False)
 
     def start(self, mask: Tensor) -> Carried:
         """Return the state (B, S, M) of each tensor before the first step."""

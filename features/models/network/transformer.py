@@ -91,7 +91,7 @@ class SelfAttention(nn.Module):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
-        hidden, self.heads = architecture.hidden, architecture.heads
+        hidden, self.heads = architecture.hidden_size, architecture.attention_heads
         self.norm = nn.LayerNorm(hidden)
         self.project, self.out = Dense(hidden, 3 * hidden), Dense(hidden, hidden)
         self.dropout = nn.Dropout(dropout)
@@ -115,7 +115,7 @@ class SourceAttention(nn.Module):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
-        hidden, self.heads = architecture.hidden, architecture.heads
+        hidden, self.heads = architecture.hidden_size, architecture.attention_heads
         self.norm = nn.LayerNorm(hidden)
         self.query, self.keys_values = Dense(hidden, hidden), Dense(hidden, 2 * hidden)
         self.out = Dense(hidden, hidden)
@@ -135,7 +135,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
-        hidden, inside = architecture.hidden, architecture.feedforward
+        hidden, inside = architecture.hidden_size, architecture.feedforward_size
         self.norm = nn.LayerNorm(hidden)
         self.enter, self.leave = Dense(hidden, inside), Dense(inside, hidden)
         self.dropout = nn.Dropout(dropout)
@@ -185,7 +185,7 @@ class TransformerEncoder(nn.Module):
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(architecture, dropout) for _ in range(architecture.encoder_layers))
-        self.norm = nn.LayerNorm(architecture.hidden)
+        self.norm = nn.LayerNorm(architecture.hidden_size)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
@@ -209,8 +209,8 @@ class TransformerDecoder(nn.Module):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(architecture, dropout) for _ in range(architecture.layers))
-        self.norm = nn.LayerNorm(architecture.hidden)
+        self.layers = nn.ModuleList(DecoderLayer(architecture, dropout) for _ in range(architecture.decoder_layers))
+        self.norm = nn.LayerNorm(architecture.hidden_size)
         self.dropout = nn.Dropout(dropout)
 
     def draw_vectors(self, vectors: Tensor) -> None:

@@ -74,9 +74,11 @@ def _bytes_of_prefix(architecture: Architecture, positions: int) -> int:
     """Return approximately how many bytes a prefix takes during its step."""
     a = architecture
     known = 3 * ENTRIES if a.lexicon != "none" else 0
-    if a.wiring == "transformer":
-        earlier = positions * a.hidden  # keys and values of previous words, assuming half as many as source positions
-        return 4 * ((1 + a.layers) * earlier + 12 * a.hidden + 2 * a.feedforward + positions * known)
-    attended = 3 * a.attention + (3 * a.annotation if a.granularity == "fine" else 0)
-    remembered = 10 * a.memory if "memory" in a.terms else 0
-    return 4 * (positions * (attended + remembered + known) + 20 * a.hidden * a.layers)
+    if a.decoder == "transformer":
+        earlier = (
+            positions * a.hidden_size
+        )  # keys and values of previous words, assuming half as many as source positions
+        return 4 * ((1 + a.decoder_layers) * earlier + 12 * a.hidden_size + 2 * a.feedforward_size + positions * known)
+    attended = 3 * a.attention_size + (3 * a.annotation if a.granularity == "fine" else 0)
+    remembered = 10 * a.memory_size if "memory" in a.attention_terms else 0
+    return 4 * (positions * (attended + remembered + known) + 20 * a.hidden_size * a.decoder_layers)

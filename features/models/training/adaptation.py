@@ -33,10 +33,12 @@ SHARE = 0.5
 
 def check_adaptable(task: Task) -> None:
     """Raise `InputError` if dev has fewer than two different usable sentences, which cross-validation needs."""
-    learnable = len(_divide(task).folds) if task.settings.adapt else 2
+    learnable = len(_divide(task).folds) if task.settings.fine_tuning_epochs else 2
     if learnable < 2:
-        different = f"{counted(learnable, 'sentence')} of 1 to {task.settings.length} words per side"
-        raise InputError(f"setting 'adapt': expected two different sentences of dev for fine-tuning, found {different}")
+        different = f"{counted(learnable, 'sentence')} of 1 to {task.settings.max_length} words per side"
+        raise InputError(
+            f"setting 'fine_tuning_epochs': expected two different sentences of dev for fine-tuning, found {different}"
+        )
 
 
 class Adaptation:
@@ -93,7 +95,7 @@ class Adaptation:
         """Fine-tune the base weights without a fold (0: on all of dev). Return the metrics of the last epoch."""
         part = self._parts[fold]
         settings, parameters = part.settings, part.parameters
-        optimizer = find("optimizer", settings.optimizer)(parameters, lr=settings.rate)
+        optimizer = find("optimizer", settings.optimizer)(parameters, lr=settings.learning_rate)
         training = replace(part, optimizer=optimizer, rng=random.Random(settings.seed))
         torch.manual_seed(settings.seed + part.ranks.rank)
         self._restore_base()
@@ -150,8 +152,9 @@ def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -
     seen = [pair for pair, own in zip(dev, folds, strict=True) if own not in (0, fold)]
     unseen = [pair for pair, own in zip(dev, folds, strict=True) if own == fold]
     settings = replace(
-        run.settings, epochs=run.settings.adapt, updates=0, rate=SHARE * run.settings.rate,
-        schedule="linear", warmup=0, guidance=0.0, average=0,
+        run.settings, epochs=run.settings.fine_tuning_epochs, updates=0,
+        learning_rate=SHARE * run.settings.learning_rate, schedule="linear",
+        warmup_updates=0, guided_alignment=0.0, average_checkpoints=0,
     )  # fmt: skip
     corpus, held = encode(seen, run.learners), encode(unseen, run.learners)
     planned = planned_updates(settings, corpus[0], seen, run.learners)

@@ -158,8 +158,8 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
 
 def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
     """Raise `ValueError` if names, shapes or dtypes differ from the run's. Training would fail some steps later."""
-    if recent > run.settings.average:
-        raise ValueError(f"weights of {recent} epochs, expected at most {run.settings.average}")
+    if recent > run.settings.average_checkpoints:
+        raise ValueError(f"weights of {recent} epochs, expected at most {run.settings.average_checkpoints}")
     left = {name for name in tensors if name.split(".")[0] != "random"}
     for number, learner in enumerate(run.learners):
         expected = _kinds(learner.network.state_dict())
@@ -185,7 +185,7 @@ def _state_kinds(settings: Training, weight: Tensor) -> TensorKinds:
     """
     probe = nn.Parameter(torch.zeros(2))
     probe.grad = torch.zeros(2)
-    optimizer: torch.optim.Optimizer = find("optimizer", settings.optimizer)([probe], lr=settings.rate)
+    optimizer: torch.optim.Optimizer = find("optimizer", settings.optimizer)([probe], lr=settings.learning_rate)
     optimizer.step()
     state = optimizer.state[probe].items()
     return {name: (weight.shape if own.shape == probe.shape else own.shape, own.dtype) for name, own in state}

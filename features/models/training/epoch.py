@@ -39,10 +39,10 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     if settings.bpe_dropout:
         dropout = Dropout(settings.bpe_dropout, random.Random(run.rng.getrandbits(31)))
         run.corpus = encode(run.pairs, run.learners, run.links, dropout)
-    batches = bucketed(run.corpus[0].pairs, settings.batch, settings.tokens, run.rng)
-    loss, tokens, length, rate = 0.0, 0, 0, settings.rate
-    for first in range(0, len(batches), settings.accumulate):
-        group = batches[first : first + settings.accumulate]
+    batches = bucketed(run.corpus[0].pairs, settings.batch_size, settings.batch_tokens, run.rng)
+    loss, tokens, length, rate = 0.0, 0, 0, settings.learning_rate
+    for first in range(0, len(batches), settings.gradient_accumulation):
+        group = batches[first : first + settings.gradient_accumulation]
         rate = step_size(settings, progress.epoch, progress.updates, run.planned)
         step_loss, step_tokens = _update(run, group, rate)
         check_finite(step_loss, run)
@@ -53,7 +53,7 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
         if progress.updates == settings.updates:
             break
     progress.seconds += time.monotonic() - started
-    return {"train_perplexity": perplexity(loss / length), "tokens_per_second": speed, "rate": rate}
+    return {"train_perplexity": perplexity(loss / length), "tokens_per_second": speed, "learning_rate": rate}
 
 
 def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
@@ -65,7 +65,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
     share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
     # falls linearly and reaches 0 after half of the planned updates
-    weight = run.settings.guidance * (1 - 2 * run.progress.updates / run.planned)
+    weight = run.settings.guided_alignment * (1 - 2 * run.progress.updates / run.planned)
     plain: list[Tensor] = []
     run.optimizer.zero_grad()
     # The share of a process can be empty if a batch has fewer sentences than there are processes.
@@ -79,11 +79,11 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
         if weight > 0:
             gain = gain - weight * _guidance(run, batch, outcomes)
         if len(outcomes) > 1:
-            gain = gain + run.settings.gamma * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
+            gain = gain + run.settings.agreement_weight * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
         plain += [outcome.plain for outcome in outcomes]
     plain = run.ranks.add_gradients(run.parameters, plain)
-    nn.utils.clip_grad_norm_(run.parameters, run.settings.clip)
+    nn.utils.clip_grad_norm_(run.parameters, run.settings.clip_norm)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     run.optimizer.step()
@@ -135,9 +135,9 @@ def step_size(settings: Training, epoch: int, updates: int, planned: int) -> flo
     In the first of w warmup updates it is 1/w of the schedule's value, and in the last one the whole value (Vaswani et
     al. 2017).
     """
-    risen = min(1.0, (updates + 1) / settings.warmup) if settings.warmup else 1.0
+    risen = min(1.0, (updates + 1) / settings.warmup_updates) if settings.warmup_updates else 1.0
     share: float = find("schedule", settings.schedule)(settings, epoch, updates / planned)
-    return settings.rate * share * risen
+    return settings.learning_rate * share * risen
 
 
 def linear(settings: Training, epoch: int, progress: float) -> float:
@@ -155,4 +155,4 @@ def halving(settings: Training, epoch: int, progress: float) -> float:
 
     Luong et al. 2015 and Yang et al. 2017 use this schedule.
     """
-    return float(0.5 ** max(0, math.ceil((epoch - settings.hold) / settings.every)))
+    return float(0.5 ** max(0, math.ceil((epoch - settings.decay_start) / settings.decay_interval)))

@@ -40,9 +40,9 @@ class Learner:
         settings = self.config.training
         source, target = (pad([pairs[number][side] for number in numbers], device) for side in (0, 1))
         low = settings.bfloat16 and multiplies_bfloat16(device)
-        rdrop = settings.rdrop if self.network.training else 0.0
+        rdrop = settings.r_drop if self.network.training else 0.0
         with torch.autocast(device.type, torch.bfloat16, enabled=low):
-            objective: Objective = self.network(source, target, settings.smoothing, rdrop)
+            objective: Objective = self.network(source, target, settings.label_smoothing, rdrop)
             return objective
 
     def add_row(self, row: dict[str, Any]) -> None:
@@ -77,10 +77,10 @@ def planned_updates(
     With BPE-dropout and batches measured in tokens, the number depends on the random segmentation. It is then computed
     from one random segmentation of the pairs.
     """
-    if settings.bpe_dropout and settings.tokens:
+    if settings.bpe_dropout and settings.batch_tokens:
         corpus = encode(pairs, learners, dropout=Dropout(settings.bpe_dropout, random.Random(settings.seed)))[0]
-    batches = len(bucketed(corpus.pairs, settings.batch, settings.tokens))
-    planned = settings.epochs * math.ceil(batches / settings.accumulate)
+    batches = len(bucketed(corpus.pairs, settings.batch_size, settings.batch_tokens))
+    planned = settings.epochs * math.ceil(batches / settings.gradient_accumulation)
     return min(planned, settings.updates) if settings.updates else planned
 
 

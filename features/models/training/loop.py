@@ -35,7 +35,7 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
     with contextlib.ExitStack() as stack:
         for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.leads else ():
             stack.enter_context(held(folder))
-        with within_memory(f"lower batch, tokens, length, {LARGE}"):
+        with within_memory(f"lower batch_size, batch_tokens, max_length, {LARGE}"):
             _train(replace(task, start=start), resume)
 
 
@@ -47,7 +47,7 @@ def _train(task: Task, resume: bool) -> None:
     # The other processes begin with the checkpoint that the leading process wrote.
     run = run or resume_run(task, checkpoint)
     run.ranks.meet()
-    adaptation = Adaptation(run, task) if run.settings.adapt else None
+    adaptation = Adaptation(run, task) if run.settings.fine_tuning_epochs else None
     planned = run.planned + (adaptation.planned if adaptation else 0)
     with progress_bar(f"train {folder.name}", planned, run.progress.updates) as bar:
         while not _ended(run):
@@ -116,8 +116,10 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
     check_finite(joint, run)
     better = joint < progress.best
     progress.best, progress.stale = (joint, 0) if better else (progress.best, progress.stale + 1)
-    if run.settings.average:
-        run.recent = [*run.recent, [weights_of(learner) for learner in run.learners]][-run.settings.average :]
+    if run.settings.average_checkpoints:
+        run.recent = [*run.recent, [weights_of(learner) for learner in run.learners]][
+            -run.settings.average_checkpoints :
+        ]
     for learner, dev in zip(run.learners, perplexities[1:], strict=True):
         if not run.ranks.leads:
             break

@@ -32,9 +32,9 @@ from moses_io.files.streams import sha256
 from moses_io.files.text import encode as encode_text
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
-_SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "words", "frequency", *_PARTS)
+_SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "vocabulary_size", "min_frequency", *_PARTS)
 """Settings that a model must share with the model that it starts from."""
-LARGE = "hidden, embedding, attention, layers or words"
+LARGE = "hidden_size, embedding_size, attention_size, decoder_layers or vocabulary_size"
 """Settings that make a network large, for messages."""
 
 
@@ -160,7 +160,7 @@ def _digest(
 
 def usable(pair: TokenPair, settings: Training) -> bool:
     """Return whether a pair can be trained on: no side is empty or too long."""
-    return min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.length
+    return min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.max_length
 
 
 def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
@@ -169,7 +169,9 @@ def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
     kept = [usable(pair, settings) for pair in task.corpus]
     pairs, links = list(compress(task.corpus, kept)), list(compress(task.links, kept))
     if not pairs:
-        raise InputError(f"no sentence pair to train on: each has an empty side or more than {settings.length} words")
+        raise InputError(
+            f"no sentence pair to train on: each has an empty side or more than {settings.max_length} words"
+        )
     return pairs, links
 
 
@@ -206,9 +208,10 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
     corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, ())))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     planned = planned_updates(settings, corpus[0], pairs, learners)
-    if settings.warmup > planned:
+    if settings.warmup_updates > planned:
         log.warning(
-            f"warmup={settings.warmup}, but {planned} updates are planned: the learning rate never gets to its maximum"
+            f"warmup_updates={settings.warmup_updates}, but {planned} updates are planned: the learning rate never "
+            "reaches its maximum"
         )
     return Run(
         settings=settings,
@@ -217,7 +220,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
         links=links,
         corpus=corpus,
         dev=dev,
-        optimizer=find("optimizer", settings.optimizer)(weights, lr=settings.rate),
+        optimizer=find("optimizer", settings.optimizer)(weights, lr=settings.learning_rate),
         planned=planned,
         device=task.device,
         rng=random.Random(settings.seed),
@@ -229,9 +232,9 @@ def _network(config: ModelConfig, source: int, target: int, start: Model | None)
     """Create a network, and copy all weights that `start` has too."""
     training = config.training
     network = EncoderDecoder(config.architecture, source, target, training.dropout, training.word_dropout)
-    if training.init:
+    if training.init_range:
         for weight in network.parameters():
-            torch.nn.init.uniform_(weight, -training.init, training.init)
+            torch.nn.init.uniform_(weight, -training.init_range, training.init_range)
         with torch.no_grad():
             for embedding in (network.source_embedding, network.target_embedding):
                 embedding.weight[PADDING].zero_()
@@ -250,7 +253,9 @@ def _start_models(task: Task) -> list[Model]:
     for config, folder in zip(task.configs, task.starts, strict=False):
         _check_settings(folder, config, _SHARED_WITH_START)
         if os.path.lexists(folder / RECORD):
-            raise InputError(f"{folder}: this model was fine-tuned on dev (adapt); start from one that was not")
+            raise InputError(
+                f"{folder}: this model was fine-tuned on dev (fine_tuning_epochs); start from one that was not"
+            )
     if len(models) > 1 and (models[0].source, models[0].target) != (models[1].target, models[1].source):
         raise InputError(f"{task.start}: the two models have different vocabularies")
     return models

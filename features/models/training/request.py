@@ -48,28 +48,35 @@ class TrainingRequest:
     def check(self, start: str) -> None:
         """Raise `InputError` if the model cannot be trained. `start` is the folder to start from, or empty."""
         architecture, training = self.settle()
-        if training.guidance and architecture.wiring == "none":
-            raise InputError("setting 'guidance' needs a wiring with attention, not 'none'")
-        if self.symmetric and architecture.wiring != "attend-first":
-            raise InputError("the trace of both directions needs wiring 'attend-first', whose rows belong to the words")
+        if training.guided_alignment and architecture.decoder == "no-attention":
+            raise InputError("setting 'guided_alignment' needs a decoder with attention, not 'no-attention'")
+        if self.symmetric and architecture.decoder != "attend-first":
+            raise InputError(
+                "the trace of both directions needs decoder 'attend-first', whose rows belong to the words"
+            )
         if find_preset(self.preset).pretrained and not start:
-            raise InputError(f"preset {self.preset!r} starts from a trained model: name its folder in start-from")
+            raise InputError(
+                f"preset {self.preset!r} starts from a trained model: --pretrained-model DIR, or pretrained_model in "
+                "an experiment file"
+            )
 
     def check_corpus(self, corpus: ParallelFiles) -> None:
         """Raise `InputError` if a setting needs the word alignment and it is missing, or if no setting uses it."""
         _, training = self.settle()
         if self.reads(corpus) != corpus:
-            raise InputError(f"{corpus.alignment}: a word alignment is for the settings lexicon and guidance; set one")
-        if training.guidance and not corpus.alignment:
             raise InputError(
-                "setting 'guidance' needs the word alignment of the corpus: give its file with --alignments, in an "
-                "experiment by train.alignment"
+                f"{corpus.alignment}: a word alignment is for the settings lexicon and guided_alignment; set one"
+            )
+        if training.guided_alignment and not corpus.alignment:
+            raise InputError(
+                "setting 'guided_alignment' needs the word alignment of the corpus: --alignment FILE, or "
+                "train.alignment in an experiment file"
             )
 
     def reads(self, corpus: ParallelFiles) -> "ParallelFiles":
         """Return the files of a corpus that this training reads: without the alignment if no setting uses links."""
         architecture, training = self.settle()
-        learns_from_links = training.guidance > 0 or architecture.lexicon != "none"
+        learns_from_links = training.guided_alignment > 0 or architecture.lexicon != "none"
         return corpus if learns_from_links else replace(corpus, alignment="")
 
     def check_start(self, other: "TrainingRequest") -> None:
@@ -83,15 +90,15 @@ class TrainingRequest:
         for name, value in (other._direction | asdict(their_parts)).items():
             if name != "objectives" and value != expected[name]:
                 raise InputError(f"that model has {name} {value!r}, this one {expected[name]!r}")
-        if theirs.adapt:
-            raise InputError("that model is fine-tuned on dev (adapt), on which this one is evaluated")
-        names = ("bpe", "bpe_dropout", "words", "frequency")
+        if theirs.fine_tuning_epochs:
+            raise InputError("that model is fine-tuned on dev (fine_tuning_epochs), on which this one is evaluated")
+        names = ("bpe", "bpe_dropout", "vocabulary_size", "min_frequency")
         if any(getattr(theirs, name) != getattr(ours, name) for name in names):
             raise InputError(f"that model has another vocabulary; {', '.join(names)} must be the same")
 
     @property
     def _direction(self) -> dict[str, bool]:
-        return {"symmetric": self.symmetric, "backward": self.backward, "right-to-left": self.right_to_left}
+        return {"symmetric": self.symmetric, "backward": self.backward, "right_to_left": self.right_to_left}
 
     @property
     def symmetric(self) -> bool:

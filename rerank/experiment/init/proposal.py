@@ -21,7 +21,7 @@ HEAD = (
 )
 REMARKS = {
     "output": ("Folder of all results: reports, weights, translations, and `reranker`, which reranks new lists.",),
-    "start": ("Initial weights, with which Moses decoded.",),
+    "initial_weights": ("Initial weights, with which Moses decoded.",),
     "train": ("Training corpus of the models.",),
     "dev": ("Set on which weights are tuned. It also decides when the training of a model stops.",),
     "test": (
@@ -61,7 +61,7 @@ def propose(roles: Roles, output: str) -> bytes:
     corpus = look_at(roles.train, roles.dev.texts)
     recipe = find_recipe(corpus)
     files = {
-        "start": roles.start,
+        "initial_weights": roles.start,
         "train": {name: path for name, path in asdict(roles.train).items() if path},
         "dev": roles.dev.table,
         "test": table_of_tests(roles.tests),

@@ -255,7 +255,7 @@ def _find_start(inis: Sequence[str], others: Sequence[str], dev: ListContent | N
         roles.reasons |= {path: reason for path in weights if path not in possible}
     if len(possible) == 1:
         roles.start = possible[0]
-        roles.use(roles.start, "start weights")
+        roles.use(roles.start, "initial weights")
     elif not weights:
         roles.missing.append("no weights that Moses decoded with (moses.ini)")
     elif dev is not None:

@@ -104,8 +104,8 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
     table = as_table(values["study"], "study")
     check_keys(table, KEYS, "study.")
     tables = {key: value for key, value in values.items() if key != "study"}
-    if "trained" in tables:
-        raise InputError("trained: a study trains its own models")
+    if "trained_models" in tables:
+        raise InputError("trained_models: a study trains its own models")
     if "models" not in tables and "features" not in tables:
         raise InputError("expected [models], [features] or both: a study compares what is named")
     texts = feature_texts(tables)
@@ -131,7 +131,7 @@ def _without_lists(tables: dict[str, Any]) -> dict[str, Any]:
     """Add empty paths for Moses' weights and n-best lists, which a study of models alone does not need."""
     tests = tables.get("test", [])
     listed = [_without_list(each) for each in tests] if isinstance(tests, list) else _without_list(tests)
-    return {"start": "", **tables, "dev": _without_list(tables.get("dev", {})), "test": listed}
+    return {"initial_weights": "", **tables, "dev": _without_list(tables.get("dev", {})), "test": listed}
 
 
 def _without_list(table: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from features.request import FeatureRequest, runs_code
 from moses_io.files.text import ParallelFiles
-from rerank.experiment.entries import CHOOSE, ModelEntry, table_of_tests, translating
+from rerank.experiment.entries import SELECTION, ModelEntry, table_of_tests, translating
 from rerank.experiment.file import Experiment, experiment_of
 from rerank.experiment.studies.file import Study
 from rerank.experiment.toml import with_paths, write_experiment
@@ -120,11 +120,11 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
     leaders = _leaders(models)
     files = {
         "code": next((each.folder for each in own.values() if runs_code(each.text)), ""),
-        "trained": experiment.result("models"),
-        "start": experiment.start,
+        "trained_models": experiment.result("models"),
+        "initial_weights": experiment.initial_weights,
         "train": {side: path for side, path in asdict(experiment.train).items() if path},
         "dev": experiment.dev.table,
-        CHOOSE: experiment.choose.table if experiment.choose else {},
+        SELECTION: experiment.selection.table if experiment.selection else {},
         "test": table_of_tests(experiment.tests),
     }
     return {
@@ -153,8 +153,8 @@ def _used(study: Study, features: Mapping[str, FeatureRequest]) -> list[str]:
     anywhere = _read(study, (request for system in study.systems.values() for request in system.values()))
     used = read | {name for name, entry in models.items() if entry.candidates and name not in anywhere}
     for name in reversed(models):  # an entry precedes the entries that start from it
-        if name in used and models[name].start in models:
-            used.add(models[name].start)
+        if name in used and models[name].pretrained in models:
+            used.add(models[name].pretrained)
     return [name for name in models if name in used]
 
 
@@ -164,15 +164,15 @@ def _read(study: Study, requests: Iterable[FeatureRequest]) -> set[str]:
 
 
 def _entry(name: str, models: Mapping[str, ModelEntry], leaders: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Return the table of a model. Its `candidates` is a number, or the name of the model that it translates with."""
-    entry, request, start = models[name], models[name].request, models[name].start
-    flags = {"backward": request.backward, "right-to-left": request.right_to_left, "paper-sizes": request.paper_sizes}
+    """Return the table of a model. It has `candidates`, or `translate_with`, the model that has them."""
+    entry, request, start = models[name], models[name].request, models[name].pretrained
+    flags = {"backward": request.backward, "right_to_left": request.right_to_left, "paper_sizes": request.paper_sizes}
     values = {"preset": request.preset, **{flag: on for flag, on in flags.items() if on}, **request.settings}
     if start:
-        values["start-from"] = start if start in models else os.path.relpath(start, folder)
+        values["pretrained_model"] = start if start in models else os.path.relpath(start, folder)
     if entry.candidates:
-        leader = leaders[name]
-        values["candidates"] = entry.candidates if leader == name else leader
+        leads = leaders[name] == name
+        values |= {"candidates": entry.candidates} if leads else {"translate_with": leaders[name]}
     return values
 
 

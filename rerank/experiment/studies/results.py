@@ -13,7 +13,7 @@ from typing import Any
 from features.progress import aligned
 from moses_io.files.json_files import as_written, read_record, record_of
 from rerank import __version__
-from rerank.experiment.entries import CHOOSE
+from rerank.experiment.entries import SELECTION
 from rerank.experiment.studies.file import Study
 from rerank.metrics.significance import SEED, TRIALS
 from rerank.report.changes import MOSES
@@ -164,7 +164,7 @@ def gather(study: Study) -> Results:
     for size, seed, system in itertools.product(study.sizes, study.seeds, study.systems):
         for test in study.experiment.tests:
             signatures |= _report(study, study.replicate(size, seed) / system, test).get("signatures", {})
-    unseen = CHOOSE if study.experiment.choose else "dev, out of fold"
+    unseen = SELECTION if study.experiment.selection else "dev, out of fold"
     return Results(models, systems, study.experiment.tuning.tuning.metric, unseen, signatures)
 
 

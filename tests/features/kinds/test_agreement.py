@@ -137,7 +137,7 @@ def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None
             load(f"agreement:{argument}")
     with pytest.raises(InputError, match="expected a forward model"):
         load(f"links:{backward}")
-    small = {"embedding": 4, "hidden": 4, "attention": 4, "updates": 1}
+    small = {"embedding_size": 4, "hidden_size": 4, "attention_size": 4, "updates": 1}
     files = [str(tmp_path / side) for side in ("s", "t")]
     for path in files:
         Path(path).write_text("a b\n" * 4)
@@ -145,7 +145,7 @@ def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None
     texts = TrainingFiles(corpus=parallel, dev=parallel)
     train_model(TrainingRequest("luong-global-dot", settings=small), texts, str(tmp_path / "after"), "cpu")
     with pytest.raises(
-        InputError, match="after: expected a model on words, from left to right, with wiring 'attend-fi"
+        InputError, match="after: expected a model on words, from left to right, with decoder 'attend-fi"
     ):
         load(f"links:{tmp_path / 'after'}")
     bare = [Sentence(0, ("x",), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]

@@ -35,7 +35,9 @@ def test_it_is_frozen_with_weight_1(command: Command, write: Write) -> None:
     nbest = write("scored", scored(command, write)[1].replace(b"L= -2 ", b"L= -7 ", 1))
     start, reference = write("moses.ini", INI), write("ref", "the old house is red .\n")
     for tuner in ("kbmira", "mert", "expected"):
-        status, ini, err = command("tune", nbest, "--reference", reference, "--start", start, "--tuner", tuner)
+        status, ini, err = command(
+            "tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", tuner
+        )
         assert status == 0, err
         assert read_weights(str(write("ini", ini)))["Rest"] == (1.0,)
 

@@ -36,8 +36,8 @@ TEXT = [
 
 
 def make(folder: Path, direction: str = "forward", right_to_left: bool = False, **settings: int) -> Path:
-    architecture = Architecture(embedding=6, hidden=8, attention=6)
-    training = Training(**{"epochs": 1, "rate": 0.01, "batch": 4} | settings)  # type: ignore[arg-type]
+    architecture = Architecture(embedding_size=6, hidden_size=8, attention_size=6)
+    training = Training(**{"epochs": 1, "learning_rate": 0.01, "batch_size": 4} | settings)  # type: ignore[arg-type]
     pairs = TEXT if direction == "forward" else [pair[::-1] for pair in TEXT]
     config = ModelConfig("rnnsearch", direction, architecture, training, right_to_left)
     train(Task([config], pairs, pairs, folder, CPU))
@@ -96,7 +96,7 @@ def test_models_that_make_no_ensemble(tmp_path: Path) -> None:
     for other, reason in (
         (make(tmp_path / "back", "backward"), "another direction"),
         (make(tmp_path / "right", right_to_left=True), "another order of words"),
-        (make(tmp_path / "words", frequency=9), "another target vocabulary"),
+        (make(tmp_path / "words", min_frequency=9), "another target vocabulary"),
     ):
         with pytest.raises(
             InputError, match=f"{other.name}: {reason} than .*first; use one feature 'neural' per model"
@@ -200,7 +200,7 @@ def test_out_of_memory_halves_what_is_scored_together(
 
 
 def test_attention_of_a_model_that_has_none(tmp_path: Path) -> None:
-    architecture = replace(find_preset("encdec").architecture, embedding=6, hidden=8)
+    architecture = replace(find_preset("encdec").architecture, embedding_size=6, hidden_size=8)
     config = ModelConfig("encdec", "forward", architecture, Training(epochs=1))
     train(Task([config], TEXT, TEXT, tmp_path / "model", CPU))
     with pytest.raises(InputError, match="model: a model without attention, which entropy, coverage needs"):

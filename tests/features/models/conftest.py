@@ -16,60 +16,132 @@ from features.models.settings import Architecture, Training, override
 from features.models.tables import TABLES
 from features.models.vocabulary import BEGIN, END, Vocabulary
 
-SMALL = {"embedding": 4, "hidden": 5, "attention": 6, "memory": 3, "reach": 2, "positions": 4}
-STACKED = {"layers": 2, "encoder_layers": 2}
-TRANSFORMER = {"embedding": 6, "hidden": 6, "heads": 2, "feedforward": 5, **STACKED}
+SMALL = {
+    "embedding_size": 4,
+    "hidden_size": 5,
+    "attention_size": 6,
+    "memory_size": 3,
+    "window_radius": 2,
+    "max_positions": 4,
+}
+STACKED = {"decoder_layers": 2, "encoder_layers": 2}
+TRANSFORMER = {"embedding_size": 6, "hidden_size": 6, "attention_heads": 2, "feedforward_size": 5, **STACKED}
 
 BESIDE_PRESETS: dict[str, dict[str, Any]] = {
     "gru": {"cell": "gru", **STACKED},
-    "rnn": {"cell": "rnn", "terms": ["position", "markov", "fertility", "memory"], "neighbours": 2, **STACKED},
-    "gru-encdec": {"cell": "gru", "encoder": "unidirectional", "wiring": "none", **STACKED},
-    "rnn-encdec": {"cell": "rnn", "encoder": "unidirectional", "wiring": "none", "reverse": True},
-    "encdec-bidirectional": {"wiring": "none", "layers": 2},
-    "after-with-terms": {
-        "wiring": "attend-after", "terms": ["position", "fertility", "memory", "previous-word"], "cell": "gru",
-    },
-    "learned-initial-gru": {"initial": "learned", "cell": "gru", **STACKED},
-    "learned-initial-reversed": {
-        "initial": "learned", "encoder": "unidirectional", "wiring": "none", "reverse": True, **STACKED,
-    },
-    "after-stacked": {"wiring": "attend-after", "encoder": "unidirectional", "feed": "output", **STACKED},
-    "first-location-words": {"score": "location", "sentinels": False},
-    "first-general-local-p": {"score": "general", "window": "local-p", "encoder": "unidirectional", "reverse": True},
-    "fine-local-m": {"granularity": "fine", "window": "local-m", "terms": ["markov", "memory"], "neighbours": 0},
-    "fine-local-p": {"granularity": "fine", "window": "local-p", "sentinels": False},
-    "tied": {"tie": True},
-    "tied-encdec-contextual": {"tie": True, "wiring": "none", "softmax_bias": False, "contextual": True},
-    "lexicon": {"lexicon": "bias"},
-    "lexicon-after-fine": {"lexicon": "bias", "wiring": "attend-after", "granularity": "fine", "sentinels": False},
-    "lexicon-mixture": {"lexicon": "mixture"},
-    "lexicon-mixture-after": {"lexicon": "mixture", "wiring": "attend-after", "window": "local-m", "feed": "context"},
-    "lexicon-local-p": {"lexicon": "bias", "window": "local-p", "softmax_bias": False},
-    "between-gru": {
-        "wiring": "attend-between", "cell": "gru", "layers": 3, "objectives": ["coverage", "fertility"],
-        "sentinels": False,
-    },
-    "between-rnn-dot": {
-        "wiring": "attend-between", "cell": "rnn", "score": "dot", "encoder": "unidirectional", "reverse": True,
+    "rnn": {
+        "cell": "rnn",
+        "attention_terms": ["position", "markov", "fertility", "memory"],
+        "term_radius": 2,
         **STACKED,
     },
-    "between-location": {"wiring": "attend-between", "score": "location", "layers": 2, "bias": False},
+    "gru-encdec": {"cell": "gru", "encoder": "unidirectional", "decoder": "no-attention", **STACKED},
+    "rnn-encdec": {"cell": "rnn", "encoder": "unidirectional", "decoder": "no-attention", "reverse_source": True},
+    "encdec-bidirectional": {"decoder": "no-attention", "decoder_layers": 2},
+    "after-with-terms": {
+        "decoder": "attend-after",
+        "attention_terms": ["position", "fertility", "memory", "previous-word"],
+        "cell": "gru",
+    },
+    "learned-initial-gru": {"initial_state": "learned", "cell": "gru", **STACKED},
+    "learned-initial-reversed": {
+        "initial_state": "learned",
+        "encoder": "unidirectional",
+        "decoder": "no-attention",
+        "reverse_source": True,
+        **STACKED,
+    },
+    "after-stacked": {"decoder": "attend-after", "encoder": "unidirectional", "input_feeding": "output", **STACKED},
+    "first-location-words": {"attention_score": "location", "attend_bos_eos": False},
+    "first-general-local-p": {
+        "attention_score": "general",
+        "attention_window": "local-p",
+        "encoder": "unidirectional",
+        "reverse_source": True,
+    },
+    "fine-local-m": {
+        "granularity": "fine",
+        "attention_window": "local-m",
+        "attention_terms": ["markov", "memory"],
+        "term_radius": 0,
+    },
+    "fine-local-p": {"granularity": "fine", "attention_window": "local-p", "attend_bos_eos": False},
+    "tied": {"tied_softmax": True},
+    "tied-encdec-contextual": {
+        "tied_softmax": True,
+        "decoder": "no-attention",
+        "softmax_bias": False,
+        "contextual_embeddings": True,
+    },
+    "lexicon": {"lexicon": "bias"},
+    "lexicon-after-fine": {
+        "lexicon": "bias",
+        "decoder": "attend-after",
+        "granularity": "fine",
+        "attend_bos_eos": False,
+    },
+    "lexicon-mixture": {"lexicon": "mixture"},
+    "lexicon-mixture-after": {
+        "lexicon": "mixture",
+        "decoder": "attend-after",
+        "attention_window": "local-m",
+        "input_feeding": "context",
+    },
+    "lexicon-local-p": {"lexicon": "bias", "attention_window": "local-p", "softmax_bias": False},
+    "between-gru": {
+        "decoder": "attend-between",
+        "cell": "gru",
+        "decoder_layers": 3,
+        "objectives": ["coverage", "fertility"],
+        "attend_bos_eos": False,
+    },
+    "between-rnn-dot": {
+        "decoder": "attend-between",
+        "cell": "rnn",
+        "attention_score": "dot",
+        "encoder": "unidirectional",
+        "reverse_source": True,
+        **STACKED,
+    },
+    "between-location": {
+        "decoder": "attend-between",
+        "attention_score": "location",
+        "decoder_layers": 2,
+        "bias": False,
+    },
     "transformer-uneven": {
-        "encoder": "transformer", "wiring": "transformer", **TRANSFORMER, "embedding": 5, "hidden": 5, "heads": 1,
-        "encoder_layers": 1, "sentinels": False, "objectives": ["coverage", "fertility"], "softmax_bias": False,
+        "encoder": "transformer",
+        "decoder": "transformer",
+        **TRANSFORMER,
+        "embedding_size": 5,
+        "hidden_size": 5,
+        "attention_heads": 1,
+        "encoder_layers": 1,
+        "attend_bos_eos": False,
+        "objectives": ["coverage", "fertility"],
+        "softmax_bias": False,
     },
-    "between-lexicon-mixture-tied": {"wiring": "attend-between", "layers": 2, "lexicon": "mixture", "tie": True},
+    "between-lexicon-mixture-tied": {
+        "decoder": "attend-between",
+        "decoder_layers": 2,
+        "lexicon": "mixture",
+        "tied_softmax": True,
+    },
     "transformer-lexicon-tied": {
-        "encoder": "transformer", "wiring": "transformer", **TRANSFORMER, "lexicon": "bias", "tie": True,
+        "encoder": "transformer",
+        "decoder": "transformer",
+        **TRANSFORMER,
+        "lexicon": "bias",
+        "tied_softmax": True,
     },
-    "coverage": {"objectives": ["coverage", "fertility"], "fertility": 7, "encoder": "unidirectional"},
-}  # fmt: skip
+    "coverage": {"objectives": ["coverage", "fertility"], "fertility_size": 7, "encoder": "unidirectional"},
+}
 
 
 def _architectures() -> dict[str, Architecture]:
     named: dict[str, Architecture] = {}
     for name, preset in PRESETS.items():
-        sizes = TRANSFORMER if preset.architecture.wiring == "transformer" else {}
+        sizes = TRANSFORMER if preset.architecture.decoder == "transformer" else {}
         architecture, _ = override(preset.architecture, Training(), SMALL | sizes)
         if architecture not in named.values():
             named[name] = architecture

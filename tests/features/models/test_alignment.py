@@ -136,19 +136,19 @@ def test_models_that_cannot_align(pointed: dict[str, Path], kept: Path, tmp_path
     with pytest.raises(InputError, match="kept: the attention of this model is not finite"):
         aligner(kept).align(PAIRS)
     config = json.loads((kept / "config.json").read_text())
-    config["architecture"] |= {"wiring": "none", "terms": [], "objectives": []}
+    config["architecture"] |= {"decoder": "no-attention", "attention_terms": [], "objectives": []}
     (kept / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match="kept: a model with wiring 'none' has no attention to align with"):
+    with pytest.raises(InputError, match="kept: a model with decoder 'no-attention' cannot align"):
         aligner(kept)
 
 
 SOURCE, TARGET = ["low", "newer", "widest"], ["lowest", "new", "zorb", "wider"]
-AFTER = {"wiring": "attend-after", "guidance": 1.0}
-TRANSFORMER = {"wiring": "transformer", "encoder": "transformer", "hidden": 128, "guidance": 1.0}
+AFTER = {"decoder": "attend-after", "guided_alignment": 1.0}
+TRANSFORMER = {"decoder": "transformer", "encoder": "transformer", "hidden_size": 128, "guided_alignment": 1.0}
 
 
 def model_of(pieces: bool = False, right_to_left: bool = False, **parts: Any) -> Model:
-    architecture, training = override(Architecture(), Training(bpe=25 if pieces else 0, frequency=1), parts)
+    architecture, training = override(Architecture(), Training(bpe=25 if pieces else 0, min_frequency=1), parts)
     vocabulary = build_vocabulary([["low", "newer"], ["lowest", "new", "wide"]] * 5, training)
     config = ModelConfig("x", "forward", architecture, training, right_to_left=right_to_left)
     with torch.device("meta"):
@@ -160,12 +160,12 @@ def model_of(pieces: bool = False, right_to_left: bool = False, **parts: Any) ->
     ("parts", "ahead"),
     [
         ({}, 0),
-        ({"guidance": 1.0}, 0),
+        ({"guided_alignment": 1.0}, 0),
         (AFTER, 1),
-        (AFTER | {"guidance": 0.0}, 0),
-        (AFTER | {"score": "location"}, 0),
+        (AFTER | {"guided_alignment": 0.0}, 0),
+        (AFTER | {"attention_score": "location"}, 0),
         (AFTER | {"lexicon": "bias"}, 0),
-        ({"wiring": "attend-between", "layers": 2, "guidance": 1.0}, 0),
+        ({"decoder": "attend-between", "decoder_layers": 2, "guided_alignment": 1.0}, 0),
         (TRANSFORMER, 0),
     ],
 )
@@ -210,8 +210,8 @@ PAIR = (("low", "newer", "widest"), ("lowest", "new", "zorb", "wider"))
 
 
 def fine_model(pieces: int = 0, direction: str = "forward", right_to_left: bool = False, **parts: Any) -> Model:
-    sizes = {"embedding": 4, "hidden": 3, "attention": 5, "granularity": "fine"}
-    architecture, training = override(Architecture(), Training(bpe=pieces, frequency=1), sizes | parts)
+    sizes = {"embedding_size": 4, "hidden_size": 3, "attention_size": 5, "granularity": "fine"}
+    architecture, training = override(Architecture(), Training(bpe=pieces, min_frequency=1), sizes | parts)
     vocabulary = build_vocabulary([["low", "newer"], ["lowest", "new", "wide"]] * 5, training)
     config = ModelConfig("x", direction, architecture, training, right_to_left=right_to_left)
     torch.manual_seed(1)
@@ -223,7 +223,7 @@ def fine_model(pieces: int = 0, direction: str = "forward", right_to_left: bool 
 
 @pytest.mark.parametrize("right_to_left", [False, True])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("parts", [{"pieces": 25}, {}, {"wiring": "attend-after", "window": "local-m"}])
+@pytest.mark.parametrize("parts", [{"pieces": 25}, {}, {"decoder": "attend-after", "attention_window": "local-m"}])
 def test_their_mean_is_the_row_of_the_model(parts: dict[str, Any], direction: str, right_to_left: bool) -> None:
     model = fine_model(direction=direction, right_to_left=right_to_left, **parts)
     read, said = PAIR[::-1] if direction == "backward" else PAIR
@@ -237,7 +237,7 @@ def test_their_mean_is_the_row_of_the_model(parts: dict[str, Any], direction: st
 
 
 def test_a_context_is_what_they_weigh(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, contexts, states = fine_model(sentinels=False), [], []
+    model, contexts, states = fine_model(attend_bos_eos=False), [], []
     attend = Attention.forward
 
     def kept(self: Attention, query: Query, source: Source, history: History) -> Attended:

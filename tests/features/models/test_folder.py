@@ -3,6 +3,7 @@ import math
 import os
 import shutil
 import subprocess
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,16 @@ def folder(models: dict[str, Path], tmp_path: Path) -> Path:
 def test_a_model_is_one_folder_without_pickles(folder: Path) -> None:
     names = {"config.json", "metrics.jsonl", "model.safetensors", "source.vocabulary", "target.vocabulary"}
     assert {path.name for path in folder.iterdir()} == names
-    assert json.loads((folder / "config.json").read_text())["format"] == 2
+    assert json.loads((folder / "config.json").read_text())["format"] == 3
     assert load_model(folder, CPU).signature.startswith("preset:cohn-align|direction:forward|sha256:")
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """A copy of a small model that was trained before."""
-    return Path(shutil.copytree(EXPECTED / "forward", tmp_path / "kept"))
+    """A copy of a small model that was trained before, with a config of the present format."""
+    folder = Path(shutil.copytree(EXPECTED / "forward", tmp_path / "kept"))
+    (folder / "config.json").write_text(json.dumps(asdict(read_config(folder)), indent=2))
+    return folder
 
 
 def changed(folder: Path, part: str = "", **values: Any) -> None:
@@ -60,13 +63,13 @@ def test_a_folder_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "format None, this version reads format 2"),
+        ("[]", "format None, this version reads formats 2 and 3"),
         ("{", "json:1: not JSON"),
         ("[" * 100_000, "nested too deeply"),
         ('{"format": ' + "9" * 5000 + "}", "a number of too many digits"),
-        ('{"format": 2}', "'preset': found '', expected a name"),
-        ('{"format": 2, "preset": "x"}', "'direction': found '', expected forward or backward"),
-        ('{"format": 2, "preset": "x", "direction": "forward"}', "'architecture': found None, expected settings"),
+        ('{"format": 3}', "'preset': found '', expected a name"),
+        ('{"format": 3, "preset": "x"}', "'direction': found '', expected forward or backward"),
+        ('{"format": 3, "preset": "x", "direction": "forward"}', "'architecture': found None, expected settings"),
     ],
 )
 def test_a_config_that_is_none(kept: Path, content: str, message: str) -> None:
@@ -79,7 +82,7 @@ def test_a_config_that_is_none(kept: Path, content: str, message: str) -> None:
 @pytest.mark.parametrize("depth", range(700, 1000, 20))
 def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int) -> None:
     config = (kept / "config.json").read_text()
-    (kept / "config.json").write_text(config.replace('"hidden": 12', f'"hidden": {"[" * depth}{"]" * depth}'))
+    (kept / "config.json").write_text(config.replace('"hidden_size": 12', f'"hidden_size": {"[" * depth}{"]" * depth}'))
     with pytest.raises(InputError, match=r"config\.json: "):
         load_model(kept, CPU)
 
@@ -87,8 +90,8 @@ def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int)
 @pytest.mark.parametrize(
     ("part", "values", "message"),
     [
-        ("", {"format": 1}, "format 1, this version reads format 2"),
-        ("", {"format": 3}, "format 3, this version reads format 2"),
+        ("", {"format": 1}, "format 1, this version reads formats 2 and 3"),
+        ("", {"format": 4}, "format 4, this version reads formats 2 and 3"),
         ("", {"colour": 2}, "unknown key 'colour'"),
         ("", {"preset": "a\nb"}, "'preset': found 'a.nb', expected a name"),
         ("", {"direction": "sideways"}, "'direction': found 'sideways', expected forward or backward"),
@@ -97,18 +100,22 @@ def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int)
         ("", {"partner": "/etc"}, "'partner': found '/etc', expected"),
         ("", {"corpus": 3}, "'corpus': found 3, expected 12 hexadecimal digits"),
         ("", {"architecture": 3}, "'architecture': found 3, expected settings"),
-        ("", {"training": {"rat": 1}}, "unknown setting 'rat'; did you mean 'rate'?"),
-        ("architecture", {"hidden": "x"}, "setting 'hidden': expected a whole number"),
-        ("architecture", {"hidden": "12"}, "setting 'hidden': found '12', expected 12"),
-        ("architecture", {"hidden": True}, "setting 'hidden': expected a whole number"),
-        ("architecture", {"layers": 2**31 - 1}, "setting 'layers': 2147483647 is out of range"),
-        ("architecture", {"reverse": 0}, "setting 'reverse': unknown value '0'"),
-        ("architecture", {"reverse": "false"}, "setting 'reverse': found 'false', expected False"),
-        ("architecture", {"terms": "position,markov"}, "setting 'terms': found 'position,markov', expected"),
+        ("", {"training": {"rat": 1}}, "unknown setting 'rat'"),
+        ("architecture", {"hidden_size": "x"}, "setting 'hidden_size': expected a whole number"),
+        ("architecture", {"hidden_size": "12"}, "setting 'hidden_size': found '12', expected 12"),
+        ("architecture", {"hidden_size": True}, "setting 'hidden_size': expected a whole number"),
+        ("architecture", {"decoder_layers": 2**31 - 1}, "setting 'decoder_layers': 2147483647 is out of range"),
+        ("architecture", {"reverse_source": 0}, "setting 'reverse_source': unknown value '0'"),
+        ("architecture", {"reverse_source": "false"}, "setting 'reverse_source': found 'false', expected False"),
+        (
+            "architecture",
+            {"attention_terms": "position,markov"},
+            "setting 'attention_terms': found 'position,markov', expected",
+        ),
         ("architecture", {"objectives": 5}, "setting 'objectives': unknown value '5'"),
-        ("architecture", {"batch": 3}, "setting 'batch' is in the wrong section"),
+        ("architecture", {"batch_size": 3}, "setting 'batch_size' is in the wrong section"),
         ("training", {"seed": -1}, "setting 'seed': -1 is out of range"),
-        ("training", {"rate": float("nan")}, "setting 'rate': nan is out of range"),
+        ("training", {"learning_rate": float("nan")}, "setting 'learning_rate': nan is out of range"),
         ("training", {"bpe": 100}, "source.bpe: No such file"),
     ],
 )
@@ -189,15 +196,27 @@ def test_a_folder_of_the_first_day_loads_and_scores_as_then() -> None:
     assert math.exp(-total / 12) == pytest.approx(min(row["dev_perplexity"] for row in rows), rel=1e-5)
 
 
+def test_a_folder_of_format_2_has_present_names(kept: Path) -> None:
+    config = json.loads((EXPECTED / "forward" / "config.json").read_text())
+    config["architecture"] |= {"wiring": "none", "terms": [], "objectives": []}
+    (kept / "config.json").write_text(json.dumps(config))
+    architecture = read_config(kept).architecture
+    assert (config["format"], architecture.decoder, architecture.hidden_size) == (2, "no-attention", 12)
+
+
 def test_settings_that_a_folder_of_the_first_day_lacks() -> None:
     """They are what its model was made with, whatever presets have today."""
     architecture = load_model(Path(__file__).parent / "format2", CPU).config.architecture
-    assert (architecture.initial, architecture.softmax_bias, architecture.fertility) == ("zero", True, 0)
+    assert (architecture.initial_state, architecture.softmax_bias, architecture.fertility_size) == ("zero", True, 0)
 
 
 def test_global_fertility_of_an_older_folder_has_the_size_of_attention() -> None:
     config = read_config(EXPECTED / "forward")
-    assert (config.architecture.attention, config.architecture.hidden, config.architecture.fertility) == (10, 12, 10)
+    assert (
+        config.architecture.attention_size,
+        config.architecture.hidden_size,
+        config.architecture.fertility_size,
+    ) == (10, 12, 10)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -249,7 +268,7 @@ def test_nothing_is_made_for_sizes_that_the_weights_have_not(kept: Path, monkeyp
         return network
 
     monkeypatch.setattr(folder_module, "EncoderDecoder", make)
-    changed(kept, "architecture", hidden=3000, positions=2**31 - 1, neighbours=2**31 - 1)
+    changed(kept, "architecture", hidden_size=3000, max_positions=2**31 - 1, term_radius=2**31 - 1)
     with pytest.raises(InputError, match=r"tensor 'decoder\..*6000"):
         load_model(kept, CPU)
     assert devices == ["meta"]

@@ -16,8 +16,15 @@ from moses_io.files.text import ParallelFiles, read_lines, tokens
 from moses_io.nbest import read_nbest
 
 CPU = torch.device("cpu")
-SMALL = {"embedding": 12, "hidden": 16, "attention": 12, "memory": 4, "updates": 4, "batch": 16}
-SQUARE = {"embedding": 16, "feedforward": 12, "tokens": 200}
+SMALL = {
+    "embedding_size": 12,
+    "hidden_size": 16,
+    "attention_size": 12,
+    "memory_size": 4,
+    "updates": 4,
+    "batch_size": 16,
+}
+SQUARE = {"embedding_size": 16, "feedforward_size": 12, "batch_tokens": 200}
 """For transformers."""
 STARTS = {"cohn-align-glofer-pre": "cohn-align", "cohn-align-sym-glofer-pre": "cohn-align-sym"}
 
@@ -41,7 +48,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, texts: TrainingFiles) -> d
     folder = tmp_path_factory.mktemp("presets")
     for name in sorted(PRESETS, key=lambda name: name in STARTS):
         values = SMALL | ({"bpe": 120} if PRESETS[name].training.bpe else {})
-        values |= SQUARE if PRESETS[name].architecture.wiring == "transformer" else {}
+        values |= SQUARE if PRESETS[name].architecture.decoder == "transformer" else {}
         start = str(folder / STARTS[name]) if name in STARTS else ""
         train_model(TrainingRequest(name, settings=values), texts, str(folder / name), "cpu", start)
     return {name: folder / name for name in PRESETS}
@@ -96,8 +103,16 @@ def test_what_cannot_be_started_from(trained: dict[str, Path], texts: TrainingFi
     for request, start, message in (
         (TrainingRequest("cohn-align-glofer-pre"), "", "starts from a trained model"),
         (TrainingRequest("cohn-align-glofer-pre"), "nowhere", "nowhere: not a model folder"),
-        (TrainingRequest("cohn-align", settings=SMALL), str(trained["rnnsearch"]), "this model has initial 'zero'"),
-        (TrainingRequest("rnnsearch", settings=SMALL | {"hidden": 8}), str(trained["rnnsearch"]), "has hidden 16"),
+        (
+            TrainingRequest("cohn-align", settings=SMALL),
+            str(trained["rnnsearch"]),
+            "this model has initial_state 'zero'",
+        ),
+        (
+            TrainingRequest("rnnsearch", settings=SMALL | {"hidden_size": 8}),
+            str(trained["rnnsearch"]),
+            "has hidden_size 16",
+        ),
         (TrainingRequest("rnnsearch", True, settings=SMALL), str(trained["rnnsearch"]), "has direction 'forward'"),
         (TrainingRequest("rnnsearch", False, True, settings=SMALL), str(trained["rnnsearch"]), "has right_to_left"),
         (TrainingRequest("cohn-align-sym", True), "", "trains both directions"),

@@ -1,38 +1,40 @@
+from dataclasses import asdict
+
 import pytest
 
 from features.models.presets import PRESETS, find_preset, settle
-from features.models.settings import CHOICES, Architecture, Training, check, override
+from features.models.settings import CHOICES, RENAMED, Architecture, Training, check, override
 from features.models.tables import TABLES, find
 from moses_io.files.errors import InputError
 
-TRANSFORMER = {"encoder": "transformer", "wiring": "transformer"}
+TRANSFORMER = {"encoder": "transformer", "decoder": "transformer"}
 
 
 def test_settings_go_where_they_belong() -> None:
-    keys = {"embedding": "1", "hidden": "2", "attention": "3", "layers": "2"}
-    values = {"epochs": "4", "updates": "5", "batch": "6", "dropout": "0.5", "rate": "1e-3", "seed": "7"}
+    keys = {"embedding_size": "1", "hidden_size": "2", "attention_size": "3", "decoder_layers": "2"}
+    values = {"epochs": "4", "updates": "5", "batch_size": "6", "dropout": "0.5", "learning_rate": "1e-3", "seed": "7"}
     architecture, training = override(Architecture(), Training(), keys | values)
-    assert architecture == Architecture(embedding=1, hidden=2, attention=3, layers=2)
-    assert training == Training(epochs=4, updates=5, batch=6, dropout=0.5, rate=0.001, seed=7)
+    assert architecture == Architecture(embedding_size=1, hidden_size=2, attention_size=3, decoder_layers=2)
+    assert training == Training(epochs=4, updates=5, batch_size=6, dropout=0.5, learning_rate=0.001, seed=7)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("hiden", "3", "unknown setting 'hiden'; did you mean 'hidden'?"),
+        ("hiden", "3", "unknown setting 'hiden'; did you mean 'hidden_size'?"),
         (
-            "terms",
+            "attention_terms",
             "x",
-            "setting 'terms': unknown value 'x'; known: position, markov, fertility, previous-word, memory",
+            "setting 'attention_terms': unknown value 'x'; known: position, markov, fertility, previous-word, memory",
         ),
-        ("terms", "markov,markov", "setting 'terms': 'markov' occurs twice"),
-        ("reverse", "yes", "setting 'reverse': unknown value 'yes'; known: false, true"),
-        ("hidden", "3.5", "setting 'hidden': expected a whole number, found '3.5'"),
-        ("rate", "fast", "setting 'rate': expected a number, found 'fast'"),
-        ("rate", "nan", "setting 'rate': nan is out of range"),
-        ("hidden", "0", "setting 'hidden': 0 is out of range"),
+        ("attention_terms", "markov,markov", "setting 'attention_terms': 'markov' occurs twice"),
+        ("reverse_source", "yes", "setting 'reverse_source': unknown value 'yes'; known: false, true"),
+        ("hidden_size", "3.5", "setting 'hidden_size': expected a whole number, found '3.5'"),
+        ("learning_rate", "fast", "setting 'learning_rate': expected a number, found 'fast'"),
+        ("learning_rate", "nan", "setting 'learning_rate': nan is out of range"),
+        ("hidden_size", "0", "setting 'hidden_size': 0 is out of range"),
         ("dropout", "1", "setting 'dropout': 1 is out of range"),
-        ("batch", "-1", "setting 'batch': -1 is out of range"),
+        ("batch_size", "-1", "setting 'batch_size': -1 is out of range"),
     ],
 )
 def test_settings_that_are_refused(key: str, value: str, message: str) -> None:
@@ -41,28 +43,44 @@ def test_settings_that_are_refused(key: str, value: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_old_name_is_an_error_that_gives_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(InputError, match=f"^unknown setting '{old}'; it is now '{new}'$"):
+        override(Architecture(), Training(), {old: "1"})
+    assert new in {**asdict(Architecture()), **asdict(Training())}
+
+
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"wiring": "none", "terms": "markov"}, "wiring 'none' has no attention for scores, terms"),
-        ({"wiring": "none", "objectives": "fertility"}, "wiring 'none' has no attention"),
-        ({"score": "general", "terms": "markov"}, "terms are added inside the additive score, not inside 'general'"),
-        ({"score": "general", "granularity": "fine"}, "granularity 'fine' needs the additive score"),
-        ({"score": "dot"}, "score 'dot' needs queries and annotations of one size"),
-        ({"score": "location", "window": "local-m"}, "score 'location' chooses among all positions"),
-        ({"feed": "output"}, "only wiring 'attend-after' feeds"),
-        ({"wiring": "attend-after", "output": "state"}, "only wiring 'attend-first' can put the softmax on the state"),
-        ({"wiring": "attend-between"}, "wiring 'attend-between' needs two layers or more"),
-        ({"wiring": "attend-between", "layers": "2", "terms": "markov"}, "no terms"),
-        ({"wiring": "attend-between", "layers": "2", "window": "local-m"}, "window=global"),
-        ({"wiring": "attend-between", "layers": "2", "granularity": "fine"}, "granularity=word"),
-        ({"wiring": "transformer"}, "encoder 'transformer' and wiring 'transformer' need each other"),
-        ({"encoder": "transformer"}, "encoder 'transformer' and wiring 'transformer' need each other"),
-        (TRANSFORMER, "embedding=hidden"),
-        (TRANSFORMER | {"hidden": "128", "heads": "3"}, "hidden must be a multiple of heads"),
-        (TRANSFORMER | {"terms": "markov", "cell": "gru"}, "no part that the setting cell, terms could change"),
-        ({"reverse": "true"}, "a bidirectional encoder reads both directions"),
-        ({"encoder": "unidirectional", "layers": "2"}, "layers and encoder_layers must be equal"),
+        ({"decoder": "no-attention", "attention_terms": "markov"}, "decoder 'no-attention' has no scores, terms"),
+        ({"decoder": "no-attention", "objectives": "fertility"}, "decoder 'no-attention' has no scores"),
+        (
+            {"attention_score": "general", "attention_terms": "markov"},
+            "attention_terms need attention_score=additive, not 'general'",
+        ),
+        ({"attention_score": "general", "granularity": "fine"}, "granularity 'fine' needs attention_score=additive"),
+        ({"attention_score": "dot"}, "attention_score 'dot' needs equal sizes of queries and annotations"),
+        (
+            {"attention_score": "location", "attention_window": "local-m"},
+            "attention_score 'location' needs attention_window=global",
+        ),
+        ({"input_feeding": "output"}, "input_feeding needs decoder 'attend-after'"),
+        ({"decoder": "attend-after", "softmax_input": "state"}, "softmax_input 'state' needs decoder 'attend-first'"),
+        ({"decoder": "attend-between"}, "decoder 'attend-between' needs decoder_layers=2 or more"),
+        ({"decoder": "attend-between", "decoder_layers": "2", "attention_terms": "markov"}, "no attention_terms"),
+        (
+            {"decoder": "attend-between", "decoder_layers": "2", "attention_window": "local-m"},
+            "attention_window=global",
+        ),
+        ({"decoder": "attend-between", "decoder_layers": "2", "granularity": "fine"}, "granularity=word"),
+        ({"decoder": "transformer"}, "encoder 'transformer' and decoder 'transformer' need each other"),
+        ({"encoder": "transformer"}, "encoder 'transformer' and decoder 'transformer' need each other"),
+        (TRANSFORMER, "equal embedding_size and hidden_size"),
+        (TRANSFORMER | {"hidden_size": "128", "attention_heads": "3"}, "a multiple of attention_heads"),
+        (TRANSFORMER | {"attention_terms": "markov", "cell": "gru"}, "does not use cell, attention_terms"),
+        ({"reverse_source": "true"}, "reverse_source needs encoder=unidirectional"),
+        ({"encoder": "unidirectional", "decoder_layers": "2"}, "needs equal decoder_layers and encoder_layers"),
     ],
 )
 def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> None:
@@ -74,16 +92,16 @@ def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> N
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"bpe_dropout": "0.1"}, "bpe_dropout omits merges of subwords: it needs bpe"),
+        ({"bpe_dropout": "0.1"}, "bpe_dropout needs bpe"),
         (
-            {"rdrop": "1", "dropout": "0"},
-            "rdrop compares passes with different dropout: it needs dropout or word_dropout",
+            {"r_drop": "1", "dropout": "0"},
+            "r_drop compares passes with different dropout: it needs dropout or word_dropout",
         ),
         (
-            {"rdrop": "1", "guidance": "1"},
-            "rdrop compares the softmax alone: it cannot be combined with",
+            {"r_drop": "1", "guided_alignment": "1"},
+            "r_drop cannot be combined with",
         ),
-        ({"rdrop": "1", "lexicon": "bias"}, "rdrop compares the softmax alone: it cannot be combined with"),
+        ({"r_drop": "1", "lexicon": "bias"}, "r_drop cannot be combined with"),
     ],
 )
 def test_settings_of_training_that_do_not_go_together(values: dict[str, str], reason: str) -> None:
@@ -93,9 +111,12 @@ def test_settings_of_training_that_do_not_go_together(values: dict[str, str], re
 
 def test_lists_and_switches_from_text_and_from_toml() -> None:
     for terms, sentinels in (("position,markov", "false"), (["position", "markov"], False)):
-        architecture, _ = override(Architecture(), Training(), {"terms": terms, "sentinels": sentinels})
-        assert architecture == Architecture(terms=("position", "markov"), sentinels=False)
-    assert override(Architecture(terms=("markov",)), Training(), {"terms": ""})[0].terms == ()
+        architecture, _ = override(Architecture(), Training(), {"attention_terms": terms, "attend_bos_eos": sentinels})
+        assert architecture == Architecture(attention_terms=("position", "markov"), attend_bos_eos=False)
+    assert (
+        override(Architecture(attention_terms=("markov",)), Training(), {"attention_terms": ""})[0].attention_terms
+        == ()
+    )
 
 
 def test_every_row_of_every_table_is_there() -> None:
@@ -112,14 +133,14 @@ def test_presets_hold_together(name: str) -> None:
     paper, training = settle(preset, True, {"seed": 3})
     check(small)
     assert training.seed == 3
-    assert paper.hidden >= 512
+    assert paper.hidden_size >= 512
     assert preset.pretrained <= bool(small.objectives)
 
 
 def test_presets() -> None:
-    assert find_preset("cohn-align").architecture.terms == ("position", "markov", "fertility")
-    assert settle(find_preset("yang-window11"), True, {})[0].neighbours == 5
-    learned = {name for name in PRESETS if find_preset(name).architecture.initial == "learned"}
+    assert find_preset("cohn-align").architecture.attention_terms == ("position", "markov", "fertility")
+    assert settle(find_preset("yang-window11"), True, {})[0].term_radius == 5
+    learned = {name for name in PRESETS if find_preset(name).architecture.initial_state == "learned"}
     assert learned == {name for name in PRESETS if name.startswith("cohn-")}
     with pytest.raises(InputError, match="unknown preset 'rnnserch'; did you mean 'rnnsearch'"):
         find_preset("rnnserch")

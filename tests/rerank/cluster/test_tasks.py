@@ -131,10 +131,10 @@ def is_working(process: Path) -> bool:
         return False
 
 
-TINY = "embedding = 16, hidden = 16, attention = 16, epochs = 6, batch = 16, rate = 0.01"
+TINY = "embedding_size = 16, hidden_size = 16, attention_size = 16, epochs = 6, batch_size = 16, learning_rate = 0.01"
 EXPERIMENT = f"""\
 output = "work"
-start = "moses.ini"
+initial_weights = "moses.ini"
 train = {{ source = "train.de", target = "train.en" }}
 dev = {{ source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }}
 

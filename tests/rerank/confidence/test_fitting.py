@@ -13,7 +13,7 @@ from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, read_confidence, read_estimator, write_confidence
 from rerank.confidence.fitting import Measured, Measuring, fit_confidence
-from rerank.linear.selection import LinearModel, Ranking
+from rerank.linear.ranking import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuning.tune import settle
@@ -66,7 +66,7 @@ def test_the_order_of_sentences_makes_no_difference(fitted: Any, tmp_path: Path,
 def test_few_sentences_and_weights_that_were_kept(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
     """The mean is all that is told, and it is that of what the kept weights choose: the first of equals."""
     few = write("few", "".join(fitted.nbest.read_text().splitlines(keepends=True)[:30]))
-    kept = write("kept.ini", "# the start weights are kept: nothing helps\n[weight]\nKnown= 0\nNoise= 0 0\n")
+    kept = write("kept.ini", "# the initial weights are kept: nothing helps\n[weight]\nKnown= 0\nNoise= 0 0\n")
     confidence = read_confidence(str(refit(fitted, few, kept, tmp_path)))
     model, count = LinearModel(read_weights(str(kept)), "kept"), Metric("bleu")
     references = fitted.reference.read_text().splitlines()

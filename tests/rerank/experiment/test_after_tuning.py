@@ -29,7 +29,7 @@ Command = Callable[..., tuple[int, bytes, str]]
 SENTENCES, CANDIDATES = 30, 20
 EXPERIMENT = """\
 output = "work"
-start = "moses.ini"
+initial_weights = "moses.ini"
 train = { source = "train.de", target = "train.en" }
 dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
 TEST
@@ -168,22 +168,22 @@ def test_of_merged_lists_it_is_told_where_choices_come_from(command: Command, fo
 
 def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Path) -> None:
     auto = EXPERIMENT.replace('tuner = "kbmira"\niterations = 3\n', 'tuner = "auto"\nclimbs = 1\n')
-    talks = 'choose = { source = "talks.de", reference = "talks.en", nbest = "talks.nbest" }\n'
-    shutil.copy(folder / "talks.known", folder / "choose.known")
+    talks = 'selection = { source = "talks.de", reference = "talks.en", nbest = "talks.nbest" }\n'
+    shutil.copy(folder / "talks.known", folder / "selection.known")
     printed, done = run(command, folder, f"{talks}test = {WITHOUT}", auto)
-    assert {"score choose Known", "join choose", "tune", "ablate choose"} <= set(done)
+    assert {"score selection Known", "join selection", "tune", "ablate selection"} <= set(done)
     work = folder / "work"
     gain = json.loads((work / "tuning.json").read_text())
-    where = f"on {work / 'choose.nbest.gz'}"
+    where = f"on {work / 'selection.nbest.gz'}"
     assert gain["where"] == where and gain["chosen"] in [name for name, _, _ in gain["tried"]]
     assert f"How weights are tuned: BLEU {where}; p against the mean\n" in printed
     assert f"; {where}, nested {gain['old']:.2f} -> {gain['new']:.2f} (p " in printed
     assert json.loads((work / "report.json").read_text())["tuning"] == gain
-    assert sets(folder) == [["dev", "choose"]] * 3
+    assert sets(folder) == [["dev", "selection"]] * 3
     fixed = EXPERIMENT.replace("TEST", talks)
     (folder / "experiment.toml").write_text(fixed)
     status, _, err = command("run", folder / "experiment.toml")
-    assert status == 2 and "tuning: tuner: kbmira does not use the list of [choose], only auto does" in err
+    assert status == 2 and "tuning: tuner: kbmira does not use the list of [selection], only auto does" in err
 
 
 def test_without_references_it_is_told_what_changed(command: Command, folder: Path) -> None:
@@ -497,7 +497,7 @@ def test_the_output_of_moses_on_dev_is_what_confidence_compares_with(command: Co
     [
         ("a\n" * 29, f"test = {TALKS}", r"talks\.printed has 29 lines, \S+talks\.de has 30\n$"),
         ("a |0-0|\n" * 30, f"test = {TALKS}", r"talks\.printed:1: segmentation marks"),
-        ("", f"choose = {TALKS}", r"unknown key choose\.moses_output"),
+        ("", f"selection = {TALKS}", r"unknown key selection\.moses_output"),
         (
             "",
             'test = { source = "talks.de", nbest = "talks.nbest", moses_output = 3 }',

@@ -18,7 +18,7 @@ Command = Callable[..., tuple[int, bytes, str]]
 
 EXPERIMENT = """\
 output = "work"
-start = "moses.ini"
+initial_weights = "moses.ini"
 train = { source = "train.de", target = "train.en" }
 dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
 TEST

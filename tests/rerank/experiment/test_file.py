@@ -11,22 +11,27 @@ from moses_io.files.errors import InputError
 from rerank.experiment import chain
 from rerank.experiment.entries import TAKEN, NbestFiles
 from rerank.experiment.file import ModelEntry, read_experiment
+from rerank.experiment.toml import RENAMED
 from rerank.tuning.tune import Caution, settle
 
 Write = Callable[[str, "str | bytes"], Path]
 
 EXPERIMENT = """\
 output = "work"
-start = "moses.ini"
+initial_weights = "moses.ini"
 train = { source = "train.de", target = "train.en" }
 dev = { source = "dev.de", reference = ["dev.en", "/abs/dev.en2"], nbest = "dev.nbest.gz" }
 test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }
 
 [models]
-forward = { preset = "cohn-align", hidden = 64, rate = 0.01, terms = ["markov"], reverse = false }
-back = { preset = "rnnsearch", backward = true, right-to-left = true }
+forward.preset = "cohn-align"
+forward.hidden_size = 64
+forward.learning_rate = 0.01
+forward.attention_terms = ["markov"]
+forward.reverse_source = false
+back = { preset = "rnnsearch", backward = true, right_to_left = true }
 pair = { preset = "cohn-align-sym" }
-fertile = { preset = "cohn-align-sym-glofer-pre", start-from = "pair" }
+fertile = { preset = "cohn-align-sym-glofer-pre", pretrained_model = "pair" }
 
 [features]
 NMT = "neural:forward"
@@ -50,10 +55,10 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert experiment.dev == NbestFiles(
         source=f"{tmp_path}/dev.de", reference=(f"{tmp_path}/dev.en", "/abs/dev.en2"), nbest=f"{tmp_path}/dev.nbest.gz"
     )
-    forward = {"hidden": 64, "rate": 0.01, "terms": ["markov"], "reverse": False}
+    forward = {"hidden_size": 64, "learning_rate": 0.01, "attention_terms": ["markov"], "reverse_source": False}
     assert experiment.models["forward"] == ModelEntry(TrainingRequest("cohn-align", settings=forward))
     assert experiment.models["back"] == ModelEntry(TrainingRequest("rnnsearch", True, True))
-    assert experiment.models["fertile"].start == "pair"
+    assert experiment.models["fertile"].pretrained == "pair"
     features = [
         "NMT=neural:forward", f"Old=neural:{tmp_path / 'models/old'}", "Both=ensemble:pair/forward,fertile/forward",
         f"LMbig=kenlm:{tmp_path / 'lm.arpa'}", "Len=length", f"Opus=hf:{tmp_path / 'models/old'}[deu,eng]",
@@ -94,10 +99,10 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('start = "moses.ini"', "", "start: expected a path, found nothing"),
-        ("start", "strat", "unknown key strat; did you mean 'start'?"),
+        ('initial_weights = "moses.ini"', "", "initial_weights: expected a path, found nothing"),
+        ("initial_weights", "inital_weights", "unknown key inital_weights; did you mean 'initial_weights'?"),
         ("nbest", "nbset", "unknown key dev.nbset; did you mean 'nbest'?"),
-        ("hidden", "hiden", "models.forward: unknown setting 'hiden'; did you mean 'hidden'?"),
+        ("hidden_size", "hiden", "models.forward: unknown setting 'hiden'; did you mean 'hidden_size'?"),
         ("cohn-align", "cohn", "models.forward: unknown preset 'cohn'"),
         ('"length"', '"lenght"', "unknown feature 'lenght'; did you mean 'length'?"),
         ("Len = ", "all = ", "features.all: reports use this name for all features; choose another name"),
@@ -125,24 +130,52 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
             "'ensemble:forward': expected several models, separated by commas",
         ),
         ("neural:forward", "neural:back/forward", "features.NMT: no model 'back/forward'; expected back"),
-        ('"cohn-align-sym" }', '"cohn-align-sym", hidden = 9 }', "start-from: that model has hidden 9, this one 256"),
-        ('start-from = "pair"', 'start-from = "forward"', "start-from: that model has symmetric False, this one True"),
-        ('"cohn-align-sym" }', '"cohn-align-sym", words = 9 }', "start-from: that model has another vocabulary"),
-        ("reverse = false", 'wiring = "none"', "models.forward: wiring 'none' has no attention"),
         (
             '"cohn-align-sym" }',
-            '"cohn-align-sym", wiring = "attend-after" }',
-            "the trace of both directions needs wiring",
+            '"cohn-align-sym", hidden_size = 9 }',
+            "pretrained_model: that model has hidden_size 9, this one 256",
         ),
-        (', start-from = "pair"', "", "models.fertile: preset 'cohn-align-sym-glofer-pre' starts from a trained model"),
-        ('start-from = "pair"', 'start-from = "par"', "models.fertile.start-from: no model and no folder 'par'"),
-        ('start-from = "pair"', 'start-from = "fertile"', "models.fertile.start-from: put 'fertile' before 'fertile'"),
-        ("reverse = false", "reverse = true", "models.forward: a bidirectional encoder reads both directions"),
+        (
+            'pretrained_model = "pair"',
+            'pretrained_model = "forward"',
+            "pretrained_model: that model has symmetric False, this one True",
+        ),
+        (
+            '"cohn-align-sym" }',
+            '"cohn-align-sym", vocabulary_size = 9 }',
+            "pretrained_model: that model has another vocabulary",
+        ),
+        ("reverse_source = false", 'decoder = "no-attention"', "models.forward: decoder 'no-attention' has no scores"),
+        (
+            '"cohn-align-sym" }',
+            '"cohn-align-sym", decoder = "attend-after" }',
+            "the trace of both directions needs decoder",
+        ),
+        (
+            ', pretrained_model = "pair"',
+            "",
+            "models.fertile: preset 'cohn-align-sym-glofer-pre' starts from a trained model",
+        ),
+        (
+            'pretrained_model = "pair"',
+            'pretrained_model = "par"',
+            "models.fertile.pretrained_model: no model and no folder 'par'",
+        ),
+        (
+            'pretrained_model = "pair"',
+            'pretrained_model = "fertile"',
+            "models.fertile.pretrained_model: put 'fertile' before 'fertile'",
+        ),
+        (
+            "reverse_source = false",
+            "reverse_source = true",
+            "models.forward: reverse_source needs encoder=unidirectional",
+        ),
         ("seed = 7", 'confidence = "chrfff"', "tuning: confidence: unknown metric 'chrfff'; did you mean 'chrf'?"),
         ("seed = 7", "confidence = true", "tuning: confidence: metric: expected a name such as 'bleu', found True"),
         ("seed = 7", "seed = -1", "tuning: seed: expected a whole number from 0, found -1"),
         ("seed = 7", 'tuner = "kbmira"\niterations = 0', "tuning: iterations: expected a whole number from 1, found 0"),
-        ("seed = 7", 'tuner = "kbmira"\nstep = 0', "tuning: step: expected a number above 0, found 0"),
+        ("seed = 7", 'tuner = "kbmira"\nC = 0', "tuning: C: expected a number above 0, found 0"),
         ("seed = 7", 'tuner = "kbmira"\ndecay = 2', "tuning: decay: expected a number above 0 and at most 1, found 2"),
         ("seed = 7", 'fallback = "no"', "tuning: fallback: expected true or false, found 'no'"),
         ("seed = 7", "ablate = 1", "tuning: ablate: expected true or false, found 1"),
@@ -153,14 +186,18 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
         ('nbest = "test.nbest.gz"', 'nbset = "x"', "unknown key test.nbset; did you mean 'nbest'?"),
         ("[tuning]", "[tuning", "Expected ']'"),
         (
-            '{ preset = "rnnsearch", backward = true, right-to-left = true }',
+            '{ preset = "rnnsearch", backward = true, right_to_left = true }',
             "1",
             "models.back: expected a table with a preset",
         ),
         ('{ source = "train.de", target = "train.en" }', "1", "train: expected a table, found 1"),
         ('"train.en" }', '"train.en", alignment = 3 }', "train.alignment: expected a path, found 3"),
-        ("hidden = 64", "guidance = 1", "models.forward: setting 'guidance' needs the word alignment of the corpus"),
-        ("hidden = 64", "guidance = -1", "models.forward: setting 'guidance': -1 is out of range"),
+        (
+            "hidden_size = 64",
+            "guided_alignment = 1",
+            "models.forward: setting 'guided_alignment' needs the word alignment of the corpus",
+        ),
+        ("hidden_size = 64", "guided_alignment = -1", "models.forward: setting 'guided_alignment': -1 is out of range"),
         ('"train.en" }', '"train.en", links = "x" }', "unknown key train.links"),
     ],
 )
@@ -172,6 +209,22 @@ def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message
         read_experiment(str(path))
     assert str(caught.value).startswith(f"{path}: ")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_old_key_is_an_error_that_gives_the_new_one(tmp_path: Path, old: str, new: str) -> None:
+    path = tmp_path / "e.toml"
+    of_model = EXPERIMENT.replace('forward.preset = "cohn-align"', f'forward.preset = "cohn-align"\nforward.{old} = 1')
+    path.write_text(of_model if "-" in old else f"{old} = 1\n{EXPERIMENT}")
+    with pytest.raises(InputError, match=f"unknown key {old}; it is now {new}$"):
+        read_experiment(str(path))
+
+
+def test_a_name_of_a_model_under_candidates_names_the_new_key(tmp_path: Path) -> None:
+    path = tmp_path / "e.toml"
+    path.write_text(EXPERIMENT.replace("forward.hidden_size = 64", 'forward.candidates = "back"'))
+    with pytest.raises(InputError, match=r"candidates: expected a number.* translate_with$"):
+        read_experiment(str(path))
 
 
 def test_an_alignment_of_the_corpus_is_a_file_like_the_others(write: Write, tmp_path: Path) -> None:
@@ -322,9 +375,9 @@ def test_a_feature_is_of_a_module_beside_the_file_and_nothing_else_is_run(
 @pytest.mark.parametrize("leader", ['preset = "rnnsearch"', 'preset = "rnnsearch", seeds = 2'])
 def test_models_of_several_entries_translate_together(write: Write, tmp_path: Path, leader: str) -> None:
     (tmp_path / "models" / "old").mkdir(parents=True)
-    entries = f"""other = {{ preset = "cohn-align", candidates = "left" }}
+    entries = f"""other = {{ preset = "cohn-align", translate_with = "left" }}
 left = {{ {leader}, candidates = 7 }}
-right = {{ preset = "rnnsearch", right-to-left = true, candidates = 3 }}
+right = {{ preset = "rnnsearch", right_to_left = true, candidates = 3 }}
 """
     path = write("e.toml", EXPERIMENT.replace("[features]", f"{entries}[features]"))
     left, right = read_experiment(str(path)).candidates
@@ -336,15 +389,24 @@ right = {{ preset = "rnnsearch", right-to-left = true, candidates = 3 }}
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ('candidates = "nobody"', r"models\.other\.candidates: expected a number, or the name of .*, found 'nobody'"),
-        ('candidates = "plain"', r"models\.other\.candidates: expected a number, or the name of .*, found 'plain'"),
-        ('candidates = "left", backward = true', r"models\.other: candidates: a backward model predicts the source"),
         (
-            'candidates = "left", right-to-left = true',
+            'translate_with = "nobody"',
+            r"models\.other\.translate_with: expected the name of a model with candidates, found 'nobody'",
+        ),
+        (
+            'translate_with = "plain"',
+            r"models\.other\.translate_with: expected the name of a model with candidates, found 'plain'",
+        ),
+        (
+            'translate_with = "left", backward = true',
+            r"models\.other: candidates: a backward model predicts the source",
+        ),
+        (
+            'translate_with = "left", right_to_left = true',
             "models.left: candidates: left and other predict different words, or",
         ),
         (
-            'candidates = "left", bpe = 300',
+            'translate_with = "left", bpe = 300',
             r"left and other predict different words, .* together; give each its own number",
         ),
     ],

@@ -15,10 +15,10 @@ GROUPS = {"many": ("many-a-1", "many-b-1"), "three": ("x", "y", "z")}
 
 def test_presets_and_seeds_become_models() -> None:
     models, groups = expand_models(
-        {"many": {"preset": ["a", "b"], "hidden": 8}, "two": {"preset": "c", "seeds": 2}, "one": {"preset": "d"}}
+        {"many": {"preset": ["a", "b"], "hidden_size": 8}, "two": {"preset": "c", "seeds": 2}, "one": {"preset": "d"}}
     )
     assert groups == {"many": ("many-a-1", "many-b-1"), "two": ("two-c-1", "two-c-2")}
-    assert models["many-b-1"] == {"preset": "b", "seed": 1, "hidden": 8}
+    assert models["many-b-1"] == {"preset": "b", "seed": 1, "hidden_size": 8}
     assert models["two-c-2"] == {"preset": "c", "seed": 2} and models["one"] == {"preset": "d"}
     assert expand_models({"x": {"preset": ["a"]}})[1] == {"x": ("x-a-1",)}
 
@@ -75,7 +75,7 @@ def test_groups_of_different_sizes_have_no_pairs() -> None:
 def test_several_models_are_trained_at_once(command: Command, write: Write, tmp_path: Path) -> None:
     source, target = write("s", "a b\nb a\n" * 8), write("t", "x y\ny x\n" * 8)
     corpus = ("--source", source, "--target", target, "--dev-source", source, "--dev-target", target)
-    small = ("--set", "embedding=4", "hidden=4", "attention=4", "epochs=1")
+    small = ("--set", "embedding_size=4", "hidden_size=4", "attention_size=4", "epochs=1")
     arguments = ("--preset", "rnnsearch,cohn-align", "--seeds", 1, "--output", tmp_path / "many", *corpus, *small)
     status, _, err = command("train", *arguments)
     assert status == 0, err

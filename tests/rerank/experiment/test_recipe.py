@@ -36,7 +36,7 @@ Write = Callable[[str, "str | bytes"], Path]
 
 FILES = """\
 output = "work/results"
-start = "{sample}/moses.ini"
+initial_weights = "{sample}/moses.ini"
 train = {{ source = "train.de", target = "train.en" }}
 dev = {{ source = "{sample}/dev.de", reference = "{sample}/dev.en", nbest = "{sample}/dev.nbest.gz" }}
 """
@@ -81,7 +81,7 @@ def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_00
 def settings_of(made: Corpus) -> dict[str, Any]:
     """Return the settings of the `rnnsearch` that reads from left to right."""
     models = find_recipe(made).models
-    assert models["right-to-left"] == {**models["left-to-right"], "right-to-left": True}
+    assert models["right-to-left"] == {**models["left-to-right"], "right_to_left": True}
     return models["left-to-right"]
 
 
@@ -89,14 +89,14 @@ def settings_of(made: Corpus) -> dict[str, Any]:
 def test_a_model_reads_as_much_as_the_budget_has(pairs: int) -> None:
     """Small corpora are read as often as the least updates take, large ones not even once."""
     settings = settings_of(corpus(pairs))
-    updates = settings.get("updates", settings["epochs"] * math.ceil(pairs / settings.get("batch", 32)))
-    words = min(updates * settings.get("batch", 32), settings["epochs"] * pairs) * 13
+    updates = settings.get("updates", settings["epochs"] * math.ceil(pairs / settings.get("batch_size", 32)))
+    words = min(updates * settings.get("batch_size", 32), settings["epochs"] * pairs) * 13
     assert words <= BUDGET
     assert updates >= FEWEST_UPDATES
     assert settings["epochs"] >= EPOCHS or words > BUDGET / 2
     assert ("updates" in settings) == (pairs * 13 > BUDGET)
     assert settings["lexicon"] == "bias"
-    assert settings.items() >= (SMALL if "batch" in settings else LARGE).items()
+    assert settings.items() >= (SMALL if "batch_size" in settings else LARGE).items()
 
 
 def test_the_sample_is_small(sample: Path) -> None:
@@ -111,8 +111,8 @@ def test_long_sentences_in_small_batches_use_the_budget_up() -> None:
     """Few pairs with many words each: less than one epoch is read, in small batches."""
     made = corpus(40_000)
     settings = settings_of(dataclasses.replace(made, target=dataclasses.replace(made.target, words=2_360_000)))
-    words = settings["updates"] * settings["batch"] * 60
-    assert (settings["batch"], settings["epochs"]) == (SMALL["batch"], 1)
+    words = settings["updates"] * settings["batch_size"] * 60
+    assert (settings["batch_size"], settings["epochs"]) == (SMALL["batch_size"], 1)
     assert 0.99 * BUDGET < words <= BUDGET
 
 
@@ -156,7 +156,7 @@ def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev
     """As long as that takes no longer than the training before; where dev is large, or tiny, not at all."""
     made = corpus(pairs, unknown=unknown, dev=dev)
     settings, remarks = settings_of(made), find_recipe(made).remarks
-    assert settings.get("adapt") == epochs and ("fine-tuning on dev" in remarks[-1]) == bool(epochs)
+    assert settings.get("fine_tuning_epochs") == epochs and ("fine-tuning on dev" in remarks[-1]) == bool(epochs)
     if epochs:
         assert epochs * (DEV_FOLDS + 1) * dev <= settings["epochs"] * pairs
         without = minutes(find_recipe(dataclasses.replace(made, dev=49)).remarks)
@@ -177,7 +177,7 @@ def test_larger_corpora_have_a_transformer(pairs: int, epochs: int, updates: int
     assert recipe.longer is not None and next(iter(recipe.models)) == "right-to-left-2"
     for name, leader in (("right-to-left-2", "right-to-left"), ("left-to-right-2", "left-to-right")):
         settings = (recipe.models | recipe.longer.models)[name]
-        assert settings.get("candidates") == (leader if joins else None)
+        assert settings.get("translate_with") == (leader if joins else None)
         assert settings["bpe"] == recipe.models[leader]["bpe"]
         assert settings.get("right-to-left") == recipe.models[leader].get("right-to-left")
         assert (settings["epochs"], settings.get("updates")) == (epochs, updates)

@@ -30,7 +30,7 @@ source = "talks \\"b\\".dé"
 
 # 6,000 pairs
 [models]
-back = { preset = "rnnsearch", right-to-left = true, dropout = 0.2 }
+back = { preset = "rnnsearch", right_to_left = true, dropout = 0.2 }
 
 [features]
 # One of us.
@@ -55,7 +55,7 @@ def test_comments_stand_above_keys_and_entries() -> None:
         "output": "work",
         "test": [{"name": "news", "source": "news.de"}, {"name": "talks", "source": 'talks "b".dé'}],
         "dev": {"source": "dev.de", "reference": ["dev.en", "dev.en2"]},
-        "models": {"back": {"preset": "rnnsearch", "right-to-left": True, "dropout": 0.2}},
+        "models": {"back": {"preset": "rnnsearch", "right_to_left": True, "dropout": 0.2}},
         "features": {"NMT": "neural:back", "L M": "kenlm:x"},
         "tuning": {},
     }

@@ -84,7 +84,7 @@ def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
 def test_the_order_of_weights_of_a_list_without_labels_is_told(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| b ||| 1 2 ||| 0\n"), write("w", "[weight]\nL= 1\nD= 2\n")
     hint = "the list has no labels: give its weights a line 'Unlabelled= …', in the order of `moses -show-weights`"
-    arguments = (nbest, "--reference", write("r", "b\n"), "--start", weights)
+    arguments = (nbest, "--reference", write("r", "b\n"), "--initial-weights", weights)
     for status, _, err in (command("rerank", nbest, "--weights", weights), command("tune", *arguments)):
         assert (status, hint in err) == (2, True)
 

@@ -135,7 +135,7 @@ def test_a_feature_with_another_number_of_weights(command: Command, write: Write
     assert (status, f"fault: {weights}: {fault}\n" in out.decode()) == (2, True)
     status, _, err = command("rerank", nbest, "--weights", weights)
     assert (status, f"{nbest}:1: {fault} in {weights}\n" in err) == (2, True)
-    status, _, err = command("tune", nbest, "--reference", write("ref", "a\n"), "--start", weights)
+    status, _, err = command("tune", nbest, "--reference", write("ref", "a\n"), "--initial-weights", weights)
     assert (status, f"{weights}: {fault}\n" in err) == (2, True)
     status, _, err = command("score", nbest, "--source", write("src", "a\n"), "--feature", f"Rest=rest:{weights}")
     assert (status, f"{nbest}:1: feature 'rest': {fault} in {weights}\n" in err) == (2, True)

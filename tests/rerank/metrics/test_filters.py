@@ -67,9 +67,11 @@ def test_tuning_and_evaluation_see_filtered_text(command: Command, write: Write)
     nbest, reference = write("list", "\n".join(lines) + "\n"), write("ref", "the house is red .\n")
     start = write("start", "[weight]\nL= 1\n")
     filtered = ("--filter", "marks,debpe")
-    status, _, err = command("tune", nbest, "--reference", reference, "--start", start, "--tuner", "kbmira", *filtered)
+    status, _, err = command(
+        "tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", "kbmira", *filtered
+    )
     assert status == 0 and "-> 100.00" in err and "|filter:marks,debpe|" in err
-    assert "segmentation marks" in command("tune", nbest, "--reference", reference, "--start", start)[2]
+    assert "segmentation marks" in command("tune", nbest, "--reference", reference, "--initial-weights", start)[2]
     out = write("out", "the ho@@ use |0-0| is r@@ ed . |1-3|\n")
     status, told, _ = command("evaluate", out, "--reference", reference, "--nbest", nbest, *filtered)
     assert status == 0 and b"100.00" in told and b"|filter:marks,debpe" in told
@@ -135,7 +137,7 @@ def test_commands_name_the_filter(command: Command, write: Write, name: str) -> 
     nbest = write("list", "".join(f"{n} ||| {line} ||| A= 1 ||| 0\n" for n, line in enumerate(TEXTS[name])))
     system = write("out", "\n".join(TEXTS[name]) + "\n")
     hint = f"not in the reference: they will not match; the filter '{name}' "
-    tune = ("tune", nbest, "--reference", reference, "--start", start, "--tuner", "mean")
+    tune = ("tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", "mean")
     evaluate = ("evaluate", system, "--reference", reference, "--nbest", nbest)
     out = command("validate", nbest, "--reference", reference)[1].decode()
     assert f" in the list, {hint}" in out and out.endswith("faults: 0, warnings: 1\n")
@@ -154,7 +156,7 @@ def test_tuning_on_subwords_is_told_once(command: Command, write: Write) -> None
     text = "".join(f"{line}\n" for line in TEXTS["debpe"])
     nbest = write("list", "".join(f"{n} ||| {line} ||| A= 1 ||| 0\n" for n, line in enumerate(TEXTS["debpe"])))
     start, output = write("start", "[weight]\nA= 1\n"), nbest.with_name("ini")
-    arguments = ("--reference", write("ref", text), "--start", start, "--tuner", "mean", "--output", output)
+    arguments = ("--reference", write("ref", text), "--initial-weights", start, "--tuner", "mean", "--output", output)
     status, _, err = command("tune", nbest, *arguments)
     assert status == 0
     assert err.count("subwords that end in @@ in the list and the reference: metrics count subwords, not words") == 1

@@ -45,7 +45,7 @@ with open(folder / (name + ".nbest")) as listed, open(path, "w") as nbest:
 
 MODELS = """\
 [models]
-forward = { preset = "cohn-align", embedding = 24, hidden = 32, attention = 24, epochs = 2, rate = 0.01 }
+forward = { preset = "cohn-align", embedding_size = 24, hidden_size = 32, epochs = 2, learning_rate = 0.01 }
 
 [features]
 NMT = "neural:forward"

@@ -26,7 +26,7 @@ REFERENCE = "the old house is red .\n\n\n\na small dog .\n"
 def exported(command: Command, write: Write, tmp_path: Path, text: str = LIST) -> Path:
     folder = tmp_path / "tuning"
     start = write("start", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\n")
-    arguments = ("--reference", write("ref", REFERENCE), "--start", start, "--output", folder)
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start, "--output", folder)
     status, _, err = command("export", write("list", text), *arguments)
     assert status == 0, err
     return folder
@@ -122,7 +122,7 @@ def test_weights_that_moses_does_not_tune_come_through(command: Command, write: 
     """Moses takes 1 for a weight that its ini lacks."""
     features = "[feature]\nA name=TM tuneable-components=1,0,1\nB name=P tuneable=false\n"
     start = write("s", f"{features}[weight]\nL= 0.5\nTM= 0.25 9 -0.25\nP= 0.3\nUnknownWordPenalty0= 0.7\ns_x= 0.1\n")
-    arguments = ("--reference", write("ref", REFERENCE), "--start", start)
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start)
     assert command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")[0] == 0
     assert (tmp_path / "tuning" / "init.dense").read_text() == "L= 0.5\nTM= 0.25\nTM= -0.25\n"
     result = write("kbmira.out", "F0 1\nF1 2\nF2 -1\ns_x 4\n")
@@ -152,7 +152,7 @@ def test_the_reference_length_leaves_out_missing_references(command: Command, wr
         write("ref", REFERENCE),
         "--reference",
         second,
-        "--start",
+        "--initial-weights",
         write("start", "L= 1\nTM= 1 1"),
     )
     status, _, err = command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")
@@ -222,7 +222,7 @@ def test_a_folder_that_is_there_and_a_name_that_moses_tears_apart(
     command: Command, write: Write, tmp_path: Path
 ) -> None:
     exported(command, write, tmp_path)
-    arguments = ("--reference", write("ref", REFERENCE), "--start", write("s", "[weight]\nL= 1\nNN_x= 1 2\n"))
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", write("s", "[weight]\nL= 1\nNN_x= 1 2\n"))
     assert "File exists" in command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")[2]
     torn = write("list", "0 ||| a ||| L= 1 NN_x= 1 2 ||| 0\n")
     status, _, err = command("export", torn, *arguments, "--output", tmp_path / "other")
@@ -235,7 +235,13 @@ def test_a_script_in_a_folder_of_any_name(
 ) -> None:
     """It can be run, and runs nothing of its folder's name."""
     monkeypatch.chdir(tmp_path)
-    files = (write("list", LIST), "--reference", write("ref", REFERENCE), "--start", write("s", "L= 1\nTM= 1 2\n"))
+    files = (
+        write("list", LIST),
+        "--reference",
+        write("ref", REFERENCE),
+        "--initial-weights",
+        write("s", "L= 1\nTM= 1 2\n"),
+    )
     assert command("export", *files, f"--output={name}")[0] == 0
     script = (tmp_path / name / "tune.sh").read_text()
     assert "\x1b" not in script
@@ -253,11 +259,18 @@ def test_our_parity_runs_on_what_was_exported(command: Command, write: Write, tm
     """init.opt and init.dense are start weights of the same tuning."""
     folder = exported(command, write, tmp_path, LIST.replace(" s_x= 1 s_y=a= 2", "").replace(" s_x= 3", ""))
     (folder / "init.opt").write_text("0.5 0.25 -0.25\n0 0 0\n1 1 1\n")
-    files = ("--features", folder / "features.dat", "--statistics", folder / "scores.dat", "--tuner", "expected")
-    inis = [command("tune", *files, "--start", folder / name)[1] for name in ("init.dense", "init.opt")]
+    files = (
+        "--extractor-features",
+        folder / "features.dat",
+        "--extractor-scores",
+        folder / "scores.dat",
+        "--tuner",
+        "expected",
+    )
+    inis = [command("tune", *files, "--initial-weights", folder / name)[1] for name in ("init.dense", "init.opt")]
     weights = [read_weights(str(write("ini", ini))) for ini in inis]
     np.testing.assert_allclose(weights[0]["TM"], weights[1]["TM"])
-    status, _, err = command("tune", *files, "--start", write("short.opt", "1 2\n"))
+    status, _, err = command("tune", *files, "--initial-weights", write("short.opt", "1 2\n"))
     assert status == 2 and "short.opt: expected 3 initial weights, found 2" in err
 
 
@@ -266,7 +279,7 @@ def test_sparse_weights_of_features_that_the_list_lacks_are_kept(
 ) -> None:
     """Moses' tuners do not see them; they are divided as the dense weights, whose sizes have the sum 1 before."""
     start = write("start", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\ns_other= 3\n")
-    arguments = ("--reference", write("ref", REFERENCE), "--start", start, "--output", tmp_path / "tuning")
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start, "--output", tmp_path / "tuning")
     assert command("export", write("list", LIST), *arguments)[0] == 0
     assert "s_other" not in (tmp_path / "tuning" / "sparse-weights").read_text()
     _, imported, _ = command("import-weights", tmp_path / "tuning", write("out", "F0 1\nF1 2\nF2 -1\n"))

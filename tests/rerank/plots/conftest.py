@@ -27,8 +27,8 @@ def fine(tmp_path: Path) -> Path:
     from features.models.settings import Architecture, Training, override
     from features.models.vocabulary import build_vocabulary
 
-    sizes = {"embedding": 4, "hidden": 3, "attention": 5, "granularity": "fine"}
-    architecture, training = override(Architecture(), Training(bpe=0, frequency=1), sizes)
+    sizes = {"embedding_size": 4, "hidden_size": 3, "attention_size": 5, "granularity": "fine"}
+    architecture, training = override(Architecture(), Training(bpe=0, min_frequency=1), sizes)
     vocabulary = build_vocabulary([["die", "Zeitung", ".", "the", "newspaper"]], training)
     create_folder(tmp_path / "fine", ModelConfig("x", "forward", architecture, training), vocabulary, vocabulary)
     torch.manual_seed(1)

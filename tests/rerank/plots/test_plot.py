@@ -16,7 +16,7 @@ def arguments(write: Write, fine: Path, models: dict[str, Path]) -> dict[str, tu
     source, target = write("source", "die Zeitung .\n"), write("target", "the newspaper .\n")
     pair = ("--source", source, "--target", target, "--sentence", 0, "--device", "cpu")
     return {
-        "attention": (*models.values(), *pair, "--alignments", write("links", "0-0\n")),
+        "attention": (*models.values(), *pair, "--alignment", write("links", "0-0\n")),
         "dimensions": (fine, *pair, "--word", 1),
         "curves": tuple(models.values()),
         "length": (target, "--source", source, "--reference", target, "--reference", source),
@@ -40,7 +40,7 @@ def test_what_cannot_be_drawn(
 ) -> None:
     refused = "moses-rerank plot: --output x.jpg: expected a name in .png, .svg or .pdf\n"
     assert command("plot", "curves", "nowhere", "--output", "x.jpg") == (2, b"", refused)
-    refused = "moses-rerank plot: --alignments marks links between words, which --word does not show\n"
+    refused = "moses-rerank plot: --alignment marks links between words, which --word does not show\n"
     assert command("plot", "attention", *arguments["attention"], "--word", 1, "--output", "x.png")[2] == refused
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     output = tmp_path / "x.png"

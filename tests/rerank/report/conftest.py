@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from rerank.linear.selection import LinearModel
+from rerank.linear.ranking import LinearModel
 from rerank.metrics.filters import Filters
 from rerank.report.breakdown import Depths, margin
 from rerank.report.listed import read_listed

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.nbest import read_nbest
-from rerank.linear.selection import Estimate
+from rerank.linear.ranking import Estimate
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.tables import side_by_side, summary

@@ -14,7 +14,7 @@ import pytest
 from moses_io.nbest import read_nbest
 from rerank.confidence.fitting import Measured
 from rerank.linear.collecting import collect
-from rerank.linear.selection import Estimate, Ranking
+from rerank.linear.ranking import Estimate, Ranking
 from rerank.metrics.evaluation import Evaluation, evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, Reranked, find_change, in_order

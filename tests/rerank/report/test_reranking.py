@@ -11,7 +11,7 @@ from moses_io.files.text import read_lines
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import read_confidence
-from rerank.linear.selection import LinearModel, Ranking
+from rerank.linear.ranking import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Reranked, in_words
 from rerank.report.listed import look_up

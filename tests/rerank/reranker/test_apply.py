@@ -77,7 +77,7 @@ def test_it_does_what_the_steps_do(
     assert command("score", nbest, "--source", source, *asked, "--output", scored)[0] == 0
     chosen = command("rerank", scored, "--weights", weights, "--source", source, "--nbest", best)[1]
     moved = reranker.rename(tmp_path / "moved")
-    for option in ((), ("--batch", 1), ("--batch", 3)):
+    for option in ((), ("--batch-size", 1), ("--batch-size", 3)):
         status, out, err = command("apply", moved, nbest, "--source", source, "--nbest", tmp_path / "mine", *option)
         assert (status, out) == (0, chosen), err
         if not option:
@@ -170,7 +170,7 @@ def test_a_folder_that_is_none_or_was_altered(
         (reranker / name).unlink()
         (reranker / name).write_bytes(content)
     for changes, message in (
-        ({"format": 9}, "format 9, this version reads formats 1 and 2"),
+        ({"format": 9}, "format 9, this version reads formats 1 to 3"),
         ({"features": ["NMT"]}, "expected texts under features, files, tuned, candidates and code"),
         ({"code": 3}, "expected texts under features, files, tuned, candidates and code"),
         ({"candidates": {"A": "3:../x"}}, "'../x' is not a path inside the folder"),
@@ -241,7 +241,7 @@ def test_a_live_pipe(reranker: Path, texts: tuple[Path, Path], lines: list[bytes
     sources = texts[1].read_bytes().splitlines(keepends=True)
     growing = tmp_path / "growing"
     growing.write_bytes(b"")
-    program = start("apply", reranker, "--source", growing, "--batch", 1)
+    program = start("apply", reranker, "--source", growing, "--batch-size", 1)
     assert program.stdin and program.stdout and program.stderr
     translations = []
     with growing.open("ab", buffering=0) as source:
@@ -282,7 +282,7 @@ def test_a_killed_producer(
     reranker: Path, texts: tuple[Path, Path], lines: list[bytes], left: int, message: bytes
 ) -> None:
     written = b"".join(line for line in lines if int(line.split(b" ", 1)[0]) < 3)
-    program = start("apply", reranker, "--source", texts[1], "--batch", 1)
+    program = start("apply", reranker, "--source", texts[1], "--batch-size", 1)
     out, err = program.communicate(written[: left or None])
     assert (program.returncode, out.count(b"\n")) == (2, 2 if left else 3)
     assert message in err.splitlines()[-1]
@@ -290,7 +290,7 @@ def test_a_killed_producer(
 
 
 def test_a_source_that_is_too_short(command: Command, reranker: Path, texts: tuple[Path, Path], write: Write) -> None:
-    status, _, err = command("apply", reranker, texts[0], "--source", write("short", "nur eins\n"), "--batch", 1)
+    status, _, err = command("apply", reranker, texts[0], "--source", write("short", "nur eins\n"), "--batch-size", 1)
     assert status == 2
     assert err.endswith("sentence 1 is beyond the source, which has 1 lines (ids from 0 to 0)\n")
     assert command("apply", reranker, "-", "--source", "-")[0] == 2

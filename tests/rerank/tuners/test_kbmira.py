@@ -24,7 +24,7 @@ def test_a_good_feature_is_found(make_problem: Make, seed: int) -> None:
 def test_one_step_is_the_closed_form(make_problem: Make) -> None:
     start = np.array([-0.1, 0.2, 0.3])
     problem = replace(make_problem(0, sentences=1), start=start)
-    tuned = tune(problem, KbmiraSettings(iterations=1, step=1e9))
+    tuned = tune(problem, KbmiraSettings(iterations=1, C=1e9))
     background = problem.statistics + 1
     value = problem.formula.score(background) * background[:, -1]
     score = problem.candidates.dense @ start

@@ -108,4 +108,4 @@ def test_settings_say_what_they_are() -> None:
 def test_what_is_tuned_many_times_is_tuned_in_one_run() -> None:
     assert settle({"tuner": "auto", "seed": 3}).once == settle({"tuner": "mean", "seed": 3})
     assert settle({"tuner": "auto", "climbs": 2}).once == settle({"tuner": "mean", "climbs": 2})
-    assert settle({"tuner": "kbmira", "step": 0.01}).once == settle({"tuner": "kbmira", "step": 0.01, "runs": 1})
+    assert settle({"tuner": "kbmira", "C": 0.01}).once == settle({"tuner": "kbmira", "C": 0.01, "runs": 1})

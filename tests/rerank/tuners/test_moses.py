@@ -51,11 +51,11 @@ def test_kbmira_sees_a_bucket_once(data: Path) -> None:
 
 def test_the_command_reads_the_files_of_the_extractor(command: Command, data: Path, tmp_path: Path) -> None:
     folder = data / "tuning" / "sample-moses"
-    files = ("--features", folder / "dev.features.dat.gz", "--statistics", folder / "dev.scores.dat.gz")
-    status, out, err = command("tune", *files, "--start", folder / "init.dense", "--parity", "moses")
+    files = ("--extractor-features", folder / "dev.features.dat.gz", "--extractor-scores", folder / "dev.scores.dat.gz")
+    status, out, err = command("tune", *files, "--initial-weights", folder / "init.dense", "--parity", "moses")
     assert status == 0 and "parity:moses" in err
     (tmp_path / "w").write_bytes(out)
     found = read_weights(str(tmp_path / "w"))
     assert found["LM0"] == pytest.approx((1.64228,), abs=1e-4)
     assert len(found["LexicalReordering0"]) == 6
-    assert command("tune", *files[:2], "--start", folder / "init.dense")[0] == 2
+    assert command("tune", *files[:2], "--initial-weights", folder / "init.dense")[0] == 2

@@ -14,15 +14,15 @@ from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro
 from rerank.tuners.problem import MOST, Problem, Tuned
-from rerank.tuners.table import TUNERS, run
-from rerank.tuning.tune import settle
+from rerank.tuners.table import RENAMED, TUNERS, run
+from rerank.tuning.tune import setting_names, settle
 
 Make = Callable[..., Problem]
 QUICK: dict[str, dict[str, int]] = {
     "kbmira": {"iterations": 5},
     "mert": {"restarts": 1},
     "pro": {},
-    "expected": {"steps": 20},
+    "expected": {"max_iterations": 20},
     "mean": {"climbs": 1},
     "auto": {"climbs": 1},
 }
@@ -88,7 +88,7 @@ def test_pro_learns_from_the_pairs_with_the_largest_difference(make_problem: Mak
     problem = make_problem(1, sentences=1, candidates=3)
     values = problem.formula.smoothed(problem.statistics)
     problem = replace(problem, start=np.zeros(3))
-    tuned = pro.tune(problem, pro.ProSettings(pairs=2000, kept=1))
+    tuned = pro.tune(problem, pro.ProSettings(pairs=2000, max_pairs=1))
     best, worst = int(np.argmax(values)), int(np.argmin(values))
     difference = problem.candidates.dense[best] - problem.candidates.dense[worst]
     classifier = LogisticRegression(fit_intercept=False, max_iter=1000)
@@ -158,7 +158,7 @@ def test_numbers_as_large_and_as_small_as_a_list_may_have(tuner: str) -> None:
             for tuner in ("kbmira", "mert", "pro", "expected")
             for value in (float("inf"), float("nan"), True)
         ),
-        ({"tuner": "kbmira", "step": 10**400}, "step: expected a number above 0 and at most 1e.18, found 1000"),
+        ({"tuner": "kbmira", "C": 10**400}, "C: expected a number above 0 and at most 1e.18, found 1000"),
         (
             {"tuner": "kbmira", "iterations": 10**400},
             "iterations: expected a whole number from 1 and at most 1e.06, found 1000",
@@ -175,6 +175,13 @@ def test_what_makes_no_sense(values: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         settle(values)
     assert settle({}) == settle({"tuner": "mean", "metric": "bleu", "runs": 1, "climbs": 5})
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_old_name_of_a_setting_is_an_error_that_gives_the_new_one(old: str, new: str) -> None:
+    (tuner,) = [name for name, kind in TUNERS.items() if new in setting_names(kind)]
+    with pytest.raises(InputError, match=f"^unknown key '{old}'; it is now {new}$"):
+        settle({"tuner": tuner, old: 1})
 
 
 def test_products_of_tuners_take_one_thread(make_problem: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,18 +156,20 @@ def test_few_sentences_are_refused_and_other_lists_may_be_short(command: Command
     rng = np.random.default_rng(3)
     start, reference = write("start", "[weight]\nOld= 1\n"), write("ref", "the old house is red .\n" * 3)
     long, answers = write("long", lines(rng, 9, 1)), write("answers", "the old house is red .\n" * 9)
-    auto = ("--start", start, "--tuner", "auto", "--set", "climbs=1")
+    auto = ("--initial-weights", start, "--tuner", "auto", "--set", "climbs=1")
     for sentences, folds in ((1, 5), (2, 5), (3, 2)):
         few = write(f"few{sentences}", lines(rng, sentences, 1))
         status, _, err = command("tune", few, "--reference", reference, *auto, "--folds", folds)
         found = min(sentences, folds)
         assert status == 2 and f"auto needs at least 3 folds of at least one sentence, found {found}" in err
     two = write("two", lines(rng, 2, 1))
-    elsewhere = ("--choose", two, "--choose-reference", reference)
+    elsewhere = ("--selection", two, "--selection-reference", reference)
     status, _, err = command("tune", long, "--reference", answers, *auto, *elsewhere)
     assert status == 0 and "nested: BLEU" in err
     known = write("known", "[weight]\nOld= 1\nNew= 0.5\n")
-    status, _, err = command("tune", long, "--reference", answers, "--start", known, *auto[2:], "--metric", "chrf")
+    status, _, err = command(
+        "tune", long, "--reference", answers, "--initial-weights", known, *auto[2:], "--metric", "chrf"
+    )
     assert status == 0 and "with what was chosen (p " in err
 
 
@@ -207,18 +209,18 @@ def test_the_command_tells_what_it_chose(command: Command, write: Write) -> None
     nbest, reference = write("list", lines(rng, 30, 1)), write("ref", "the old house is red .\n" * 30)
     other, answers = write("other", lines(rng, 20, -1)), write("answers", "the old house is red .\n" * 20)
     start = write("start", "[weight]\nOld= 1\n")
-    arguments = ("tune", nbest, "--reference", reference, "--start", start, "--tuner", "auto")
+    arguments = ("tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", "auto")
     status, ini, err = command(*arguments)
     assert status == 0 and "chosen: mean\n" in err and "out of fold, 5 folds, nested: BLEU" in err
     assert b"# chosen: mean\n" in ini and read_weights(str(write("ini", ini)))["New"][0] > 0
-    status, ini, err = command(*arguments, "--choose", other, "--choose-reference", answers)
+    status, ini, err = command(*arguments, "--selection", other, "--selection-reference", answers)
     assert status == 0 and f"on {other}, nested: BLEU" in err and "chosen: mean\n" not in err
     few = write("few", "0 ||| the old house is red . ||| Old= 1 ||| 0\n")
-    status, _, err = command(*arguments, "--choose", few, "--choose-reference", reference)
+    status, _, err = command(*arguments, "--selection", few, "--selection-reference", reference)
     assert status == 2 and f"{few}: feature 'New' has 0 values here and 1 value in the list to tune on" in err
-    status, _, err = command(*arguments, "--choose", other)
-    assert status == 2 and "--choose and --choose-reference together" in err
-    status, _, err = command(*arguments[:-1], "mert", "--choose", other, "--choose-reference", answers)
+    status, _, err = command(*arguments, "--selection", other)
+    assert status == 2 and "--selection and --selection-reference together" in err
+    status, _, err = command(*arguments[:-1], "mert", "--selection", other, "--selection-reference", answers)
     assert status == 2 and "a list to choose on is only for the tuner auto, not for mert" in err
 
 

@@ -21,7 +21,7 @@ REFERENCE = "the old house is red .\n"
 def test_an_unlabelled_list_is_tuned_by_its_one_name(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| the house ||| 1 -9 ||| 0\n0 ||| the old house is red . ||| 1 -1 ||| 0\n")
     start = write("start", "[weight]\nUnlabelled= 0.5 0\n")
-    status, ini, _ = command("tune", nbest, "--reference", write("ref", REFERENCE), "--start", start)
+    status, ini, _ = command("tune", nbest, "--reference", write("ref", REFERENCE), "--initial-weights", start)
     assert status == 0
     weights = read_weights(str(write("weights.ini", ini)))
     assert weights["Unlabelled"][1] > 0
@@ -31,7 +31,7 @@ def test_an_unlabelled_list_is_tuned_by_its_one_name(command: Command, write: Wr
 def test_sparse_features_are_tuned_and_used(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| the house ||| L= 1 p_x= 1 ||| 0\n0 ||| the old house is red . ||| L= 1 p_y= 1 ||| 0\n")
     status, ini, _ = command(
-        "tune", nbest, "--reference", write("ref", REFERENCE), "--start", write("start", "[weight]\nL= 1\n")
+        "tune", nbest, "--reference", write("ref", REFERENCE), "--initial-weights", write("start", "[weight]\nL= 1\n")
     )
     weights = read_weights(str(write("weights.ini", ini)))
     assert status == 0
@@ -43,7 +43,7 @@ def test_the_best_of_several_references_counts(command: Command, write: Write) -
     nbest = write("list", "0 ||| the old house is red . ||| L= 1 ||| 0\n0 ||| a red one , old ||| L= 2 ||| 0\n")
     first, second = write("first", REFERENCE), write("second", "a red one , old\n")
     start = write("start", "[weight]\nL= 1\n")
-    err = command("tune", nbest, "--reference", first, "--reference", second, "--start", start)[2]
+    err = command("tune", nbest, "--reference", first, "--reference", second, "--initial-weights", start)[2]
     assert "100.00 -> 100.00" in err
     assert "|references:2|" in err
 
@@ -57,7 +57,7 @@ def test_the_best_of_several_references_counts(command: Command, write: Write) -
 )
 def test_start_weights_that_do_not_fit(command: Command, write: Write, weights: str, message: str) -> None:
     nbest, reference = write("list", "0 ||| the ||| L= 1 ||| 0\n"), write("ref", REFERENCE)
-    status, _, err = command("tune", nbest, "--reference", reference, "--start", write("start", weights))
+    status, _, err = command("tune", nbest, "--reference", reference, "--initial-weights", write("start", weights))
     assert status == 2
     assert message in err
 
@@ -73,7 +73,7 @@ TWO_REFERENCES = "the old house is red .\na small cat sat here .\n"
 
 def tuned(command: Command, write: Write, *more: object) -> tuple[dict[str, tuple[float, ...]], str]:
     start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
-    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", start, *more)
+    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--initial-weights", start, *more)
     status, ini, err = command("tune", *arguments)
     assert status == 0, err
     return read_weights(str(write("ini", ini))), err
@@ -93,7 +93,9 @@ def test_signs_and_frozen_weights(command: Command, write: Write, tuner: str) ->
 @pytest.mark.parametrize("tuner", ["kbmira", "mert", "pro", "expected"])
 def test_nothing_that_matches(command: Command, write: Write, tuner: str) -> None:
     start, reference = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n"), write("ref", "x\ny\n")
-    status, _, err = command("tune", write("list", TWO), "--reference", reference, "--start", start, "--tuner", tuner)
+    status, _, err = command(
+        "tune", write("list", TWO), "--reference", reference, "--initial-weights", start, "--tuner", tuner
+    )
     assert status == 2
     assert "BLEU on the tuning set is 0 whatever the weights" in err or (tuner == "pro" and "differ" in err)
 
@@ -105,7 +107,14 @@ def test_what_cannot_be_signed_or_frozen(command: Command, write: Write) -> None
         (("--freeze", "x"), "the list has no feature 'x'"),
     ]:
         start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
-        given = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", start, *arguments)
+        given = (
+            write("list", TWO),
+            "--reference",
+            write("ref", TWO_REFERENCES),
+            "--initial-weights",
+            start,
+            *arguments,
+        )
         status, _, err = command("tune", *given)
         assert status == 2 and message in err
 
@@ -119,7 +128,9 @@ def test_the_order_of_lines_makes_no_difference(command: Command, write: Write, 
     for order in ((0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 0, 1)):
         nbest = write("list", "\n".join(lines[place] for place in order) + "\n")
         found.append(
-            command("tune", nbest, "--reference", write("ref", TWO_REFERENCES), "--start", start, "--tuner", tuner)
+            command(
+                "tune", nbest, "--reference", write("ref", TWO_REFERENCES), "--initial-weights", start, "--tuner", tuner
+            )
         )
     weights = [read_weights(str(write("ini", ini))) for _, ini, _ in found]
     for other in weights[1:]:
@@ -129,14 +140,14 @@ def test_the_order_of_lines_makes_no_difference(command: Command, write: Write, 
 def test_lists_of_several_decoder_runs_are_pooled(command: Command, write: Write) -> None:
     first, second = write("run1", TWO), write("run2", TWO + "1 ||| a small cat ||| Good= -2 Bad= 1 ||| 0\n")
     start, reference = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n"), write("ref", TWO_REFERENCES)
-    err = command("tune", first, second, "--reference", reference, "--start", start)[2]
+    err = command("tune", first, second, "--reference", reference, "--initial-weights", start)[2]
     assert "(2 sentences, 5 candidates)" in err
 
 
 def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
     nbest = "".join(f"{2 * n + int(line[0])}{line[1:]}\n" for n in range(5) for line in TWO.split("\n")[:-1])
     start = write("start", "[weight]\nGood= 0.3\nBad= 0.1\n")
-    arguments = (write("list", nbest), "--reference", write("ref", TWO_REFERENCES * 5), "--start", start)
+    arguments = (write("list", nbest), "--reference", write("ref", TWO_REFERENCES * 5), "--initial-weights", start)
     status, _, err = command("tune", *arguments, "--ablate", "--sign", "Bad:+")
     assert status == 0
     assert "out of fold, 5 folds: BLEU 100.00 with all features" in err
@@ -150,7 +161,7 @@ def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
 @pytest.mark.parametrize("asked", [("--folds", "5"), ("--ablate",)])
 def test_one_sentence_has_no_folds(command: Command, write: Write, asked: tuple[str, ...]) -> None:
     one, start = "".join(TWO.splitlines(keepends=True)[:2]), write("start", "[weight]\nGood= 0.1\n")
-    arguments = (write("list", one), "--reference", write("ref", REFERENCE), "--start", start, *asked)
+    arguments = (write("list", one), "--reference", write("ref", REFERENCE), "--initial-weights", start, *asked)
     status, ini, err = command("tune", *arguments)
     assert (status, ini) == (2, b"") and "folds: expected a list of 2 sentences or more, found 1" in err
 
@@ -159,7 +170,7 @@ def test_ter_below_zero_is_a_metric_like_others(command: Command, write: Write) 
     nbest = write("list", "0 ||| a b c d ||| L= 2 ||| 0\n0 ||| x y ||| L= 1 ||| 0\n")
     start, reference = write("start", "[weight]\nL= 1\n"), write("ref", "p q\n")
     status, _, err = command(
-        "tune", nbest, "--reference", reference, "--start", start, "--metric", "ter", "--tuner", "kbmira"
+        "tune", nbest, "--reference", reference, "--initial-weights", start, "--metric", "ter", "--tuner", "kbmira"
     )
     assert status == 0 and "ter on the tuning set -100.00 -> 0.00" in err
 
@@ -168,7 +179,7 @@ def test_the_signature_of_auto_has_the_folds_that_were_used(command: Command, wr
     three = TWO + "2 ||| the old house ||| Good= -4 Bad= 0 ||| 0\n2 ||| a cat sat here . ||| Good= -1 Bad= 1 ||| 0\n"
     reference = write("ref", TWO_REFERENCES + "a cat sat here .\n")
     start = write("start", "[weight]\nGood= 0.1\n")
-    arguments = (write("list", three), "--reference", reference, "--start", start, "--tuner", "auto")
+    arguments = (write("list", three), "--reference", reference, "--initial-weights", start, "--tuner", "auto")
     status, ini, err = command("tune", *arguments)
     assert status == 0 and "out of fold, 3 folds" in err and b"|folds:3|" in ini
 
@@ -176,7 +187,7 @@ def test_the_signature_of_auto_has_the_folds_that_were_used(command: Command, wr
 def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"[weight]\nGood= 0.1\nBad= 0.3\n")))
     monkeypatch.setattr(sys, "stdin", content)
-    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", "-")
+    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--initial-weights", "-")
     status, ini, err = command("tune", *arguments)
     assert status == 0 and b"Good= " in ini, err
 
@@ -212,7 +223,9 @@ def test_sparse_weights_of_features_that_the_list_lacks_are_kept(command: Comman
     """Another list may have them. They grow and shrink with the dense weights, whose sum of sizes tuning changes."""
     write("sparse", "wt_a 1\nwt_c 5\nwt_z 0\n")
     start = write("ini", "[weight-file]\nsparse\n[weight]\nGood= 0.1\nBad= 0.3\n")
-    status, ini, _ = command("tune", write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", start)
+    status, ini, _ = command(
+        "tune", write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--initial-weights", start
+    )
     weights = read_weights(str(write("w", ini)))
     scale = sum(abs(weights[name][0]) for name in ("Good", "Bad")) / 0.4
     assert status == 0 and "wt_z" not in weights
@@ -223,6 +236,6 @@ def test_the_sparse_weight_file_that_was_read_is_recorded(command: Command, writ
     """By its whole path, as the ini may name it relative to a working directory that is soon forgotten."""
     sparse = write("sparse", "wt_a 1\n")
     start = write("ini", "[weight-file]\nsparse\n[weight]\nGood= 0.1\nBad= 0.3\n")
-    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--start", start)
+    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--initial-weights", start)
     status, ini, _ = command("tune", *arguments)
     assert (status, f"# sparse weights: {sparse}\n" in ini.decode()) == (0, True)

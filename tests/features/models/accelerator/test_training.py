@@ -22,7 +22,7 @@ from moses_io.alignment import Alignment
 CUDA = torch.device("cuda")
 PAIRS = [(["a"], ["A", "B"]), (["b", "a"], ["A"])]
 LINKS = [frozenset({(0, 0), (0, 1)}), frozenset({(1, 0)})]
-ADDITIVE = Architecture(embedding=4, hidden=5, attention=6, terms=("position", "markov"))
+ADDITIVE = Architecture(embedding_size=4, hidden_size=5, attention_size=6, attention_terms=("position", "markov"))
 UPDATE = Counter(nonzero=1, down=1)
 """For what an update waits: how many words of the batch are no padding; its loss, which a person is shown."""
 
@@ -34,7 +34,7 @@ def begin(
     links: Sequence[Alignment] = (),
     **settings: Any,
 ) -> Run:
-    training = Training(**{"frequency": 1} | settings)
+    training = Training(**{"min_frequency": 1} | settings)
     models = [ModelConfig("x", direction, architecture, training) for direction in directions]
     return begin_run(Task(models, PAIRS, PAIRS, folder, CUDA, links), False)
 
@@ -83,14 +83,15 @@ def test_every_architecture_learns(
 
 
 OBJECTIVES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
-    "smoothing": ({"smoothing": 0.1}, {}),
+    "label_smoothing": ({"label_smoothing": 0.1}, {}),
     "word dropout": ({"word_dropout": 0.2}, {}),
     "sgd": ({"optimizer": "sgd"}, {}),
-    "R-drop": ({"rdrop": 1.0}, {"nonzero": 1}),  # the divergence counts the words of one of both passes
-    "guidance": ({"guidance": 0.5, "links": LINKS}, {}),
+    "R-drop": ({"r_drop": 1.0}, {"nonzero": 1}),  # the divergence counts the words of one of both passes
+    "guided_alignment": ({"guided_alignment": 0.5, "links": LINKS}, {}),
     "both directions": ({"directions": ("forward", "backward")}, {"nonzero": 1}),  # each counts its words
     "both, guided": (
-        {"directions": ("forward", "backward"), "links": LINKS, "guidance": 0.5, "dropout": 0.2}, {"nonzero": 1},
+        {"directions": ("forward", "backward"), "links": LINKS, "guided_alignment": 0.5, "dropout": 0.2},
+        {"nonzero": 1},
     ),
 }  # fmt: skip
 
@@ -108,7 +109,7 @@ def test_every_objective_learns(
     accelerator.waits.clear()
     _update(run, [[0, 1]], 0.1)
     assert accelerator.waits == UPDATE + Counter(more)
-    check(run, outcomes, passes=2 if "rdrop" in settings else 1)
+    check(run, outcomes, passes=2 if "r_drop" in settings else 1)
 
 
 def test_batches_of_an_update_are_waited_for_once(accelerator: Any, tmp_path: Path) -> None:

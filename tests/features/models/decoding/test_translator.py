@@ -28,7 +28,7 @@ def kinds(models: Models, tmp_path_factory: pytest.TempPathFactory, sample: Path
         corpus=ParallelFiles(source=str(corpus / "train.de"), target=str(corpus / "train.en")),
         dev=ParallelFiles(source=str(sample / "test.de"), target=str(sample / "test.en")),
     )
-    settings = {"embedding": 16, "hidden": 16, "attention": 16, "epochs": 2, "rate": 0.01}
+    settings = {"embedding_size": 16, "hidden_size": 16, "attention_size": 16, "epochs": 2, "learning_rate": 0.01}
     mirrored = TrainingRequest("rnnsearch", right_to_left=True, settings=settings)
     pieces = TrainingRequest("yang-window1", settings=settings | {"bpe": 200})
     train_model(mirrored, files, str(folder / "right-to-left"), "cpu")

@@ -27,7 +27,7 @@ def second(
     network: EncoderDecoder, architecture: Architecture, source: Sequence[int], target: Sequence[int]
 ) -> "Slow | Transformer":
     """Return a second implementation of a pair."""
-    kind = Transformer if architecture.wiring == "transformer" else Slow
+    kind = Transformer if architecture.decoder == "transformer" else Slow
     return kind(network, architecture, source, target)
 
 
@@ -38,7 +38,7 @@ def test_log_probabilities_and_attention(network: EncoderDecoder, architecture: 
         slow = second(network, architecture, source, target)
         steps, positions = len(target) + 1, len(source) + 2
         np.testing.assert_allclose(scores.log_probs[number, :steps], slow.log_probs, atol=1e-9)
-        if architecture.wiring != "none":
+        if architecture.decoder != "no-attention":
             np.testing.assert_allclose(scores.attention[number, :steps, :positions], slow.rows, atol=1e-9)
 
 
@@ -95,7 +95,9 @@ def test_trace(pair_of_networks: tuple[EncoderDecoder, EncoderDecoder], aligned:
 
 @pytest.fixture
 def aligned() -> Architecture:
-    return Architecture(terms=("position", "markov", "fertility"), embedding=4, hidden=5, attention=6)
+    return Architecture(
+        attention_terms=("position", "markov", "fertility"), embedding_size=4, hidden_size=5, attention_size=6
+    )
 
 
 @pytest.fixture
@@ -112,8 +114,8 @@ def said(
     network: EncoderDecoder, a: Architecture, w: Mapping[str, Array], u: Array, row: Sequence[float], source: list[int]
 ) -> Array:
     """log p of every word, from what the softmax reads and the row of attention."""
-    projected = w["softmax.projection.weight"] @ u if a.tie else u
-    vectors = w["target_embedding.weight" if a.tie else "softmax.weight"]
+    projected = w["softmax.projection.weight"] @ u if a.tied_softmax else u
+    vectors = w["target_embedding.weight" if a.tied_softmax else "softmax.weight"]
     logits = np.array([vector @ projected for vector in vectors]) + w.get("softmax.bias", 0.0)
     if network.lexicon:
         logits = with_lexicon(network.lexicon, a.lexicon, w, logits, row, source)
@@ -144,17 +146,21 @@ class Transformer:
         with torch.no_grad():
             rows = self.read("source_embedding", [BEGIN, *source, END])
             for number in range(a.encoder_layers):
-                layer = torch.nn.TransformerEncoderLayer(a.hidden, a.heads, a.feedforward, **options)
+                layer = torch.nn.TransformerEncoderLayer(
+                    a.hidden_size, a.attention_heads, a.feedforward_size, **options
+                )
                 rows = self.filled(layer, f"encoder.layers.{number}")(rows)
             annotations = self.norm("encoder.norm", rows)
             self.e = annotations[0].numpy()
             rows = self.read("target_embedding", [BEGIN, *target])
             later = torch.full((len(target) + 1,) * 2, -math.inf, dtype=torch.float64).triu(1)
             closed = torch.zeros(len(target) + 1, len(source) + 2, dtype=torch.float64)
-            if not a.sentinels and source:
+            if not a.attend_bos_eos and source:
                 closed[:, [0, -1]] = -math.inf
-            for number in range(a.layers):
-                above = torch.nn.TransformerDecoderLayer(a.hidden, a.heads, a.feedforward, **options)
+            for number in range(a.decoder_layers):
+                above = torch.nn.TransformerDecoderLayer(
+                    a.hidden_size, a.attention_heads, a.feedforward_size, **options
+                )
                 above.multihead_attn.register_forward_pre_hook(self.keep, with_kwargs=True)
                 rows = self.filled(above, f"decoder.layers.{number}")(rows, annotations, later, memory_mask=closed)
             outputs = self.norm("decoder.norm", rows)[0].numpy()
@@ -216,45 +222,47 @@ class Slow:
         self.a = architecture
         self.source_length = len(source)
         self.allowed = list(range(len(source) + 2))
-        if not architecture.sentinels and source:
+        if not architecture.attend_bos_eos and source:
             self.allowed = self.allowed[1:-1]
         x = [self.w["source_embedding.weight"][word] for word in (BEGIN, *source, END)]
-        gate = np.ones(architecture.embedding)
-        if architecture.contextual:
+        gate = np.ones(architecture.embedding_size)
+        if architecture.contextual_embeddings:
             hidden = [np.tanh(self.linear("context.word", word)) for word in x[1:-1]]
-            context = sum(hidden) / len(source) if source else np.zeros(architecture.embedding)
+            context = sum(hidden) / len(source) if source else np.zeros(architecture.embedding_size)
             x = [word * sigmoid(self.linear("context.source", context)) for word in x]
             gate = sigmoid(self.linear("context.target", context))
         state = self.encode(x)
         self.rows: list[list[float]] = []
-        self.memory = [self.nothing(architecture.memory) for _ in x]
+        self.memory = [self.nothing(architecture.memory_size) for _ in x]
         self.log_probs = []
         feed: Array = np.zeros(0)
-        if architecture.feed != "none":
-            feed = np.zeros(architecture.hidden if architecture.feed == "output" else architecture.annotation)
+        if architecture.input_feeding != "none":
+            feed = np.zeros(
+                architecture.hidden_size if architecture.input_feeding == "output" else architecture.annotation
+            )
         for j, word in enumerate((*target, END), start=1):
             y = gate * self.w["target_embedding.weight"][BEGIN if j == 1 else target[j - 2]]
-            if architecture.wiring == "attend-first":
+            if architecture.decoder == "attend-first":
                 context = self.attend(state[-1][0], y, j)
                 state = self.step(y, context, state)
                 u = state[-1][0]
-                if architecture.output == "tanh":
+                if architecture.softmax_input == "tanh":
                     u = self.combined(u, context, y)
-            elif architecture.wiring == "attend-between":
+            elif architecture.decoder == "attend-between":
                 state[:1] = self.step(y, feed, state[:1])
                 u = state[0][0]
                 context = self.attend(u, y, j)
-                for layer in range(1, architecture.layers):
+                for layer in range(1, architecture.decoder_layers):
                     state[layer] = self.upper(f"decoder.uppers.{layer - 1}", context, u, state[layer])
                     u = u + state[layer][0]
                 u = self.combined(u, context, y)
             else:
                 state = self.step(y, feed, state)
                 u = state[-1][0]
-                if architecture.wiring == "attend-after":
+                if architecture.decoder == "attend-after":
                     context = self.attend(u, y, j)
                     u = np.tanh(self.linear("decoder.combine", np.concatenate([context, u])))
-                    feed = {"none": feed, "output": u, "context": context}[architecture.feed]
+                    feed = {"none": feed, "output": u, "context": context}[architecture.input_feeding]
             log_probs = said(
                 network, architecture, self.w, u, self.rows[-1] if self.rows else [], [BEGIN, *source, END]
             )
@@ -272,7 +280,7 @@ class Slow:
         """Set the annotations; return the first state of the decoder."""
         if self.a.encoder == "unidirectional":
             order = list(range(len(x)))
-            if self.a.reverse:
+            if self.a.reverse_source:
                 order[1:-1] = order[1:-1][::-1]
             outputs = [x[i] for i in order]
             last = []
@@ -286,13 +294,13 @@ class Slow:
             ahead, _ = self.run(f"encoder.forwards.{layer}", 0, self.e, self.first(2 * layer))
             back, _ = self.run(f"encoder.backwards.{layer}", 0, self.e[::-1], self.first(2 * layer + 1))
             self.e = [np.concatenate(pair) for pair in zip(ahead, back[::-1], strict=True)]
-        outputs = np.split(np.tanh(self.linear("decoder.bridge", back[-1])), self.a.layers)
-        return [[output, *self.nothing(self.a.hidden)[1:]] for output in outputs]
+        outputs = np.split(np.tanh(self.linear("decoder.bridge", back[-1])), self.a.decoder_layers)
+        return [[output, *self.nothing(self.a.hidden_size)[1:]] for output in outputs]
 
     def first(self, number: int) -> list[Array]:
         """State in which an encoder's layer begins; Cohn eq. 1 and footnote 1 have it learned."""
-        if self.a.initial == "zero":
-            return self.nothing(self.a.hidden)
+        if self.a.initial_state == "zero":
+            return self.nothing(self.a.hidden_size)
         return [vectors[number] for vectors in self.w["encoder.first.vectors"]]
 
     def run(self, name: str, layer: int, x: list[Array], state: list[Array]) -> tuple[list[Array], list[Array]]:
@@ -343,21 +351,21 @@ class Slow:
         """Set the row of step j; return its context."""
         scores = [self.score(q, y, j, i) for i in range(len(self.e))]
         centre, positions = 0.0, self.allowed
-        if self.a.score == "location":
-            positions = [i for i in positions if i <= self.a.positions]
-        if self.a.window == "local-m":
+        if self.a.attention_score == "location":
+            positions = [i for i in positions if i <= self.a.max_positions]
+        if self.a.attention_window == "local-m":
             centre = min(j, self.source_length)
-        if self.a.window == "local-p":
+        if self.a.attention_window == "local-p":
             hidden = np.tanh(self.linear("decoder.attention.window.hidden", q))
             centre = self.source_length * sigmoid(self.linear("decoder.attention.window.out", hidden))[0]
-        if self.a.window != "global":
-            positions = [i for i in positions if abs(i - centre) <= self.a.reach]
+        if self.a.attention_window != "global":
+            positions = [i for i in positions if abs(i - centre) <= self.a.window_radius]
         total = sum(np.exp(scores[i]) for i in positions)
         weights = [
             np.exp(scores[i]) / total if i in positions else np.zeros_like(scores[i]) for i in range(len(self.e))
         ]
-        if self.a.window == "local-p":
-            sigma = self.a.reach / 2
+        if self.a.attention_window == "local-p":
+            sigma = self.a.window_radius / 2
             weights = [weight * math.exp(-((i - centre) ** 2) / (2 * sigma**2)) for i, weight in enumerate(weights)]
         self.rows.append([float(np.mean(weight)) for weight in weights])
         context: Array = sum((weight * e for weight, e in zip(weights, self.e, strict=True)), np.zeros(()))
@@ -369,21 +377,21 @@ class Slow:
 
     def score(self, q: Array, y: Array, j: int, i: int) -> Array:
         name = "decoder.attention.score"
-        if self.a.score == "dot":
+        if self.a.attention_score == "dot":
             return np.dot(q, self.e[i])
-        if self.a.score == "general":
+        if self.a.attention_score == "general":
             return np.dot(q, self.linear(f"{name}.key", self.e[i]))
-        if self.a.score == "location":
-            return self.linear(f"{name}.position", q)[i] if i <= self.a.positions else np.array(-np.inf)
+        if self.a.attention_score == "location":
+            return self.linear(f"{name}.position", q)[i] if i <= self.a.max_positions else np.array(-np.inf)
         hidden = self.linear(f"{name}.key", self.e[i]) + self.linear(f"{name}.query", q)
-        for term in self.a.terms:
+        for term in self.a.attention_terms:
             hidden = hidden + self.term(term, y, j, i)
         values = self.linear(f"{name}.out", np.tanh(hidden))
         return values if self.a.granularity == "fine" else values[0]
 
     def term(self, term: str, y: Array, j: int, i: int) -> Array:
         name = f"decoder.attention.terms.{term}"
-        around = range(i - self.a.neighbours, i + self.a.neighbours + 1)
+        around = range(i - self.a.term_radius, i + self.a.term_radius + 1)
         before = np.array([self.alpha(j - 1, k) for k in around])
         if term == "position":
             there = self.linear(f"{name}.target", np.array([math.log(1 + j)]))

@@ -35,11 +35,11 @@ def test_rows_of_attention(network: EncoderDecoder, architecture: Architecture) 
         assert not rows[:, positions:].any()
         assert not scores.attention[number, steps:].any()
         assert not scores.log_probs[number, steps:].any()
-        if source and not architecture.sentinels:
+        if source and not architecture.attend_bos_eos:
             assert not rows[:, [0, positions - 1]].any()
-        if architecture.wiring == "none":
+        if architecture.decoder == "no-attention":
             assert not rows.any()
-        elif architecture.window == "local-p":
+        elif architecture.attention_window == "local-p":
             assert 0 < rows.sum(dim=1).min() <= rows.sum(dim=1).max() < 1 + 1e-12
         else:
             np.testing.assert_allclose(rows.sum(dim=1), 1, atol=1e-12)
@@ -57,7 +57,7 @@ def test_words_are_counted_beyond_what_bfloat16_counts(network: EncoderDecoder) 
 @pytest.mark.parametrize("architecture", ["choi-atty2d", "choi-context-atty2d", "fine-local-m"], indirect=True)
 def test_weights_of_every_dimension_sum_to_one(network: EncoderDecoder, architecture: Architecture) -> None:
     source, attention = network.encode(pad(SOURCES, CPU)), network.decoder.attention
-    state, word = (torch.randn(4, size).double() for size in (architecture.hidden, architecture.embedding))
+    state, word = (torch.randn(4, size).double() for size in (architecture.hidden_size, architecture.embedding_size))
     query = Query(state=state, word=word, step=source.source_length)
     weights = attention.weights(query, source, attention.start(source)).detach()
     assert weights.shape == (4, 7, architecture.annotation)
@@ -229,7 +229,7 @@ def test_without_dropout_two_passes_are_twice_one(architecture: Architecture) ->
 
 
 def test_rdrop_adds_half_its_weight_of_the_divergence_of_two_passes() -> None:
-    architecture = Architecture(embedding=4, hidden=5, attention=4)
+    architecture = Architecture(embedding_size=4, hidden_size=5, attention_size=4)
     network = EncoderDecoder(architecture, 10, 11, dropout=0.5).double()
     source, target = pad(SOURCES, CPU), pad(TARGETS, CPU)
     losses = []

@@ -24,7 +24,7 @@ def test_folding_changes_nothing(network: EncoderDecoder, architecture: Architec
     fold(folded)
     for found, wanted in zip(score(folded), score(network), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-12)
-    attends = architecture.wiring not in ("none", "transformer") and architecture.granularity == "word"
+    attends = architecture.decoder not in ("no-attention", "transformer") and architecture.granularity == "word"
     assert any(isinstance(part, Folded) for part in folded.modules()) == attends
 
 

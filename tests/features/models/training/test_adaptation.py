@@ -28,8 +28,8 @@ from moses_io.files.errors import InputError
 
 CPU = torch.device("cpu")
 LOWER, UPPER = "abcdef", "ABCDEF"
-TRAINING = Training(epochs=1, rate=0.02, batch=16, dropout=0.1, adapt=2)
-ARCHITECTURE = Architecture(embedding=8, hidden=12, attention=8)
+TRAINING = Training(epochs=1, learning_rate=0.02, batch_size=16, dropout=0.1, fine_tuning_epochs=2)
+ARCHITECTURE = Architecture(embedding_size=8, hidden_size=12, attention_size=8)
 TokenPair = tuple[list[str], list[str]]
 
 
@@ -68,7 +68,7 @@ def test_weights_of_a_fold_have_not_seen_it(tmp_path: Path, direction: str) -> N
 def test_what_dev_says_is_learned(tmp_path: Path) -> None:
     """Where dev is translated in another way than the corpus, its other folds tell how, and `best` is out of fold."""
     dev = pairs(60, shift=2)
-    folder = fit(tmp_path / "model", dev, epochs=3, adapt=30, rate=0.05)
+    folder = fit(tmp_path / "model", dev, epochs=3, fine_tuning_epochs=30, learning_rate=0.05)
     assert not (folder / BASE).exists()
     folds, losses, words = DevFolds.read(folder), 0.0, 0
     for source, target in dev:
@@ -88,7 +88,7 @@ def test_what_does_not_help_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(adaptation, "SHARE", 1000.0)
-    plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), fit(tmp_path / "model", pairs(40))
+    plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), fit(tmp_path / "model", pairs(40))
     assert "fine-tuned on dev, cross-validated: perplexity" in capsys.readouterr().err
     check_that_dev_is_not_learned(folder, plain)
 
@@ -98,7 +98,7 @@ def test_a_loss_out_of_all_bounds_leaves_what_was_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(adaptation, "SHARE", float("inf"))
-    plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), fit(tmp_path / "model", pairs(40))
+    plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), fit(tmp_path / "model", pairs(40))
     assert "fine-tuning on dev: the loss diverged" in capsys.readouterr().err
     check_that_dev_is_not_learned(folder, plain)
 
@@ -107,7 +107,7 @@ def test_what_a_killed_adaptation_had_kept_goes_where_it_no_longer_helps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it may on another processor, which rounds otherwise."""
-    plain, folder = fit(tmp_path / "plain", pairs(40), adapt=0), tmp_path / "killed"
+    plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), tmp_path / "killed"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(loop, "remove_leftovers", interrupt)
         fit(folder, pairs(40))
@@ -181,7 +181,7 @@ def test_both_directions_learn_from_dev_together(tmp_path: Path) -> None:
 def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(tmp_path: Path) -> None:
     """Alone, and by the mean of two models of which one has learned nothing from dev, in the order of the list."""
     dev = pairs(40)
-    adapted, other = fit(tmp_path / "adapted", dev), fit(tmp_path / "other", dev, adapt=0, seed=2)
+    adapted, other = fit(tmp_path / "adapted", dev), fit(tmp_path / "other", dev, fine_tuning_epochs=0, seed=2)
     folds = DevFolds.read(adapted)
     texts = [*sources(dev), ("g", "g", "g", "g", "g")]
     assert {folds.fold_of(text) for text in texts} == set(range(DEV_FOLDS + 1))
@@ -229,12 +229,14 @@ def test_a_pair_that_is_too_long_is_not_learned_where_its_source_is(tmp_path: Pa
 
 def test_no_training_starts_from_a_model_that_has_learned_from_dev(tmp_path: Path) -> None:
     folder = fit(tmp_path / "model", pairs(40))
-    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, replace(TRAINING, adapt=0))
-    with pytest.raises(InputError, match=r"model: this model was fine-tuned on dev \(adapt\); start from one that was"):
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, replace(TRAINING, fine_tuning_epochs=0))
+    with pytest.raises(
+        InputError, match=r"model: this model was fine-tuned on dev \(fine_tuning_epochs\); start from one that was"
+    ):
         train(Task([config], pairs(160), pairs(40), tmp_path / "next", CPU), folder)
     request = TrainingRequest("rnnsearch")
-    with pytest.raises(InputError, match=r"that model is fine-tuned on dev \(adapt\), on which this one"):
-        request.check_start(TrainingRequest("rnnsearch", settings={"adapt": 1}))
+    with pytest.raises(InputError, match=r"that model is fine-tuned on dev \(fine_tuning_epochs\), on which this one"):
+        request.check_start(TrainingRequest("rnnsearch", settings={"fine_tuning_epochs": 1}))
 
 
 def test_a_cache_keeps_apart_what_different_weights_say(tmp_path: Path) -> None:

@@ -23,7 +23,12 @@ PAIRS = [(["das", "Haus"], ["the", "house"]), (["das"], ["the"])] * 2
 
 def begin(folder: Path, direction: str = "forward") -> Run:
     """Begin a training whose checkpoint has all that one may have."""
-    config = ModelConfig("rnnsearch", direction, Architecture(embedding=2, hidden=3, attention=2), Training(average=2))
+    config = ModelConfig(
+        "rnnsearch",
+        direction,
+        Architecture(embedding_size=2, hidden_size=3, attention_size=2),
+        Training(average_checkpoints=2),
+    )
     run = begin_run(Task([config], PAIRS, PAIRS, folder, torch.device("cpu")), False)
     run.recent = [[dict(run.learners[0].network.state_dict())]]
     for weight in run.parameters:
@@ -158,7 +163,7 @@ def test_epochs_that_left_no_weights(run: Run, tmp_path: Path) -> None:
 
 def test_words_that_a_table_does_not_have(tmp_path: Path) -> None:
     """Of a network with a lexicon, whose tables have numbers of words."""
-    architecture = Architecture(embedding=2, hidden=3, attention=2, lexicon="bias")
+    architecture = Architecture(embedding_size=2, hidden_size=3, attention_size=2, lexicon="bias")
     config = ModelConfig("rnnsearch", "forward", architecture, Training())
     run = begin_run(Task([config], PAIRS, PAIRS, tmp_path, torch.device("cpu")), False)
     name, table = next(each for each in run.learners[0].network.state_dict().items() if each[1].dtype == torch.int32)
@@ -173,7 +178,7 @@ def test_the_command_says_it_in_one_line(
     folder = small(pairs=30, sentences=5)
     train = ["train", "--preset", "rnnsearch", "--source", folder / "train.de", "--target", folder / "train.en"]
     train += ["--dev-source", folder / "dev.de", "--dev-target", folder / "dev.en", "--output", folder / "model"]
-    train += ["--device", "cpu", "--set", "embedding=4", "hidden=4", "attention=4", "epochs=1"]
+    train += ["--device", "cpu", "--set", "embedding_size=4", "hidden_size=4", "attention_size=4", "epochs=1"]
     assert command(*train)[0] == 0
     path = folder / "model" / CHECKPOINT
     path.write_bytes(

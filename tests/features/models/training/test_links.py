@@ -65,8 +65,10 @@ def task(folder: Path, links: Sequence[Alignment], **settings: Any) -> Task:
     rng = random.Random(1)
     sources = [[rng.choice("abcdef") for _ in range(rng.randint(0, 5))] for _ in range(60)]
     pairs = [(source, [word.upper() for word in source]) for source in sources]
-    architecture = Architecture(embedding=4, hidden=5, attention=4, lexicon="bias")
-    config = ModelConfig("x", "forward", architecture, Training(**{"epochs": 2, "length": 4, "average": 2} | settings))
+    architecture = Architecture(embedding_size=4, hidden_size=5, attention_size=4, lexicon="bias")
+    config = ModelConfig(
+        "x", "forward", architecture, Training(**{"epochs": 2, "max_length": 4, "average_checkpoints": 2} | settings)
+    )
     return Task([config], pairs, pairs[:20], folder, torch.device("cpu"), links)
 
 
@@ -89,7 +91,14 @@ def test_a_backward_model_has_the_links_turned_round(tmp_path: Path) -> None:
     for name, text in (("de", "das Haus\n"), ("en", "house\n"), ("gdfa", "1-0\n")):
         (tmp_path / name).write_text(text)
     corpus = ParallelFiles(f"{tmp_path}/de", f"{tmp_path}/en", alignment=f"{tmp_path}/gdfa")
-    settings = {"embedding": 2, "hidden": 3, "attention": 2, "epochs": 1, "frequency": 1, "lexicon": "mixture"}
+    settings = {
+        "embedding_size": 2,
+        "hidden_size": 3,
+        "attention_size": 2,
+        "epochs": 1,
+        "min_frequency": 1,
+        "lexicon": "mixture",
+    }
     request = TrainingRequest("rnnsearch", backward=True, settings=settings)
     train_model(request, TrainingFiles(corpus, dev=corpus), str(tmp_path / "model"), "cpu")
     model = load_model(tmp_path / "model", torch.device("cpu"))
@@ -103,7 +112,7 @@ def test_a_killed_training_goes_on_with_its_lexicon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: list[Alignment]
 ) -> None:
     finish, stop = loop._finish_epoch, [False, True]
-    guided = {"guidance": 1.0 if links else 0.0, "epochs": 3}
+    guided = {"guided_alignment": 1.0 if links else 0.0, "epochs": 3}
     train(task(tmp_path / "whole", links, **guided))
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
         patch.setattr(loop, "_finish_epoch", lambda run, measured: finish(run, measured) if stop.pop() else 1 / 0)

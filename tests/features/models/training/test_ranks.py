@@ -22,15 +22,39 @@ from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from rerank.cli import main
 
-SMALL = {"embedding": 8, "hidden": 8, "attention": 8, "frequency": 1, "dropout": 0.0, "epochs": 3, "rate": 0.01}
+SMALL = {
+    "embedding_size": 8,
+    "hidden_size": 8,
+    "attention_size": 8,
+    "min_frequency": 1,
+    "dropout": 0.0,
+    "epochs": 3,
+    "learning_rate": 0.01,
+}
 LINKS = "links"
 SAME: dict[str, tuple[str, dict[str, Any], str]] = {
-    "rnnsearch": ("rnnsearch", SMALL | {"batch": 12, "accumulate": 2, "average": 2, "objectives": ["fertility"]}, ""),
-    "cohn-align": ("cohn-align", SMALL | {"optimizer": "sgd", "rate": 0.2, "guidance": 1.0, "patience": 1}, LINKS),
+    "rnnsearch": (
+        "rnnsearch",
+        SMALL | {"batch_size": 12, "gradient_accumulation": 2, "average_checkpoints": 2, "objectives": ["fertility"]},
+        "",
+    ),
+    "cohn-align": (
+        "cohn-align",
+        SMALL | {"optimizer": "sgd", "learning_rate": 0.2, "guided_alignment": 1.0, "patience": 1},
+        LINKS,
+    ),
     "pair": ("cohn-align-sym", SMALL | {"batch": 15, "init": 0.3}, ""),
     "transformer": (
         "transformer",
-        SMALL | {"tokens": 60, "heads": 2, "bpe": 30, "bpe_dropout": 0.3, "optimizer": "sgd", "rate": 0.2},
+        SMALL
+        | {
+            "batch_tokens": 60,
+            "attention_heads": 2,
+            "bpe": 30,
+            "bpe_dropout": 0.3,
+            "optimizer": "sgd",
+            "learning_rate": 0.2,
+        },
         "",
     ),
 }
@@ -41,14 +65,14 @@ The last of their batches have fewer pairs than there are processes.
 Not Adam for the transformer: it makes whole steps of gradients that are 0 but for rounding, those of the bias of keys.
 """
 RECIPE = SMALL | {
-    "tie": True,
+    "tied_softmax": True,
     "dropout": 0.2,
     "word_dropout": 0.1,
-    "rdrop": 1.0,
-    "warmup": 9,
+    "r_drop": 1.0,
+    "warmup_updates": 9,
     "average": 2,
     "epochs": 9,
-    "adapt": 1,
+    "fine_tuning_epochs": 1,
 }
 """With dropout, so that each process has random numbers of its own."""
 TIMES = {"seconds", "tokens_per_second"}
@@ -165,7 +189,7 @@ def environment(process: int) -> list[str]:
 @pytest.mark.slow
 def test_the_fault_of_one_process_ends_all_with_one_line(folder: Path, tmp_path: Path) -> None:
     script = str(Path(__file__).with_name("one_of_two.py"))
-    arguments = train_arguments(folder, str(tmp_path / "large"), SMALL | {"hidden": 1500})
+    arguments = train_arguments(folder, str(tmp_path / "large"), SMALL | {"hidden_size": 1500})
     ended = launch(script, "200", *arguments)
     assert ended.returncode != 0 and "Traceback" not in ended.stderr.split("torch/distributed")[0]
     assert faults(ended.stderr) == [

@@ -32,7 +32,7 @@ from moses_io.files.errors import InputError
 from moses_io.files.folders import LOCK, locked
 
 CPU = torch.device("cpu")
-ARCHITECTURE = Architecture(embedding=12, hidden=16, attention=12)
+ARCHITECTURE = Architecture(embedding_size=12, hidden_size=16, attention_size=12)
 
 
 def words(rng: random.Random) -> list[str]:
@@ -47,8 +47,8 @@ def corpus(pairs: int) -> list[tuple[list[str], list[str]]]:
 def fit(
     folder: Path, resume: bool = False, tie: bool = False, pairs: int = 400, **settings: Any
 ) -> list[dict[str, Any]]:
-    training = Training(**{"epochs": 6, "rate": 0.02, "batch": 16, "dropout": 0.0} | settings)
-    config = ModelConfig("rnnsearch", "forward", replace(ARCHITECTURE, tie=tie), training)
+    training = Training(**{"epochs": 6, "learning_rate": 0.02, "batch_size": 16, "dropout": 0.0} | settings)
+    config = ModelConfig("rnnsearch", "forward", replace(ARCHITECTURE, tied_softmax=tie), training)
     train(Task([config], corpus(pairs), corpus(40), folder, CPU), resume=resume)
     return metrics(folder)
 
@@ -58,7 +58,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_start_may_have_objectives_that_the_model_lacks(tmp_path: Path) -> None:
-    training, pairs = Training(epochs=1, batch=16), corpus(40)
+    training, pairs = Training(epochs=1, batch_size=16), corpus(40)
     with_fertility = replace(ARCHITECTURE, objectives=("fertility",))
     for name, architecture, start in (("first", with_fertility, None), ("then", ARCHITECTURE, tmp_path / "first")):
         config = ModelConfig("rnnsearch", "forward", architecture, training)
@@ -68,7 +68,7 @@ def test_a_start_may_have_objectives_that_the_model_lacks(tmp_path: Path) -> Non
 
 
 def test_a_training_goes_on_from_what_it_started_from(tmp_path: Path) -> None:
-    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, batch=16))
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, batch_size=16))
     for name, seed in (("first", 1), ("second", 2)):
         seeded = replace(config, training=replace(config.training, seed=seed))
         train(Task([seeded], corpus(40), corpus(40), tmp_path / name, CPU))
@@ -80,12 +80,12 @@ def test_a_training_goes_on_from_what_it_started_from(tmp_path: Path) -> None:
             train(task, other, resume=True)
 
 
-@pytest.mark.parametrize(("dropout", "settings"), [(0.0, {}), (0.5, {}), (0.5, {"accumulate": 2})])
+@pytest.mark.parametrize(("dropout", "settings"), [(0.0, {}), (0.5, {}), (0.5, {"gradient_accumulation": 2})])
 def test_as_many_updates_are_planned_as_are_made(tmp_path: Path, dropout: float, settings: dict[str, int]) -> None:
     """Also where words are cut by chance, into more pieces than otherwise."""
     rng = random.Random(1)
     longer = [["".join(rng.choices("abcd", k=6)) for _ in range(4)] for _ in range(200)]
-    training = Training(epochs=2, tokens=60, bpe=60, bpe_dropout=dropout, **settings)
+    training = Training(epochs=2, batch_tokens=60, bpe=60, bpe_dropout=dropout, **settings)
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, training)
     run = begin(tmp_path / "model", [config], [(words, words) for words in longer])
     with progress_bar("train", None) as bar:
@@ -110,7 +110,7 @@ def test_training_learns_and_keeps_the_best_model(tmp_path: Path) -> None:
     assert [row["epoch"] for row in rows] == list(range(1, len(rows) + 1))
     best = min(row["dev_perplexity"] for row in rows)
     assert best < 2.5 < rows[0]["dev_perplexity"]
-    assert {"train_perplexity", "tokens_per_second", "rate", "updates", "seconds", "best"} <= set(rows[0])
+    assert {"train_perplexity", "tokens_per_second", "learning_rate", "updates", "seconds", "best"} <= set(rows[0])
     assert math.isclose(perplexity(tmp_path / "model"), best, rel_tol=1e-5)
 
 
@@ -130,7 +130,7 @@ def test_the_seed_sets_the_weights(tmp_path: Path) -> None:
 
 def test_updates_and_patience_stop_training(tmp_path: Path) -> None:
     assert [row["updates"] for row in fit(tmp_path / "updates", updates=7)] == [7]
-    rows = fit(tmp_path / "patience", rate=0.0, patience=2, epochs=9)
+    rows = fit(tmp_path / "patience", learning_rate=0.0, patience=2, epochs=9)
     assert [row["best"] for row in rows] == [True, False, False]
 
 
@@ -142,7 +142,9 @@ Whole = tuple[Path, dict[str, Any]]
 
 
 @pytest.fixture(
-    scope="module", params=[{"optimizer": "adam", "average": 2}, {"optimizer": "sgd", "rate": 0.5}], ids=str
+    scope="module",
+    params=[{"optimizer": "adam", "average_checkpoints": 2}, {"optimizer": "sgd", "learning_rate": 0.5}],
+    ids=str,
 )
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """A training that nobody killed, and its settings."""
@@ -173,8 +175,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(
 
 
 def test_a_killed_training_of_the_low_resource_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings: dict[str, Any] = {"tie": True, "word_dropout": 0.2, "warmup": 9, "bpe": 30, "bpe_dropout": 0.3}
-    settings |= {"rdrop": 1.0, "average": 2, "epochs": 2, "pairs": 100}
+    settings: dict[str, Any] = {"tie": True, "word_dropout": 0.2, "warmup_updates": 9, "bpe": 30, "bpe_dropout": 0.3}
+    settings |= {"r_drop": 1.0, "average_checkpoints": 2, "epochs": 2, "pairs": 100}
     fit(tmp_path / "whole", **settings)
     check_that_it_goes_on(tmp_path / "killed", (tmp_path / "whole", settings), monkeypatch, loop, "save", 3)
 
@@ -218,9 +220,11 @@ def test_a_folder_tells_whether_its_training_has_ended(tmp_path: Path, capsys: p
 
 def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Path) -> None:
     fit(tmp_path / "model", epochs=1)
-    with pytest.raises(InputError, match=r"this model has rate 0\.02, expected 0\.5"):
-        fit(tmp_path / "model", resume=True, epochs=1, rate=0.5)
-    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, rate=0.02, batch=16, dropout=0.0))
+    with pytest.raises(InputError, match=r"this model has learning_rate 0\.02, expected 0\.5"):
+        fit(tmp_path / "model", resume=True, epochs=1, learning_rate=0.5)
+    config = ModelConfig(
+        "rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, learning_rate=0.02, batch_size=16, dropout=0.0)
+    )
     with pytest.raises(InputError, match="was trained on other text, or started from another model"):
         train(Task([config], corpus(300), corpus(40), tmp_path / "model", CPU), resume=True)
     with pytest.raises(InputError, match="the folder is not empty"):
@@ -235,7 +239,7 @@ def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Pat
 def test_the_average_of_checkpoints_is_kept_if_it_is_better(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tie: bool
 ) -> None:
-    rows = fit(tmp_path / "model", tie=tie, average=3, schedule="constant", epochs=5)
+    rows = fit(tmp_path / "model", tie=tie, average_checkpoints=3, schedule="constant", epochs=5)
     assert "average of the last 3 checkpoints: dev" in capsys.readouterr().err
     assert perplexity(tmp_path / "model") <= min(row["dev_perplexity"] for row in rows) * (1 + 1e-6)
 
@@ -247,7 +251,7 @@ def begin(folder: Path, configs: list[ModelConfig], pairs: list[tuple[list[str],
 def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
     networks = []
     for batch, accumulate in ((16, 1), (4, 4)):
-        settings = Training(dropout=0.0, batch=batch, optimizer="sgd")
+        settings = Training(dropout=0.0, batch_size=batch, optimizer="sgd")
         config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, settings)
         run = begin(tmp_path / str(batch), [config], corpus(16))
         batches = bucketed(run.corpus[0].pairs, batch)
@@ -261,8 +265,10 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("clip", [1e9, 0.05])
 def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, clip: float) -> None:
     """-log p(t|s) - log p(s|t) - gamma · trace - fertility, summed, over the sentences of the batch."""
-    architecture = Architecture(embedding=4, hidden=5, attention=4, terms=("markov",), objectives=("fertility",))
-    settings = Training(dropout=0.0, optimizer="sgd", gamma=3.0, clip=clip, init=0.3)
+    architecture = Architecture(
+        embedding_size=4, hidden_size=5, attention_size=4, attention_terms=("markov",), objectives=("fertility",)
+    )
+    settings = Training(dropout=0.0, optimizer="sgd", agreement_weight=3.0, clip_norm=clip, init_range=0.3)
     configs = [ModelConfig("x", side, architecture, settings) for side in ("forward", "backward")]
     run = begin(tmp_path / "pair", configs, corpus(6))
     weights = run.parameters
@@ -290,11 +296,11 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
 @pytest.mark.parametrize(
     ("parts", "ahead"),
     [
-        ({"wiring": "attend-first"}, 0),
-        ({"wiring": "attend-after"}, 1),
-        ({"wiring": "attend-after", "granularity": "fine"}, 1),
-        ({"wiring": "attend-after", "score": "location"}, 0),
-        ({"wiring": "attend-after", "lexicon": "bias"}, 0),
+        ({"decoder": "attend-first"}, 0),
+        ({"decoder": "attend-after"}, 1),
+        ({"decoder": "attend-after", "granularity": "fine"}, 1),
+        ({"decoder": "attend-after", "attention_score": "location"}, 0),
+        ({"decoder": "attend-after", "lexicon": "bias"}, 0),
     ],
 )
 @pytest.mark.parametrize("quarters", [0, 1, 2, 3])
@@ -304,8 +310,16 @@ def test_guidance_is_the_cross_entropy_of_attention_with_links(
     """Of both directions, with a weight that falls to 0 over the first half; the perplexity leaves it out."""
     pairs = [(["a", "b", "a"], ["A", "B"]), (["b"], ["B", "A"])]
     links = [frozenset({(0, 1), (2, 1), (1, 0)}), frozenset({(0, 1)})]
-    architecture = replace(Architecture(embedding=4, hidden=5, attention=4), **parts)  # type: ignore[arg-type]
-    settings = Training(dropout=0.0, optimizer="sgd", gamma=0.0, clip=1e9, init=0.3, guidance=3.0, frequency=1)
+    architecture = replace(Architecture(embedding_size=4, hidden_size=5, attention_size=4), **parts)  # type: ignore[arg-type]
+    settings = Training(
+        dropout=0.0,
+        optimizer="sgd",
+        agreement_weight=0.0,
+        clip_norm=1e9,
+        init_range=0.3,
+        guided_alignment=3.0,
+        min_frequency=1,
+    )
     configs = [ModelConfig("x", side, architecture, settings) for side in ("forward", "backward")]
     run = begin_run(Task(configs, pairs, pairs, tmp_path / "pair", CPU, links), False)
     there, back = (one.forward(each.pairs, [1, 0], CPU) for one, each in zip(run.learners, run.corpus, strict=True))
@@ -332,14 +346,14 @@ def test_guidance_of_a_window_that_does_not_come_to_a_link_is_bounded() -> None:
 
 
 def test_perplexity_in_training_leaves_smoothing_and_rdrop_out(tmp_path: Path) -> None:
-    others: list[dict[str, float]] = [{}, {"smoothing": 0.5}, {"rdrop": 3.0}]
+    others: list[dict[str, float]] = [{}, {"label_smoothing": 0.5}, {"r_drop": 3.0}]
     rows = [fit(tmp_path / str(n), epochs=1, updates=1, **each) for n, each in enumerate(others)]
     assert rows[0][0]["train_perplexity"] == rows[1][0]["train_perplexity"]
     assert rows[2][0]["train_perplexity"] == pytest.approx(rows[0][0]["train_perplexity"], rel=1e-6)
 
 
 def test_schedules() -> None:
-    settings = Training(hold=5, every=2)
+    settings = Training(decay_start=5, decay_interval=2)
     assert [linear(settings, 1, progress) for progress in (0.0, 0.5, 1.0)] == pytest.approx([1, 0.55, 0.1])
     assert [halving(settings, epoch, 0.5) for epoch in range(4, 10)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
     assert constant(settings, 9, 0.9) == 1
@@ -347,9 +361,9 @@ def test_schedules() -> None:
 
 @pytest.mark.parametrize("schedule", TABLES["schedule"])
 def test_the_step_size_rises_over_the_warmup(schedule: str) -> None:
-    settings = Training(rate=0.5, schedule=schedule, warmup=4, hold=1)
+    settings = Training(learning_rate=0.5, schedule=schedule, warmup_updates=4, decay_start=1)
     for number in (1, 2):
-        plain = [step_size(replace(settings, warmup=0), number, updates, 10) for updates in range(10)]
+        plain = [step_size(replace(settings, warmup_updates=0), number, updates, 10) for updates in range(10)]
         assert plain == [0.5 * find("schedule", schedule)(settings, number, updates / 10) for updates in range(10)]
         shares = [0.25, 0.5, 0.75, *[1] * 7]
         found = [step_size(settings, number, updates, 10) for updates in range(10)]
@@ -357,8 +371,8 @@ def test_the_step_size_rises_over_the_warmup(schedule: str) -> None:
 
 
 def test_training_warms_up(tmp_path: Path) -> None:
-    rows = fit(tmp_path / "model", rate=0.02, schedule="constant", warmup=50, epochs=2)
-    assert [row["rate"] for row in rows] == pytest.approx([0.02 * row["updates"] / 50 for row in rows])
+    rows = fit(tmp_path / "model", learning_rate=0.02, schedule="constant", warmup_updates=50, epochs=2)
+    assert [row["learning_rate"] for row in rows] == pytest.approx([0.02 * row["updates"] / 50 for row in rows])
 
 
 def test_batches_by_tokens() -> None:
@@ -375,7 +389,7 @@ def test_batches_without_learning_are_bounded_by_attention() -> None:
 
 
 def test_pairs_that_cannot_be_trained_on(tmp_path: Path) -> None:
-    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(length=2))
+    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(max_length=2))
     with pytest.raises(InputError, match="no sentence pair to train on"):
         train(Task([config], [([], ["a"]), (["a"] * 3, ["b"])], corpus(2), tmp_path / "model", CPU))
     assert not (tmp_path / "model").exists()
@@ -414,15 +428,15 @@ def test_a_training_that_was_killed_before_it_began_leaves_the_folder_free(tmp_p
 
 def test_a_network_that_is_larger_than_the_memory(tmp_path: Path) -> None:
     """It is not begun."""
-    large = Architecture(score="location", hidden=60000, positions=2**31 - 1)
-    with pytest.raises(InputError, match=r"out of memory; .* GB; lower hidden, embedding"):
+    large = Architecture(attention_score="location", hidden_size=60000, max_positions=2**31 - 1)
+    with pytest.raises(InputError, match=r"out of memory; .* GB; lower hidden_size, embedding_size"):
         train(Task([ModelConfig("x", "forward", large, Training())], corpus(4), corpus(4), tmp_path / "model", CPU))
     assert not (tmp_path / "model").exists()
 
 
 def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "train_epoch", lambda *_: torch.empty(2**60))
-    with pytest.raises(InputError, match="out of memory; lower batch, tokens, length, hidden"):
+    with pytest.raises(InputError, match="out of memory; lower batch_size, batch_tokens, max_length, hidden_size"):
         fit(tmp_path / "model", epochs=1)
     monkeypatch.setattr(loop, "train_epoch", lambda *_: torch.empty(2) @ torch.empty(3))
     with pytest.raises(RuntimeError, match="size"):
@@ -431,7 +445,7 @@ def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_rate_that_is_too_large(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the loss diverged within .* try a smaller rate"):
-        fit(tmp_path / "model", rate=1e30)
+        fit(tmp_path / "model", learning_rate=1e30)
 
 
 def test_batches_hold_every_pair_once_and_similar_lengths() -> None:
@@ -450,7 +464,7 @@ def test_vocabulary(tmp_path: Path) -> None:
     assert built.encode(["b", "c", "<s>", "a\r"]) == [5, UNKNOWN, UNKNOWN, UNKNOWN]
     built.save(tmp_path, "source")
     assert load_vocabulary(tmp_path, "source", False) == built
-    assert build_vocabulary(sentences, Training(words=2)).words == (*SPECIAL, "a", "b")
+    assert build_vocabulary(sentences, Training(vocabulary_size=2)).words == (*SPECIAL, "a", "b")
     Vocabulary(["x", "x"]).save(tmp_path, "twice")
     with pytest.raises(InputError, match="the word occurs twice"):
         load_vocabulary(tmp_path, "twice", False)
@@ -548,14 +562,16 @@ def test_bfloat16_where_the_processor_has_it(
 
 
 def test_a_warmup_that_never_ends(warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path) -> None:
-    with warned("warmup=51, but 50 updates are planned: the learning rate never gets to its max"):
-        fit(tmp_path, epochs=2, warmup=51)
+    with warned("warmup_updates=51, but 50 updates are planned: the learning rate never reaches its maximum"):
+        fit(tmp_path, epochs=2, warmup_updates=51)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("bfloat16", [False, True])
 def test_training_on_a_gpu(tmp_path: Path, bfloat16: bool) -> None:
-    config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=6, rate=0.02, bfloat16=bfloat16))
+    config = ModelConfig(
+        "rnnsearch", "forward", ARCHITECTURE, Training(epochs=6, learning_rate=0.02, bfloat16=bfloat16)
+    )
     train(Task([config], corpus(400), corpus(40), tmp_path / "model", torch.device("cuda")))
     assert min(row["dev_perplexity"] for row in metrics(tmp_path / "model")) < 4

@@ -5,7 +5,7 @@ import pytest
 
 STUDY = """\
 output = "work"
-start = "moses.ini"
+initial_weights = "moses.ini"
 train = { source = "train.de", target = "train.en" }
 dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
 test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }
@@ -19,7 +19,7 @@ both = ["NMT", "Len"]
 alone = ["NMT"]
 
 [models]
-forward = { preset = "rnnsearch", embedding = 8, hidden = 8, attention = 8, epochs = 1, bpe = 0 }
+forward = { preset = "rnnsearch", embedding_size = 8, hidden_size = 8, attention_size = 8, epochs = 1, bpe = 0 }
 
 [features]
 NMT = "neural:forward"

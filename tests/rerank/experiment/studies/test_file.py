@@ -42,7 +42,7 @@ def test_without_its_keys_it_is_one_replicate_of_all_features(study: Path) -> No
         ("alone =", "moses =", "study.systems.moses: no system can have this name"),
         ("alone =", "cache =", "study.systems.cache: no system can have this name"),
         ("alone =", '"../x" =', "study.systems: expected names of letters"),
-        ("output =", 'trained = "x"\noutput =', "trained: a study trains its own models"),
+        ("output =", 'trained_models = "x"\noutput =', "trained_models: a study trains its own models"),
     ],
 )
 def test_what_cannot_be_meant_is_told(study: Path, old: str, new: str, message: str) -> None:

@@ -36,7 +36,7 @@ def test_a_cell_is_an_experiment_of_its_own(study: Path) -> None:
     assert [str(Path(path).resolve()) for path in experiment.train.files] == cut
     assert [str(Path(path).resolve()) for path in experiment.features["Len"].parts] == cut
     assert Path(experiment.dev.nbest).resolve() == folder / "dev.nbest"
-    assert Path(experiment.start).resolve() == folder / "moses.ini"
+    assert Path(experiment.initial_weights).resolve() == folder / "moses.ini"
     assert experiment.tuning.tuning.settings.seed == 2
 
 
@@ -76,8 +76,8 @@ def test_a_system_has_the_models_that_it_needs(study: Path) -> None:
     """Those that its features read, what these start from, and those that give translations and are read by none."""
     text = study.read_text().replace(
         "[features]",
-        'first = { preset = "cohn-align", hidden = 8, seed = "5" }\n'
-        'second = { preset = "cohn-align", hidden = 8, start-from = "first" }\n'
+        'first = { preset = "cohn-align", hidden_size = 8, seed = "5" }\n'
+        'second = { preset = "cohn-align", hidden_size = 8, pretrained_model = "first" }\n'
         'widening = { preset = "rnnsearch", candidates = 2 }\n'
         "[features]\n"
         'Second = "neural:second"',
@@ -87,17 +87,17 @@ def test_a_system_has_the_models_that_it_needs(study: Path) -> None:
     both, alone = (read_experiment(str(paths[f"60/seed-2/{system}"])) for system in ("both", "alone"))
     assert list(both.models) == ["forward", "widening"]
     assert list(alone.models) == ["first", "second", "widening"]
-    assert alone.models["second"].start == "first"
+    assert alone.models["second"].pretrained == "first"
     assert alone.models["first"].request.settings["seed"] == 1005
     assert alone.models["widening"].candidates == 2
 
 
 def test_models_that_translate_together_do_so_in_each_system(study: Path) -> None:
     """With the one that they name, or the first of them that the system reads; several of one name as one group."""
-    small = 'preset = "rnnsearch", hidden = 8'
+    small = 'preset = "rnnsearch", hidden_size = 8'
     models = [
-        f'second = {{ {small}, candidates = "leader" }}',
-        f'third = {{ {small}, candidates = "leader" }}',
+        f'second = {{ {small}, translate_with = "leader" }}',
+        f'third = {{ {small}, translate_with = "leader" }}',
         f"leader = {{ {small}, candidates = 2 }}",
         f"many = {{ {small}, candidates = 3, seeds = 2 }}",
     ]

@@ -19,7 +19,9 @@ def test_the_gain_is_that_of_each_seed() -> None:
     assert TestResult({"BLEU": own}, {"BLEU": moses}, {}).gain.values == {1: 1.0, 3: 2.5}
 
 
-@pytest.mark.parametrize(("unseen", "where"), [("dev, out of fold", "dev,bleu out of fold"), ("choose", "choose,bleu")])
+@pytest.mark.parametrize(
+    ("unseen", "where"), [("dev, out of fold", "dev,bleu out of fold"), ("selection", "selection,bleu")]
+)
 def test_a_number_says_where_it_was_measured(unseen: str, where: str) -> None:
     system = SystemResult(60, "both", Replicated({1: 0.5}), Replicated({}), {})
     assert as_csv(Results([], [system], "bleu", unseen, {})).splitlines()[1:] == [f"60,1,both,{where},0.5"]

@@ -20,7 +20,7 @@ from rerank.metrics.significance import replicates_p_value
 
 Command = Callable[..., tuple[int, bytes, str]]
 
-SMALL = 'preset = "cohn-align", embedding = 8, hidden = 8, attention = 8, epochs = 1, bpe = 0'
+SMALL = 'preset = "cohn-align", embedding_size = 8, hidden_size = 8, attention_size = 8, epochs = 1, bpe = 0'
 CELLS = [f"{size}/seed-{seed}/{system}" for size in (60, 120) for seed in (1, 2) for system in ("both", "alone")]
 
 
@@ -132,7 +132,7 @@ def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) 
     (study.parent / "odd").mkdir()
     (study.parent / "dev.odd").write_text("x\n")
     (study.parent / "test.odd").write_text("x\n")
-    bad = f'bad = {{ {SMALL}, start-from = "odd" }}\n[features]\nBad = "neural:bad"\nOdd = "scores:{{set}}.odd"'
+    bad = f'bad = {{ {SMALL}, pretrained_model = "odd" }}\n[features]\nBad = "neural:bad"\nOdd = "scores:{{set}}.odd"'
     broken = text.replace("[features]", bad).replace('both = ["NMT", "Len"]', 'both = ["Bad"]\nodd = ["Odd"]')
     study.write_text(broken.replace('sizes = [60, "all"]\nseeds = 2', "seeds = 1"))
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
@@ -159,7 +159,7 @@ def test_models_alone(command: Command, study: Path) -> None:
         'dev = { source = "dev.de", reference = "dev.en" }\ntest = { source = "test.de", reference = "test.en" }\n'
         "[study]\nseeds = [2, 5]\n[models]\n"
         f"one = {{ {SMALL} }}\n"
-        f'two = {{ {SMALL}, start-from = "one" }}\n'
+        f'two = {{ {SMALL}, pretrained_model = "one" }}\n'
     )
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
     assert status == 0, err
