@@ -120,7 +120,7 @@ class Reader:
         count = sum(len(each.hypotheses) for each in sentences)
         if count == 1:
             raise InputError(f"out of memory for a single candidate of {len(sentences[0].hypotheses[0])} words")
-        log.warning(f"out of memory; {count} candidates are scored in two parts")
+        log.warning(f"out of memory, {count} candidates are scored in two parts")
         return _joined([self._score_by(models, half, names, attention) for half in _halves(sentences)])
 
 

@@ -228,7 +228,7 @@ def _request(label: str, text: str, folder: str) -> FeatureRequest:
 def check_label(label: str) -> str:
     """Return the label, or raise `InputError` if Moses' tools would not accept it for a dense feature."""
     if not _LABEL.fullmatch(label):
-        expected = "expected a letter, then letters and digits, at most 100; Moses' tools need this"
+        expected = "expected a letter, then letters and digits, at most 100, as Moses' tools need it"
         raise InputError(f"label {label!r}: {expected}")
     return label
 

@@ -81,7 +81,7 @@ FEATURES: dict[str, Kind] = {
         "attention of a forward model, summed over the links of Moses' word alignment",
         "DIR", "models", reads="attention", of_decoder=True),
     "kenlm": Kind("features.kinds.language_model:KenLM", "KenLM",
-        "log-probability by an n-gram model; number of unknown words", "ARPA", "files", requires=_KENLM),
+        "log-probability by an n-gram model, and number of unknown words", "ARPA", "files", requires=_KENLM),
     "kenlm-reversed": Kind("features.kinds.language_model:Reversed", "KenLMReversed",
         "as kenlm, for a model of reversed sentences", "ARPA", "files", requires=_KENLM),
     "lexical": Kind("features.kinds.lexical:Lexical", "Lexical",
@@ -94,7 +94,7 @@ FEATURES: dict[str, Kind] = {
         "number and mean length of phrases, minus unaligned words of each side, fraction of monotone steps",
         of_decoder=True),
     "length": Kind("features.kinds.surface:Length", "Length",
-        "number of words; with a corpus, also the log-density of the length ratio",
+        "number of words, and with a corpus the log-density of the length ratio",
         "SOURCE,TARGET", "files", optional=True, many=True),
     "copied": Kind("features.kinds.surface:Copied", "Copied", "number of words that also occur in the source"),
     "repetition": Kind("features.kinds.surface:Repetition", "Repetition",
@@ -116,7 +116,7 @@ FEATURES: dict[str, Kind] = {
     "command": Kind("features.kinds.external:Command", "Command",
         "values that a program prints for each line with source, tab, candidate", "COMMAND", "shell"),
     "hf": Kind("features.models.huggingface:HuggingFace", "HF",
-        "log-probability by a local Hugging Face seq2seq model; DIR[LANG,LANG] for a multilingual model",
+        "log-probability by a local Hugging Face seq2seq model, DIR[LANG,LANG] for a multilingual one",
         "DIR", "folder"),
 }  # fmt: skip
 
@@ -156,7 +156,7 @@ def class_of_module(kind: str, folder: str) -> Kind:
         raise InputError(f"feature {kind!r}: {error.filename}:{error.lineno}: {error.msg}") from None
     except ImportError as error:
         if path.is_file():
-            alone = "; a feature module can import installed packages, not files next to it"
+            alone = ". A feature module can import installed packages, not files next to it"
             raise InputError(f"feature {kind!r}: {path}: {error}{alone}") from None
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise InputError(f"unknown feature {kind!r}: no {path}, and no such module is installed{known}") from None

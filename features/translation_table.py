@@ -41,7 +41,7 @@ def read_table(path: str) -> Table[str]:
         if value is None:
             raise InputError(f"{name_of(path)}:{line}: expected 'word word probability', found {shown(text)}")
         if not 0 <= value <= LARGEST_PROBABILITY:
-            hint = "; is this a table of log-probabilities?" if value < 0 else ""
+            hint = ". Is this a table of log-probabilities?" if value < 0 else ""
             raise InputError(f"{name_of(path)}:{line}: expected a probability from 0 to 1, found {parts[2]}{hint}")
         table[parts[1]][parts[0]] = value
     if not table:

@@ -95,7 +95,7 @@ class Gold:
         gold = self.sentences[sentence].links
         for (i, j), (_, line) in gold.items():
             if i >= source or j >= target:
-                hint = "" if self.base else "; if word indices start at 1, use --gold-base 1"
+                hint = "" if self.base else ". If word indices start at 1, use --gold-base 1"
                 link = (
                     f"the link {i + self.base}-{j + self.base} is beyond the {source} source and {target} target words"
                 )

@@ -16,7 +16,7 @@ from moses_io.files.streams import Lines, name_of, numbered_lines, open_output
 from moses_io.files.text import has_marks, read_lines, without_line_end
 from moses_io.hypothesis import Hypothesis, parse_line
 
-MARKS = "segmentation marks such as |0-1| in the text; decode without -t and -tt (report-segmentation)"
+MARKS = "segmentation marks such as |0-1| in the text. Decode without -t and -tt (report-segmentation)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Order:
         self._current = sentence
         if sentence in self._met:
             raise Fault(
-                f"sentence {sentence} comes again after others; `moses-rerank validate --regroup` puts a list in order"
+                f"sentence {sentence} comes again after others. `moses-rerank validate --regroup` puts a list in order"
             )
         self._met.add(sentence)
 
@@ -147,7 +147,7 @@ class EmptyLines:
 
 def without_end(line: bytes) -> str:
     """Return a suffix for the message about a faulty line if the line has no line end, or ""."""
-    return "" if line.endswith(b"\n") else "; the line has no end, the list was probably cut off here"
+    return "" if line.endswith(b"\n") else ". The line has no end, the list was probably cut off here"
 
 
 def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines | None = None) -> Iterator[Hypothesis]:

@@ -97,7 +97,7 @@ def read_weight_file(path: str) -> WeightFile:
     else:
         content = WeightFile(*split_untuneable(_parse_dense(lines), []), files=(path,))
     if not content.weights:
-        raise InputError(f"{name_of(path)}: no weights; expected lines 'Name= 0.1 0.2', in an ini under [weight]")
+        raise InputError(f"{name_of(path)}: no weights. Expected lines 'Name= 0.1 0.2', in an ini under [weight]")
     return content
 
 

@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2 and a message."""
-        self.exit(2, _line(f"{self.prog}: {message}; see --help") + "\n" if is_to_tell() else None)
+        self.exit(2, _line(f"{self.prog}: {message}. See --help") + "\n" if is_to_tell() else None)
 
 
 @progress_shown()
@@ -76,9 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed, unknown = make_parser().parse_known_args(given)
         command = f" {parsed.command}"
         if unknown:
-            raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}; see --help")
+            raise InputError(f"unknown arguments: {' '.join(unknown)[:QUOTED]}. See --help")
         if is_one_of_several() and parsed.command != "train":
-            raise InputError("torchrun would run the command in every process; only train supports it")
+            raise InputError("torchrun would run the command in every process. Only train supports it")
         check_arguments(parsed)
         status: int = parsed.run(parsed) or 0
         if sys.stdout:
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(command, f"{error.filename or '<stdout>'}: {error.strerror}")
         return 2
     except MemoryError:
-        _tell(command, "out of memory; process less at a time")
+        _tell(command, "out of memory. Process less at a time")
         return 2
     except KeyboardInterrupt:
         _tell(command, "stopped")

@@ -32,7 +32,7 @@ from rerank.experiment.studies.file import read_study
 from rerank.moses.exchange import import_weights
 from rerank.reranker.folder import read_candidates, read_features, read_manifest
 from rerank.systems.attention import open_attention, read_attention
-from rerank.tuning.ablation import read_worth
+from rerank.tuning.ablation import read_ablation
 from rerank.tuning.gain import read_gain
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
@@ -101,7 +101,7 @@ def read_all_attention(path: Path) -> None:
 
 
 READERS: dict[str, tuple[str, Read]] = {
-    "ablation": ("dev.ablation.json", lambda path: read_worth({"dev": str(path)})),
+    "ablation": ("dev.ablation.json", lambda path: read_ablation({"dev": str(path)})),
     "alignment": ("aligned", lambda path: read_alignments(str(path), PAIRS)),
     "arpa": ("lm.arpa", lambda path: KenLM(str(path), Resources("cpu"))),
     "answer": ("weights.txt", read_answer),

@@ -35,5 +35,5 @@ def test_it_measures_everything(tmp_path: Path, sample: Path) -> None:
 @pytest.mark.slow
 def test_it_needs_a_gpu(sample: Path) -> None:
     ran = run(sample)
-    wanted = "bench_gpu: --device cuda: torch sees no GPU here; use auto or cpu\n"
+    wanted = "bench_gpu: --device cuda: torch sees no GPU here. Use auto or cpu\n"
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", wanted)

@@ -85,7 +85,7 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     moses, reranked = report["systems"]
     assert (moses["system"], reranked["system"]) == ("moses", "reranked")
     assert "p_value" in reranked["BLEU"]
-    assert report["best_candidates"]["BLEU"]["score"] > moses["BLEU"]["score"]
+    assert report["oracle"]["BLEU"]["score"] > moses["BLEU"]["score"]
     assert len((work / "test.reranked").read_text().split("\n")) == 41
     attentions = read_attention(str(work / "test.attention.npz"))
     assert list(attentions) == [(number, system) for number in range(40) for system in ("moses", "reranked")]
@@ -295,7 +295,7 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
             'translate_with = "forward"',
             "models.forward.translate_with: expected the name of a model with candidates, found 'forward'",
         ),
-        ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'; models: forward"),
+        ('"neural:forward"', '"neural:forwards"', "features.NMT: no model and no folder 'forwards'. Models: forward"),
         ('"neural:forward"', '"neural:forward[added]"', "feature 'NMT': the value 'added' is for merged lists"),
     ],
 )
@@ -316,7 +316,7 @@ def test_what_an_experiment_reads_and_writes_is_no_pipe_and_no_link(command: Com
     work.mkdir()
     (work / "models").symlink_to(experiment.parent)
     status, _, err = command("run", experiment)
-    assert (status, f"{work}/models: a symbolic link, expected a folder; remove it" in err) == (2, True)
+    assert (status, f"{work}/models: a symbolic link, expected a folder. Remove it" in err) == (2, True)
     for name in ("moses.ini", "test.nbest", "dev.en", "train.de"):
         (experiment.parent / name).unlink()
         os.mkfifo(experiment.parent / name)
@@ -392,8 +392,8 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
             ["--preset", "encdec", "--set", "guided_alignment=1"],
             "setting 'guided_alignment' needs a decoder with attention, not 'no-attention'",
         ),
-        (["--preset", "rnnserch"], "unknown preset 'rnnserch'; did you mean 'rnnsearch'?"),
-        (["--preset", "rnnsearch", "--set", "hiden=3"], "unknown setting 'hiden'; did you mean 'hidden_size'?"),
+        (["--preset", "rnnserch"], "unknown preset 'rnnserch'. Did you mean 'rnnsearch'?"),
+        (["--preset", "rnnsearch", "--set", "hiden=3"], "unknown setting 'hiden'. Did you mean 'hidden_size'?"),
         (["--preset", "rnnsearch", "--set", "hidden"], "--set hidden: expected KEY=VALUE"),
         (["--preset", "rnnsearch"], "the folder is not empty"),
     ):

@@ -99,7 +99,7 @@ def test_a_missing_sentence_does_not_shift_the_output(command: Command, write: W
     arguments = ("rerank", write("list", content), "--weights", write("w", "[weight]\nL= 1\n"))
     status, _, err = command(*arguments)
     assert status == 2
-    assert "list:2: sentence 1 has no candidates; --on-missing blank or FILE fills its line" in err
+    assert "list:2: sentence 1 has no candidates. --on-missing blank or FILE fills its line" in err
     assert command(*arguments, "--on-missing", "blank", "--sentences", 5)[1] == b"a\n\nc\n\n\n"
     assert command(*arguments, "--on-missing", write("1best", "x\ny\nz\n"))[1] == b"a\ny\nc\n"
 

@@ -61,7 +61,7 @@ class _Tables(CheckedFeature):
         self._words = self._with_pair = 0
         if words >= FEWEST_WORDS and with_pair < FEWEST_FOUND * words:
             found = f"{with_pair} of {words}" if with_pair else f"none of {words}"
-            log.warning(f"feature '{self._name}': {found} words of the list have a pair in the table; {self._expected}")
+            log.warning(f"feature '{self._name}': {found} words of the list have a pair in the table. {self._expected}")
 
 
 class Lexical(_Tables):
@@ -80,7 +80,7 @@ class Lexical(_Tables):
             raise InputError(f"{argument}: expected f2e or e2f in the file name, the direction of the table")
         self._predicts_source = marks == ("e2f",)
         words = "source word, target word" if self._predicts_source else "target word, source word"
-        columns = f"expected lines '{words}, probability'; its columns may be reversed, or hold word numbers"
+        columns = f"Expected lines '{words}, probability'. Its columns may be reversed, or hold word numbers"
         super().__init__(f"lexical:{argument}", columns)
         self._table = read_table(argument)
         self.signature = f"lexical|{marks[0]}|sha256:{digest(Path(argument))}"
@@ -103,12 +103,12 @@ class Estimated(_Tables):
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        super().__init__(f"ibm1:{argument}", "expected SOURCE,TARGET; the files may be swapped or in other languages")
+        super().__init__(f"ibm1:{argument}", "Expected SOURCE,TARGET. The files may be swapped or in other languages")
         source, target = two_files(argument, "ibm1")
         pairs = [(tokens(left), tokens(right)) for left, right in read_parallel(source, target)]
         for path, side in zip((source, target), zip(*pairs, strict=True), strict=True):
             if not any(side):
-                raise InputError(f"{path}: all lines are blank; expected words to estimate from")
+                raise InputError(f"{path}: all lines are blank. Expected words to estimate from")
         self._forward = estimate(pairs, NULL)
         self._backward = estimate([(right, left) for left, right in pairs], NULL)
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"

@@ -57,15 +57,15 @@ class LinkReader:
         if dropped and sentence.path not in self._warned:
             self._warned.add(sentence.path)
             beyond = "links beyond the end of the source or translation are ignored, here and in later lines"
-            log.warning(f"{sentence.place(line)}: {beyond}; `moses-rerank validate` counts them")
+            log.warning(f"{sentence.place(line)}: {beyond}. `moses-rerank validate` counts them")
         return links
 
 
 def _row(sentence: Sentence, hypothesis: Sequence[str], line: Hypothesis, reader: LinkReader) -> list[float]:
     alignment, phrases = reader.links(sentence, hypothesis, line), segmentation(line)
     if alignment is None and phrases is None:
-        hint = "decode with -print-alignment-info-in-n-best or -include-segmentation-in-n-best"
-        raise InputError(f"{sentence.place(line)}: feature 'phrases': no alignment here; {hint}")
+        hint = "Decode with -print-alignment-info-in-n-best or -include-segmentation-in-n-best"
+        raise InputError(f"{sentence.place(line)}: feature 'phrases': no alignment here. {hint}")
     if phrases is None:
         phrases = _connected(alignment or frozenset())
     elif faults := segmentation_faults(phrases, len(sentence.source), len(hypothesis)):
@@ -129,7 +129,7 @@ class Rest:
         if line.total is None:
             raise InputError(f"{sentence.place(line)}: feature 'rest': {no_total(line)}")
         if not any(name in self._weights for name, _ in line.dense):
-            lacking = f"no feature of the list has a weight in {self._path}; are these the decoder's weights?"
+            lacking = f"no feature of the list has a weight in {self._path}. Are these the decoder's weights?"
             raise InputError(f"{sentence.place(line)}: feature 'rest': {lacking}")
         try:
             rest = line.total - sum(weighted(line, self._weights).values())

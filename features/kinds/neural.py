@@ -74,7 +74,7 @@ def _added(sentences: Sequence[Sentence]) -> Array:
 def _is_added(sentence: Sentence, line: Hypothesis) -> bool:
     own = first_indicator(line)
     if own is None:
-        fault = f"no feature {INDICATOR}… of 0 or 1 here; it is for merged lists"
+        fault = f"no feature {INDICATOR}… of 0 or 1 here. It is for merged lists"
         raise InputError(f"{sentence.place(line)}: value '{ADDED}' of a model: {fault}")
     return own == 0
 
@@ -137,8 +137,8 @@ class Links(ModelFeature):
             for hypothesis, line in zip(each.hypotheses, each.lines, strict=True):
                 alignment = self._reader.links(each, hypothesis, line)
                 if alignment is None:
-                    hint = "decode with -print-alignment-info-in-n-best"
-                    raise InputError(f"{each.place(line)}: feature 'links': no word alignment here; {hint}")
+                    hint = "Decode with -print-alignment-info-in-n-best"
+                    raise InputError(f"{each.place(line)}: feature 'links': no word alignment here. {hint}")
                 rows = next(attention)
                 # Column 0 of the rows is `<s>`.
                 values.append([sum(float(rows[target, source + 1]) for source, target in alignment)])

@@ -93,7 +93,7 @@ class Length(CandidateFeature):
             source, target = two_files(argument, "length")
             ratios = np.array([_ratio(tokens(left), tokens(right)) for left, right in read_parallel(source, target)])
             if ratios.var() == 0:
-                raise InputError(f"{source}, {target}: all pairs have the same length ratio; expected different ratios")
+                raise InputError(f"{source}, {target}: all pairs have the same length ratio. Expected different ratios")
             self._normal = float(ratios.mean()), float(ratios.var())
             self.signature = f"length|sha256:{digest(Path(source))},{digest(Path(target))}"
 

@@ -52,7 +52,7 @@ class Aligner:
         configs = {folder: read_config(Path(folder)) for folder in folders}
         directions = {config.direction for config in configs.values()}
         if symmetrize and len(directions) == 1:
-            raise InputError(f"--symmetrize needs a forward and a backward model; found only {directions.pop()} models")
+            raise InputError(f"--symmetrize needs a forward and a backward model, found only {directions.pop()} models")
         for folder, config in configs.items():
             if config.architecture.decoder == "no-attention":
                 raise InputError(f"{folder}: a model with decoder 'no-attention' cannot align")

@@ -29,8 +29,8 @@ def check_process(device: torch.device, process: int) -> None:
         process: id of the process that opened them.
     """
     if device.type == "cuda" and process != os.getpid():
-        advice = "use the start method 'spawn', and open the models in the new process"
-        raise InputError(f"models on a GPU cannot be used in a forked process; {advice}")
+        advice = "Use the start method 'spawn', and open the models in the new process"
+        raise InputError(f"models on a GPU cannot be used in a forked process. {advice}")
 
 
 def find_device(name: str) -> torch.device:
@@ -42,7 +42,7 @@ def find_device(name: str) -> torch.device:
     check_device(name)
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise InputError("--device cuda: torch sees no GPU here; use auto or cpu")
+        raise InputError("--device cuda: torch sees no GPU here. Use auto or cpu")
     if name != "cpu" and available:
         torch.backends.cudnn.allow_tf32 = False  # TF32 would round float32 to 10 bits in recurrent cells
         return torch.device("cuda")
@@ -77,7 +77,7 @@ def within_memory(advice: str) -> Iterator[None]:
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        raise InputError(f"out of memory; {advice}") from None
+        raise InputError(f"out of memory. {advice}") from None
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:

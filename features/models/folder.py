@@ -113,9 +113,9 @@ def check_free(folder: Path, resume: bool) -> None:
     hidden = [path for path in files if any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if [path for path in files if not (resume and (path.name in _BEGUN or path in hidden))]:
         hint = (
-            "use another folder or remove it" if resume else "use another folder, remove it, or continue with --resume"
+            "Use another folder or remove it" if resume else "Use another folder, remove it, or continue with --resume"
         )
-        raise InputError(f"{folder}: the folder is not empty; {hint}")
+        raise InputError(f"{folder}: the folder is not empty. {hint}")
 
 
 def remove_leftovers(folders: Iterable[Path]) -> None:
@@ -159,7 +159,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     """
     config, weights = read_config(folder), folder / weights_name
     if weights_name == WEIGHTS and not os.path.lexists(weights):
-        raise InputError(f"{folder}: no {WEIGHTS}; the training of this model did not finish its first epoch")
+        raise InputError(f"{folder}: no {WEIGHTS}. The training of this model did not finish its first epoch")
     check_plain(weights)
     before = weights.stat()
     digest = digest_of_model(folder, config, weights_name)
@@ -169,7 +169,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     if not os.path.samestat(before, weights.stat()):  # a running training has replaced the weights
         return load_model(folder, device, weights_name)
     if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
-        log.warning(f"{folder}: the training of this model has not ended; its best weights so far are used")
+        log.warning(f"{folder}: the training of this model has not ended. Its best weights so far are used")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)
 
 

@@ -166,7 +166,7 @@ def _set_languages(tokenizer: Any, folder: str, languages: Sequence[str]) -> str
         raise InputError(f"{folder}: a tokenizer without languages, expected hf:DIR without [{','.join(languages)}]")
     if not languages:
         if len(known) > 1:
-            expected = f"expected hf:DIR[SOURCE,TARGET]; known: {shown(', '.join(names))}"
+            expected = f"expected hf:DIR[SOURCE,TARGET]. Known: {shown(', '.join(names))}"
             raise InputError(f"{folder}: a tokenizer of several languages, {expected}")
         return ""
     by_target = not isinstance(tokenizer, Multilingual)
@@ -200,7 +200,7 @@ def _nearest_language(code: str, known: Iterable[str]) -> str:
     start = code.strip("_<> ")[:2].lower()
     alike = [each for each in known if each[:2].lower() == start]
     close = difflib.get_close_matches(code, alike, n=1, cutoff=0)
-    return f"; did you mean {shown(close[0])}?" if close else nearest(code, list(known))
+    return f". Did you mean {shown(close[0])}?" if close else nearest(code, list(known))
 
 
 def _clean(tokens: Sequence[str]) -> str:

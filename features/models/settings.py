@@ -175,7 +175,7 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
     known = dataclasses.asdict(architecture) | dataclasses.asdict(training)
     for name in values:
         if name not in known:
-            hint = f"; it is now {RENAMED[name]!r}" if name in RENAMED else nearest(name, list(known))
+            hint = f". It is now {RENAMED[name]!r}" if name in RENAMED else nearest(name, list(known))
             raise InputError(f"unknown setting {name!r}{hint}")
     parts = {field.name for field in dataclasses.fields(Architecture)}
     architecture = _replace(architecture, {name: values[name] for name in values if name in parts})
@@ -239,7 +239,7 @@ def _encoder_rules(a: Architecture) -> Rules:
     return (
         (
             not a.reverse_source or a.encoder != "bidirectional",
-            "reverse_source needs encoder=unidirectional; a bidirectional encoder reads both directions",
+            "reverse_source needs encoder=unidirectional. A bidirectional encoder reads both directions",
         ),
         (
             a.encoder != "unidirectional" or a.decoder_layers == a.encoder_layers,
@@ -328,7 +328,7 @@ def _convert(name: str, kind: Any, value: Any) -> Any:
 
 def _chosen(name: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
-        raise InputError(f"setting {name!r}: unknown value {value!r}; known: {', '.join(choices)}")
+        raise InputError(f"setting {name!r}: unknown value {value!r}. Known: {', '.join(choices)}")
     return value
 
 

@@ -137,7 +137,7 @@ class _Reader(RawIOBase):
         ]
         if min(self._allowances) < 0:
             found = f"over {self._count:,} bytes in {self._lines:,} lines from {compressed:,} compressed bytes"
-            raise InputError(f"{self._name}: {found}; decompress it first if this is intended")
+            raise InputError(f"{self._name}: {found}. Decompress it first if this is intended")
 
 
 def compressing(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:

@@ -56,7 +56,7 @@ def reason_of(error: InputError | OSError | MemoryError) -> str:
 def nearest(name: str, known: list[str]) -> str:
     """Return a suffix for a message: "; did you mean 'x'?" with the most similar known name, or all known names."""
     close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {shown(close[0])}?" if close else f"; known: {', '.join(known)}"
+    return f". Did you mean {shown(close[0])}?" if close else f". Known: {', '.join(known)}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -71,7 +71,7 @@ def open_input(path: str, size: int = LINE) -> Iterator[BinaryIO]:
             elif sys.stdin:
                 raw = cast("BufferedReader", sys.stdin.buffer)
             else:
-                raise InputError(f"{name}: stdin is closed; name a file")
+                raise InputError(f"{name}: stdin is closed. Name a file")
             stream = stack.enter_context(decompressed(raw, name, size))
         yield stream
 
@@ -146,7 +146,7 @@ def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:
         except UnicodeEncodeError:
             raise InputError(f"{place}: a lone surrogate, which is not valid text: {shown(text)}") from None
         if number == 1 and is_compressed(line):
-            raise InputError(f"{place}: expected lines of text, found compressed bytes; give the path instead")
+            raise InputError(f"{place}: expected lines of text, found compressed bytes. Give the path instead")
         line = line.removesuffix(b"\n")
         if b"\n" in line:
             raise InputError(f"{place}: expected one line, found {shown(text)}")
@@ -205,7 +205,7 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     """
     if path == STANDARD:
         if not sys.stdout:
-            raise InputError("<stdout>: stdout is closed; name a file to write")
+            raise InputError("<stdout>: stdout is closed. Name a file to write")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

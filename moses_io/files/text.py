@@ -247,7 +247,7 @@ def first_line(line: bytes, path: str | Lines) -> str:
     text = decode(without_line_end(line.removeprefix(codecs.BOM_UTF8)))
     if is_document(text):
         raise InputError(
-            f"{name_of(path)}:1: SGML or XML, expected plain text, one sentence per line; extract it from SGML with "
+            f"{name_of(path)}:1: SGML or XML, expected plain text, one sentence per line. Extract it from SGML with "
             "Moses' scripts/ems/support/input-from-sgm.perl or reference-from-sgm.perl, from a WMT test set with "
             "`sacrebleu -t SET -l PAIR --echo src` or `--echo ref`"
         )
@@ -291,11 +291,11 @@ def check_markup(path: str | Lines, lines: Iterable[str], start: int = 1) -> Non
     for number, line in enumerate(lines, start):
         if "<" in line and (tag := _XML_INPUT.search(line)):
             raise InputError(
-                f"{name_of(path)}:{number}: {shown(tag[0])} is markup for Moses' -xml-input, expected the words only; "
-                "remove it with Moses' scripts/generic/strip-xml.perl"
+                f"{name_of(path)}:{number}: {shown(tag[0])} is markup for Moses' -xml-input, expected the words only. "
+                "Remove it with Moses' scripts/generic/strip-xml.perl"
             )
 
 
 def empty_file(path: str | Lines) -> InputError:
     """Return the error about a text without lines."""
-    return InputError(f"{name_of(path)}: the file is empty; expected one sentence per line")
+    return InputError(f"{name_of(path)}: the file is empty. Expected one sentence per line")

@@ -157,7 +157,7 @@ def _find(address: str) -> str:
             return _running()
     if not _answers(named):
         raise InputError(
-            f"--ray {shown(address)}: no cluster answers at {shown(named)}{where}; expected HOST:PORT, or {AUTO}"
+            f"--ray {shown(address)}: no cluster answers at {shown(named)}{where}. Expected HOST:PORT, or {AUTO}"
         )
     return named
 

@@ -113,7 +113,7 @@ class Actors:
         else:
             call.deaths += 1
             self._waiting.appendleft(call)
-        log.info("ray: a worker died; another does its work")
+        log.info("ray: a worker died. Another does its work")
         if max(call.deaths, self._stillborn) > DEATHS:
             raise InputError(f"--ray: {DEATHS + 1} workers died one after the other ({type(error).__name__})")
 

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
     read("models", metavar="MODEL", nargs="+", help="model folder, forward or backward, left-to-right or right-to-left")
-    read("--source", required=True, help="source, one tokenized sentence per line; - for stdin")
+    read("--source", required=True, help="source, one tokenized sentence per line (- for stdin)")
     read("--target", required=True, help="translation, line by line")
     write("--output", default="-", help="links, one line per sentence pair (default: stdout)")
     add(

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _, read, write = declarers(parser)
     read("reranker", metavar="RERANKER", help="folder of the reranker")
     read("list", nargs="?", default="-", metavar="NBEST", help="n-best list as written by Moses (default: stdin)")
-    read("--source", required=True, help="source, one sentence per line; line k, from 0, has id k in the list")
+    read("--source", required=True, help="source, one sentence per line, line k (from 0) for id k")
     write("--output", default="-", help="best translations, one line per source sentence (default: stdout)")
     add_choices(parser, "n-best list with all features and new totals, best candidate first")
     add_confidence(parser)
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=KIND[:ARG]",
-        help="replacement for the feature LABEL of the reranker, such as LABEL=scores:FILE with scores of this list; "
+        help="replacement for the feature LABEL of the reranker, such as LABEL=scores:FILE with scores of this list, "
         "may be repeated",
     )
     add("--allow-code", action="store_true", help="permission for features that run code of users")
@@ -89,8 +89,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.confidence:
         folder = Path(arguments.reranker)
         if not (folder / CONFIDENCE).is_file():
-            made = "make it again with `moses-rerank run` of this version"
-            raise InputError(f"{folder}: no {CONFIDENCE}, which --confidence needs; {made}")
+            made = "Make it again with `moses-rerank run` of this version"
+            raise InputError(f"{folder}: no {CONFIDENCE}, which --confidence needs. {made}")
         given = bool(arguments.moses_output)
         estimator = read_estimator(str(folder / CONFIDENCE), str(folder / WEIGHTS), given).estimate
     write_choices(

@@ -91,8 +91,8 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
     if arguments.nbest_size and not arguments.nbest:
         raise InputError("--nbest-size needs --nbest, the list that it cuts")
     if arguments.keep_unless is not None:
-        instead = "use --confidence, which writes the probability that each change helped"
-        raise InputError(f"--keep-unless was removed, it gained nothing in cross-validation; {instead}")
+        instead = "Use --confidence, which writes the probability that each change helped"
+        raise InputError(f"--keep-unless was removed, it gained nothing in cross-validation. {instead}")
     return Outputs(arguments.output, arguments.nbest, arguments.nbest_size, arguments.confidence)
 
 
@@ -125,7 +125,7 @@ def add_jobs(parser: Container, what: str) -> None:
         "--jobs",
         type=positive_number,
         metavar="N",
-        help=f"maximum number of {what} at the same time; they share the cores and GPUs of the machine "
+        help=f"maximum number of {what} at the same time, which share the cores and GPUs "
         "(default: number of models to train, at most one per GPU or, without a GPU, per core)",
     )
 
@@ -155,7 +155,7 @@ def add_ray(parser: Container, what: str) -> None:
         default="",
         metavar="ADDRESS",
         help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS if it is set, otherwise a "
-        "running or else a temporary one on this machine; needs moses-rerank[ray] (default: no cluster)",
+        "running or else a temporary one on this machine, needs moses-rerank[ray] (default: no cluster)",
     )
 
 
@@ -191,7 +191,7 @@ def add_precision(parser: Container) -> None:
         "--precision",
         default="fp32",
         choices=("fp32", "bf16"),
-        help="precision of matrix products in scoring and translation; bf16 is faster on GPUs and CPUs that support it "
+        help="precision of matrix products in scoring and translation, bf16 is faster where it is supported "
         "(default: fp32)",
     )
 

@@ -54,7 +54,7 @@ _INPUTS = re.compile(r"\s+in: ")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, write = declarers(parser)
-    read("meta", metavar="META", help="experiment.meta of Moses, or a modified copy; - for stdin")
+    read("meta", metavar="META", help="experiment.meta of Moses, or a modified copy (- for stdin)")
     write("--output", default="-", help="copy of META with the additional steps (default: stdout)")
 
 

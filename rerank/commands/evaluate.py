@@ -18,8 +18,8 @@ references and n-best list, in the given order."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, _ = declarers(parser)
-    read("systems", nargs="+", metavar="SYSTEM", help="translations, one per line; the first system is the baseline")
-    read("--reference", action="append", required=True, help="reference translations, one per line; may be repeated")
+    read("systems", nargs="+", metavar="SYSTEM", help="translations, one per line, the first system is the baseline")
+    read("--reference", action="append", required=True, help="reference translations, one per line, may be repeated")
     read(
         "--nbest", metavar="NBEST", help="n-best list, for oracle scores and the ranks of the translations in the list"
     )

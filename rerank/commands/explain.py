@@ -20,11 +20,11 @@ candidate takes its place."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, _ = declarers(parser)
-    read("nbest", metavar="NBEST", help="scored n-best list; - for stdin")
+    read("nbest", metavar="NBEST", help="scored n-best list (- for stdin)")
     read("--weights", required=True, help="output of `tune`, or another file of weights")
     add("--sentence", required=True, type=whole_number, metavar="ID", help="id of the sentence in the list, from 0")
     read("--source", help="source, shown above the candidates")
-    read("--reference", action="append", default=[], help="references, shown above the candidates; may be repeated")
+    read("--reference", action="append", default=[], help="references, shown above the candidates, may be repeated")
     add(
         "--candidate",
         type=positive_number,

@@ -14,8 +14,8 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("nbest", metavar="NBEST", nargs="+", help="scored n-best list of the tuning set; several lists are pooled")
-    read("--reference", action="append", required=True, help="reference translations, one per line; may be repeated")
+    read("nbest", metavar="NBEST", nargs="+", help="scored n-best list of the tuning set, several lists are pooled")
+    read("--reference", action="append", required=True, help="reference translations, one per line, may be repeated")
     read(
         "--initial-weights",
         required=True,

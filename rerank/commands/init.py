@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     output = arguments.output
     if output != STANDARD and os.path.lexists(output):
-        raise InputError(f"{output}: already exists; name another --output")
+        raise InputError(f"{output}: already exists. Name another --output")
     if output != STANDARD and not os.path.isdir(folder := os.path.dirname(output) or "."):
         raise InputError(f"{folder}: no such folder")
     files = sort_files(files_in(arguments.files))
@@ -52,11 +52,11 @@ def run(arguments: argparse.Namespace) -> None:
     for line in roles.lines():
         log.info(line)
     if roles.missing:
-        raise InputError("; ".join(roles.missing))
+        raise InputError(". ".join(roles.missing))
     content = propose(roles, output)
     # The text is parsed again as `run` will parse it, so that the file that is written has passed all checks.
     check_inputs(parse_experiment(content, "<stdout>" if output == STANDARD else output))
     with open_output(output) as stream:
         stream.write(content)
     if output != STANDARD:
-        log.info(f"{output} is written; check it, then run: moses-rerank run {shlex.quote(output)}")
+        log.info(f"{output} is written. Check it, then run: moses-rerank run {shlex.quote(output)}")

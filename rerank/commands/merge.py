@@ -24,7 +24,7 @@ need only the text, such as those of models, should be scored after the merge.""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("lists", nargs="+", metavar="[NAME=]NBEST", help="at least two n-best lists with optional names; - for stdin")
+    read("lists", nargs="+", metavar="[NAME=]NBEST", help="at least two n-best lists with optional names (- for stdin)")
     write("--output", default="-", help="merged list, compressed if named .gz, .bz2 or .xz (default: stdout)")
     add(
         "--missing",

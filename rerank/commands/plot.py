@@ -20,7 +20,7 @@ PICTURES = {
     "attention": "attention of models for a sentence pair: target words in rows, source words in columns",
     "curves": "perplexity of models on dev (solid) and in training (dashed), over epochs and over minutes",
     "length": "BLEU of translations by source length",
-    "weights": "weights of dense features; for several runs, means, standard deviations and each weight as a dot",
+    "weights": "weights of dense features, for several runs with means, standard deviations and each weight as a dot",
 }
 
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_number,
         metavar="J",
         help="number of a target word, from 1 (of a source word for backward models), whose attention is shown in each "
-        "dimension; for models with granularity=fine",
+        "dimension, for models with granularity=fine",
     )
     add_device(parsers["attention"])
     _, read, _ = declarers(parsers["curves"])
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _, read, _ = declarers(parsers["length"])
     read("systems", nargs="+", metavar="SYSTEM", help="translations, one per line")
     read("--source", required=True, help="source, one tokenized sentence per line")
-    read("--reference", action="append", required=True, help="reference translations, one per line; may be repeated")
+    read("--reference", action="append", required=True, help="reference translations, one per line, may be repeated")
     _, read, _ = declarers(parsers["weights"])
     read("weights", nargs="+", metavar="INI", help="weights of a run, such as the output of `tune`")
     for each in parsers.values():

@@ -19,7 +19,7 @@ from the file of --on-missing. Without them, missing sentences at the end of the
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, write = declarers(parser)
-    read("list", metavar="NBEST", help="n-best list with all features that have a weight; - for stdin")
+    read("list", metavar="NBEST", help="n-best list with all features that have a weight (- for stdin)")
     read("--weights", required=True, help="output of `tune`, or another file of weights")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--source", type=InputPath, metavar="FILE", help="source, whose lines are counted")

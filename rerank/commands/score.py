@@ -17,14 +17,14 @@ is."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("nbest", metavar="NBEST", help="n-best list, plain or compressed; - for stdin")
-    read("--source", required=True, help="source, one sentence per line; line k, from 0, has id k in the list")
+    read("nbest", metavar="NBEST", help="n-best list, plain or compressed (- for stdin)")
+    read("--source", required=True, help="source, one sentence per line, line k (from 0) for id k")
     read(
         "--feature",
         action="append",
         required=True,
         metavar="[LABEL=]KIND[:ARG]",
-        help="feature to append; may be repeated",
+        help="feature to append, may be repeated",
     )
     write("--output", default="-", help="scored list, compressed if named .gz, .bz2 or .xz (default: stdout)")
     add_resources(parser)

@@ -59,4 +59,4 @@ def run(arguments: argparse.Namespace) -> None:
     if failed:
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
         others = f"{more} of {counted(parts, 'part')}"
-        raise InputError(f"{failed[0]}{others} failed, see the messages above; the same command runs them again")
+        raise InputError(f"{failed[0]}{others} failed, see the messages above. The same command runs them again")

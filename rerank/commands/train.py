@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read(
         "--alignment",
         default="",
-        help="word alignment of the corpus, one line per pair, as Moses' aligned.grow-diag-final-and; required by the "
+        help="word alignment of the corpus, one line per pair, as Moses' aligned.grow-diag-final-and, required by the "
         "setting `guided_alignment`, optional for `lexicon`",
     )
     add("--paper-sizes", action="store_true", help="sizes and training settings of the paper of the preset")
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pretrained-model",
         default="",
         metavar="DIR",
-        help="folder of a trained model to start from; required by presets whose name ends in -pre",
+        help="folder of a trained model to start from, required by presets whose name ends in -pre",
     )
     add("--resume", action="store_true", help="continuation of an interrupted training in --output, if there is one")
 
@@ -88,9 +88,9 @@ def run(arguments: argparse.Namespace) -> None:
     several = "," in arguments.preset or arguments.seeds is not None
     together = is_one_of_several()
     if together and (several or arguments.jobs or arguments.ray):
-        raise InputError("with torchrun all processes train one model; omit --jobs, --ray, --seeds and further presets")
+        raise InputError("with torchrun all processes train one model. Omit --jobs, --ray, --seeds and further presets")
     if several and "seed" in settings:
-        raise InputError("seed: several models have the seeds 1, 2, …; remove it")
+        raise InputError("seed: several models have the seeds 1, 2, …. Remove it")
     switches = {name: vars(arguments)[name] for name in ("backward", "right_to_left", "paper_sizes")}
     trainings = {}
     for name, model in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds).items():

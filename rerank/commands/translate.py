@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
     read("models", nargs="+", metavar="MODEL", help="model folder, written by `train`")
-    read("--source", required=True, help="source, one tokenized sentence per line; - for stdin")
+    read("--source", required=True, help="source, one tokenized sentence per line (- for stdin)")
     write(
         "--output",
         default="-",
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="candidates per sentence of an n-best list, at most the beam size (default: 1-best translations as text)",
     )
-    add("--beam", type=positive_number, default=12, metavar="N", help="beam size; 1 is greedy search (default: 12)")
+    add("--beam", type=positive_number, default=12, metavar="N", help="beam size, 1 is greedy search (default: 12)")
     add_device(parser)
     add_precision(parser)
     add, read, _ = declarers(parser.add_argument_group("rare options"))

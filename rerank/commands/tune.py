@@ -32,8 +32,8 @@ SETTINGS = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freez
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set; several lists are pooled")
-    read("--reference", action="append", help="reference translations, one per line; may be repeated")
+    read("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set, several lists are pooled")
+    read("--reference", action="append", help="reference translations, one per line, may be repeated")
     read(
         "--initial-weights",
         required=True,
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole_number,
         default=0,
         metavar="K",
-        help="number of folds, to cross-validate the gain of new features (default: no cross-validation; 5 for auto)",
+        help="number of folds, to cross-validate the gain of new features (default: no cross-validation, 5 for auto)",
     )
     add(
         "--ablate",
@@ -91,16 +91,16 @@ def _add_tuner_settings(group: Container) -> None:
         type=float,
         metavar="X",
         help="strength of the L2 regularization, toward the initial weights for kbmira, mert and expected, toward 0 "
-        "for pro; not for mean and auto (default: kbmira 0, mert 0, expected 0.0001, pro 1)",
+        "for pro, not for mean and auto (default: kbmira 0, mert 0, expected 0.0001, pro 1)",
     )
     add(
         "--sign",
         action="append",
         metavar="NAME:+|-",
-        help="feature whose weight must not be negative (+) or positive (-); may be repeated",
+        help="feature whose weight must not be negative (+) or positive (-), may be repeated",
     )
     add(
-        "--freeze", action="append", metavar="NAME", help="dense feature that keeps its initial weight; may be repeated"
+        "--freeze", action="append", metavar="NAME", help="dense feature that keeps its initial weight, may be repeated"
     )
     add_settings(group, "KEY=NUMBER", "further settings of the tuner, such as restarts=15 of mert")
 
@@ -110,7 +110,7 @@ def _add_rare_options(group: Container) -> None:
     add(
         "--fallback",
         action="store_true",
-        help="initial weights as the result if new features do not improve the cross-validated score; needs --folds, "
+        help="initial weights as the result if new features do not improve the cross-validated score, needs --folds, "
         "no effect for auto",
     )
     read(
@@ -122,7 +122,7 @@ def _add_rare_options(group: Container) -> None:
         "--selection-reference",
         action="append",
         default=[],
-        help="reference of the list of --selection; may be repeated",
+        help="reference of the list of --selection, may be repeated",
     )
     add("--parity", choices=("moses",), help="same weights as Moses' kbmira --no-shuffle")
     read("--extractor-features", help="features.dat of Moses' extractor, instead of an n-best list")

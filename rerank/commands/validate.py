@@ -18,9 +18,9 @@ with the same id belong to one sentence. Parts of a list that each count from 0 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("nbest", metavar="NBEST", help="n-best list, plain or compressed; - for stdin")
+    read("nbest", metavar="NBEST", help="n-best list, plain or compressed (- for stdin)")
     read("--source", help="source, to check ids, word alignments and segmentations")
-    read("--reference", action="append", default=[], help="reference, to check ids and tokens; may be repeated")
+    read("--reference", action="append", default=[], help="reference, to check ids and tokens, may be repeated")
     read("--weights", help="weights, to check that each feature has one weight per value")
     add("--regroup", action="store_true", help="output of the list sorted by id, instead of a report")
     write("--output", default="-", help="sorted list of --regroup (default: stdout)")
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rerank.lists.validation import validate
 
     if arguments.output != STANDARD and not arguments.regroup:
-        raise InputError("--output needs --regroup, whose list it is; the report goes to stdout")
+        raise InputError("--output needs --regroup, because the report goes to stdout")
     if arguments.regroup:
         with progress_bar("regroup", None):
             scattered = regroup(arguments.nbest, arguments.output)

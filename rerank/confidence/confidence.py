@@ -1,5 +1,6 @@
 """A fitted confidence model: it turns a ranking into an estimate, and is stored as JSON."""
 
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,9 @@ from rerank.linear.ranking import Estimate, Ranking
 from rerank.linear.weights import fingerprint
 from rerank.metrics.metric import Metric
 
-FORMAT = 3
+FORMAT = 4
+"""Version of the file format. Format 3 had other names, see `_present_names`."""
+
 CONFIDENCE = "confidence.json"
 MOST_BYTES = 2**28
 """Maximum size of a file that is read. With many features the file is large."""
@@ -35,13 +38,13 @@ class Part:
 
     Attributes:
         count: number of sentences or changes.
-        estimated: mean of the estimates.
-        reached: mean of the actual values.
+        expected: mean of the estimates.
+        actual: mean of the actual values.
     """
 
     count: int
-    estimated: float
-    reached: float
+    expected: float
+    actual: float
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,14 @@ class Fit:
 
     Attributes:
         correlation: Pearson's correlation of expected and actual scores.
-        alone: absolute correlation of the single predictor `Confidence.alone` with the actual scores.
+        best_predictor: absolute correlation of the single predictor `Confidence.best_predictor` with the actual scores.
         quarters: the sentences in quarters, lowest expected score first. Scores are 0 … 100.
-        changes: the changes that made a sentence better or worse, in quarters, lowest probability first. `estimated` is
-            the mean probability that the change helped, `reached` the fraction that helped.
+        changes: the changes that made a sentence better or worse, in quarters, lowest probability first. `expected` is
+            the mean probability that the change helped, `actual` the fraction that helped.
     """
 
     correlation: float
-    alone: float
+    best_predictor: float
     quarters: tuple[Part, ...]
     changes: tuple[Part, ...]
 
@@ -74,7 +77,7 @@ class Confidence:
         quality: predicts the score of a sentence, 0 … 100, from the predictors of the choice.
         helped: predicts the log odds that the change made the sentence better rather than worse, from the predictors of
             the change.
-        alone: name of the predictor that correlates best with the score on dev.
+        best_predictor: name of the predictor that correlates best with the score on dev.
         dev: fit on dev, cross-validated.
         moses_output: whether Moses' output of dev was given and differs, for some sentence, from the candidate with the
             highest total, as with MBR decoding.
@@ -86,7 +89,7 @@ class Confidence:
     spread: float
     quality: Regression
     helped: Regression
-    alone: str
+    best_predictor: str
     dev: Fit
     moses_output: bool = False
 
@@ -147,7 +150,7 @@ def write_confidence(path: str, confidence: Confidence) -> None:
         "spread": confidence.spread,
         "quality": _written(confidence.quality),
         "helped": _written(confidence.helped),
-        "alone": confidence.alone,
+        "best_predictor": confidence.best_predictor,
         "dev": asdict(confidence.dev),
         "moses_output": confidence.moses_output,
     }
@@ -213,7 +216,7 @@ class _File:
     spread: _Above0
     quality: _Regression
     helped: _Regression
-    alone: str
+    best_predictor: str
     dev: Fit
     moses_output: bool = False
 
@@ -223,8 +226,8 @@ class _File:
         size = sum(self.features.values())
         if len(self.deviations) != size:
             raise ValueError(f"{len(self.deviations)} deviations of {size} values")
-        if self.alone not in self.quality.predictors:
-            raise ValueError(f"{shown(self.alone)} is no predictor of the expected score")
+        if self.best_predictor not in self.quality.predictors:
+            raise ValueError(f"{shown(self.best_predictor)} is no predictor of the expected score")
 
 
 def read_confidence(path: str) -> Confidence:
@@ -236,9 +239,11 @@ def read_confidence(path: str) -> Confidence:
     values = read_json(Path(path), MOST_BYTES)
     if not isinstance(values, dict) or "format" not in values:
         raise InputError(f"{path}: not a confidence file as written by `moses-rerank run`")
-    if values["format"] != FORMAT:
-        written = f"format {shown(values['format'])}, this version reads format {FORMAT}"
-        raise InputError(f"{path}: {written}; make it again with `moses-rerank run`")
+    if values["format"] == FORMAT - 1:
+        values = _present_names(values)
+    elif values["format"] != FORMAT:
+        written = f"format {shown(values['format'])}, this version reads formats {FORMAT - 1} and {FORMAT}"
+        raise InputError(f"{path}: {written}. Make it again with `moses-rerank run`")
     file = record_of(values, _File, path)
     with at(f"{path}: "):
         Metric(file.metric)
@@ -249,10 +254,43 @@ def read_confidence(path: str) -> Confidence:
         spread=file.spread,
         quality=file.quality.regression(),
         helped=file.helped.regression(),
-        alone=file.alone,
+        best_predictor=file.best_predictor,
         dev=file.dev,
         moses_output=file.moses_output,
     )
+
+
+_RENAMED = {
+    "alone": "best_predictor",
+    "estimated": "expected",
+    "reached": "actual",
+    "lead": "margin",
+    "likeness of favourites": "similarity of top candidates",
+    "place by Moses": "rank by Moses",
+    "letters per word": "characters per word",
+    "share of different words": "type-token ratio",
+    "texts": "distinct texts",
+    "shortness": "inverse length",
+}
+"""Keys and predictors of format 3 with their present names."""
+
+
+def _present_names(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a file of format 3 with the names of the present format."""
+    present = {_present(key): _with_present_keys(value) for key, value in values.items() if key != "features"}
+    if isinstance(present.get("best_predictor"), str):
+        present["best_predictor"] = _present(present["best_predictor"])
+    return present | {"features": values.get("features")}
+
+
+def _with_present_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_present(key): _with_present_keys(item) for key, item in value.items()}
+    return [_with_present_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def _present(name: str) -> str:
+    return _RENAMED.get(name, re.sub("^likeness to the list", "consensus", name))
 
 
 def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
@@ -272,8 +310,8 @@ def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
     if confidence.weights != fingerprint(read_weights(weights)):
         raise InputError(f"{path}: fitted for other weights than those of {weights}")
     if confidence.moses_output and not moses_output:
-        taken = "the candidate with the highest total is taken for Moses' choice"
+        taken = "The candidate with the highest total is taken for Moses' choice"
         log.warning(
-            f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output); {taken}"
+            f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output). {taken}"
         )
     return confidence

@@ -37,24 +37,24 @@ class Outcome(NamedTuple):
     Attributes:
         expected: (n,) expected scores, 0 … 100.
         helped: (n,) probabilities that the change helped, nan for sentences without a change.
-        alone: (n,) values of the best single predictor.
-        reached: (n,) actual scores, 0 … 100.
+        best_predictor: (n,) values of the best single predictor.
+        actual: (n,) actual scores, 0 … 100.
         gains: (n,) actual scores minus the scores of Moses' choices.
     """
 
     expected: Array
     helped: Array
-    alone: Array
-    reached: Array
+    best_predictor: Array
+    actual: Array
     gains: Array
 
     def fit(self) -> Fit:
         """Return how well the estimates fit the actual scores."""
         decided = ~np.isnan(self.helped) & (self.gains != 0)  # (n,)
         return Fit(
-            correlation=correlation(self.expected, self.reached),
-            alone=abs(correlation(self.alone, self.reached)),
-            quarters=parts(self.expected, self.reached),
+            correlation=correlation(self.expected, self.actual),
+            best_predictor=abs(correlation(self.best_predictor, self.actual)),
+            quarters=parts(self.expected, self.actual),
             changes=parts(self.helped[decided], (self.gains[decided] > 0).astype(float)),
         )
 
@@ -66,19 +66,19 @@ def correlation(one: Array, other: Array) -> float:
     return float(np.corrcoef(one, other)[0, 1])  # (2, 2)
 
 
-def parts(estimated: Array, reached: Array) -> tuple[Part, ...]:
+def parts(expected: Array, actual: Array) -> tuple[Part, ...]:
     """Divide sentences into groups of about equal size, lowest estimates first.
 
     There are `PARTS` groups, or one per sentence if there are fewer sentences.
 
     Args:
-        estimated: (n,) estimates.
-        reached: (n,) actual values.
+        expected: (n,) estimates.
+        actual: (n,) actual values.
     """
-    order = np.argsort(estimated, kind="stable")  # (n,)
+    order = np.argsort(expected, kind="stable")  # (n,)
     divided = np.array_split(order, PARTS)
     return tuple(
-        Part(len(own), estimated=float(estimated[own].mean()), reached=float(reached[own].mean()))
+        Part(len(own), expected=float(expected[own].mean()), actual=float(actual[own].mean()))
         for own in divided
         if len(own)
     )
@@ -120,9 +120,9 @@ class Measuring:
         estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate_by(values)
         if self._references:
             statistics = choice_and_before(ranking, self._metric, self._references, self._filters)  # (2, size)
-            reached, before = (100 * np.round(self._metric.formula.smoothed(statistics), DECIMALS)).tolist()  # (2,)
+            actual, before = (100 * np.round(self._metric.formula.smoothed(statistics), DECIMALS)).tolist()  # (2,)
             helped = np.nan if estimate.helped is None else estimate.helped
-            row = (estimate.expected, helped, values.choice[confidence.alone], reached, reached - before)
+            row = (estimate.expected, helped, values.choice[confidence.best_predictor], actual, actual - before)
             self._rows.append(row)
         return estimate
 
@@ -148,7 +148,7 @@ class _Choices:
         choice: (n, P) predictors of the choice.
         change: (n, Q) predictors of the change, 0 for sentences without a change.
         changed: (n,) whether the choice differs from Moses' choice, and Moses' choice is among the candidates.
-        reached: (n,) scores of the choices, 0 … 100.
+        actual: (n,) scores of the choices, 0 … 100.
         gains: (n,) scores of the choices minus the scores of Moses' choices.
         differs: whether, in some sentence, Moses' choice is not the candidate with the highest total.
     """
@@ -157,14 +157,14 @@ class _Choices:
     choice: Array
     change: Array
     changed: Array
-    reached: Array
+    actual: Array
     gains: Array
     differs: bool
 
     def fit(self, sentences: Integers) -> tuple[Regression, Regression]:
         """Fit, on some sentences, the expected score and the log odds that a change helped."""
         decided = sentences[self.changed[sentences] & (self.gains[sentences] != 0)]  # (decided,)
-        quality = fit_score(self.names[0], self.choice[sentences], self.reached[sentences])
+        quality = fit_score(self.names[0], self.choice[sentences], self.actual[sentences])
         return quality, fit_logistic(self.names[1], self.change[decided], (self.gains[decided] > 0).astype(float))
 
 
@@ -194,10 +194,10 @@ def fit_confidence(
     units = FeatureUnits(dense, problem.spread(), tuple(name for name, _ in dense if name not in initial))
     final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)
     spread = problem.candidates.spread_of(final) or 1.0
-    totals = final / spread if kept_start(tuned) else _out_of_fold(problem, tuning, folds)  # (N,)
+    totals = final / spread if kept_start(tuned) else _cross_validated_scores(problem, tuning, folds)  # (N,)
     choices = _choices(problem.candidates, lists, moses_output, metric, totals, units)
     quality, helped = choices.fit(np.arange(sentences))
-    outcome, alone = _cross_fitted(choices, partition(sentences, folds))
+    outcome, best_predictor = _cross_fitted(choices, partition(sentences, folds))
     confidence = Confidence(
         metric=expected,
         weights=fingerprint(weights),
@@ -205,7 +205,7 @@ def fit_confidence(
         spread=spread,
         quality=quality,
         helped=helped,
-        alone=alone,
+        best_predictor=best_predictor,
         dev=outcome.fit(),
         moses_output=choices.differs,
     )
@@ -213,7 +213,7 @@ def fit_confidence(
     write_confidence(output, confidence)
 
 
-def _out_of_fold(problem: Problem, tuning: Tuning, folds: int) -> Array:
+def _cross_validated_scores(problem: Problem, tuning: Tuning, folds: int) -> Array:
     """(N,) scores of the candidates by weights tuned on the other folds, in units of their spread."""
     totals = np.zeros(len(problem.statistics))
     with progress_bar("confidence", folds) as bar:
@@ -249,14 +249,14 @@ def _choices(
     of_choice = tuple(values[0].choice)
     of_change = tuple(next((each.change for each in values if each.change), {}))
     change = np.array([[each.change.get(name, 0) for name in of_change] for each in values])  # (n, Q)
-    reached, before = 100 * np.round(metric.formula.smoothed(both), DECIMALS).T  # (n, 2) -> (n,), (n,)
+    actual, before = 100 * np.round(metric.formula.smoothed(both), DECIMALS).T  # (n, 2) -> (n,), (n,)
     return _Choices(
         names=(of_choice, of_change),
         choice=np.array([list(each.choice.values()) for each in values]),  # (n, P)
         change=change,
         changed=np.array([bool(each.change) for each in values]),
-        reached=reached,
-        gains=reached - before,
+        actual=actual,
+        gains=actual - before,
         differs=differs,
     )
 
@@ -266,15 +266,15 @@ def _cross_fitted(choices: _Choices, folds: list[Integers]) -> tuple[Outcome, st
 
     Return the outcome, and the name of the best single predictor. That predictor is chosen on all of dev.
     """
-    sentences = len(choices.reached)
+    sentences = len(choices.actual)
     expected, helped = np.zeros(sentences), np.full(sentences, np.nan)
     for held in folds:
         quality, change = choices.fit(np.setdiff1d(np.arange(sentences), held))
         expected[held] = np.clip(quality.values(choices.choice[held]), 0, 100)
         changed = held[choices.changed[held]]
         helped[changed] = probabilities(change.values(choices.change[changed]))  # (changed,)
-    says = [abs(correlation(column, choices.reached)) for column in choices.choice.T]  # (P,)
-    best = int(np.argmax(says))
-    alone = choices.choice[:, best]  # (n,)
-    outcome = Outcome(expected, helped, alone, reached=choices.reached, gains=choices.gains)
+    correlations = [abs(correlation(column, choices.actual)) for column in choices.choice.T]  # (P,)
+    best = int(np.argmax(correlations))
+    predictor = choices.choice[:, best]  # (n,)
+    outcome = Outcome(expected, helped, predictor, actual=choices.actual, gains=choices.gains)
     return outcome, choices.names[0][best]

@@ -33,7 +33,7 @@ class Wording:
     sizes: Array
     lengths: Array
 
-    def likeness(self, shares: Array) -> Array:
+    def similarity(self, shares: Array) -> Array:
         """(S,) smoothed sentence BLEU against the expected n-gram counts under each distribution.
 
         0 for a text without tokens. The feature `consensus` is computed in this way, see `features.kinds.consensus`.
@@ -89,9 +89,9 @@ class Texts:
         """Return the n-grams of a text, compared with all texts."""
         return self._beside(text, range(len(self.words)))
 
-    def likeness(self, some: Sequence[int]) -> Array:
+    def similarity(self, some: Sequence[int]) -> Array:
         """(S, S) smoothed sentence BLEU between some texts, given by their indices: row against column."""
-        rows = {text: self._beside(text, some).likeness(np.eye(len(some))) for text in set(some)}  # (S,) each
+        rows = {text: self._beside(text, some).similarity(np.eye(len(some))) for text in set(some)}  # (S,) each
         return np.array([rows[text] for text in some])
 
     def _beside(self, text: int, others: Sequence[int]) -> Wording:
@@ -178,22 +178,22 @@ def predictors(sentence_list: SentenceList, totals: Array, units: FeatureUnits) 
     shares = texts.shares(
         np.array([*(scale * totals for scale in SCALES), *(SCALES[-1] * scaled.T)])
     )  # (scales + D, T)
-    likeness = wording.likeness(shares)  # (scales + D,)
+    similarity = wording.similarity(shares)  # (scales + D,)
     of_choice = _of_totals(sentence_list, totals, choice, texts.of)
     of_choice |= _of_words(words, float(totals[choice]), sentence_list.hypotheses[choice].total or 0.0)
-    for scale, opinion in zip(SCALES, shares, strict=False):  # the first rows of shares are of the scales
-        of_choice |= _of_opinion(wording, opinion, float(opinion[text]), f"scale {scale}")
+    for scale, distribution in zip(SCALES, shares, strict=False):  # the first rows of shares are of the scales
+        of_choice |= _of_distribution(wording, distribution, float(distribution[text]), f"scale {scale}")
     by = [*(f"scale {scale}" for scale in SCALES), *units.names]
-    of_choice |= {f"likeness to the list, {name}": value for name, value in zip(by, likeness.tolist(), strict=True)}
+    of_choice |= {f"consensus, {name}": value for name, value in zip(by, similarity.tolist(), strict=True)}
     of_choice |= _of_features(units, values, choice, max(1, len(words)))
-    of_choice["likeness of favourites"] = _favourites_agree(texts, values[:, units.of_added])
+    of_choice["similarity of top candidates"] = _similarity_of_top_candidates(texts, values[:, units.of_added])
     before = None if decoded is None else int(texts.of[decoded])
     if before is None or before == text:
         return Predictors(of_choice, {})
-    gained = (likeness - texts.wording(before).likeness(shares)).tolist()  # (scales + D,)
+    gained = (similarity - texts.wording(before).similarity(shares)).tolist()  # (scales + D,)
     of_change = {"total over Moses' choice": float(totals[choice] - totals[decoded])}
     for scale, gain in zip(SCALES, gained, strict=False):
-        of_change[f"likeness to the list over Moses' choice, scale {scale}"] = gain
+        of_change[f"consensus over Moses' choice, scale {scale}"] = gain
     for name, gain in zip(units.names, (scaled[choice] - scaled[decoded]).tolist(), strict=True):
         of_change[f"{name} over Moses' choice"] = gain
     return Predictors(of_choice, of_change)
@@ -204,10 +204,10 @@ def _of_totals(sentence_list: SentenceList, totals: Array, choice: int, texts: I
     others = totals[texts != texts[choice]]  # (others,)
     moses = np.array([-np.inf if each.total is None else each.total for each in sentence_list.hypotheses])  # (N,)
     return {
-        "lead": float(np.log1p(totals[choice] - others.max())) if len(others) else 0.0,
+        "margin": float(np.log1p(totals[choice] - others.max())) if len(others) else 0.0,
         "above the mean": float(totals[choice] - totals.mean()),
-        "place by Moses": float(np.log1p((moses > moses[choice]).sum())),
-        "texts": float(np.log1p(texts.max())),
+        "rank by Moses": float(np.log1p((moses > moses[choice]).sum())),
+        "distinct texts": float(np.log1p(texts.max())),
     }
 
 
@@ -216,16 +216,16 @@ def _of_words(words: Sequence[str], total: float, moses: float) -> dict[str, flo
     length = max(1, len(words))
     return {
         "length": float(np.log1p(length)),
-        "shortness": 1 / length,
-        "letters per word": sum(map(len, words)) / length,
-        "share of different words": len(set(words)) / length,
+        "inverse length": 1 / length,
+        "characters per word": sum(map(len, words)) / length,
+        "type-token ratio": len(set(words)) / length,
         "total per word": total / length,
         "Moses' total": moses,
         "Moses' total per word": moses / length,
     }
 
 
-def _of_opinion(wording: Wording, shares: Array, probability: float, scale: str) -> dict[str, float]:
+def _of_distribution(wording: Wording, shares: Array, probability: float, scale: str) -> dict[str, float]:
     """Return how concentrated a distribution (T,) over the texts is, and how probable a text and its n-grams are."""
     likely = shares[shares > 0]  # (likely texts,)
     values = {"probability": probability, "entropy": float(-(likely * np.log(likely)).sum())}
@@ -247,15 +247,15 @@ def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -
     return of_choice
 
 
-def _favourites_agree(texts: Texts, values: Array) -> float:
+def _similarity_of_top_candidates(texts: Texts, values: Array) -> float:
     """Return how similar the texts are that the values (N, A) of added features rank first.
 
-    A value that ranks several texts first has no favourite. The similarity is the smoothed sentence BLEU of one
-    favourite against another, averaged over all ordered pairs. It is 1 for fewer than two favourites.
+    A value that ranks several texts first has no top candidate. The similarity is the smoothed sentence BLEU of one
+    of them against another, averaged over all ordered pairs. It is 1 for fewer than two top candidates.
     """
     ranked = [np.unique(texts.of[first]).tolist() for first in (values == values.max(axis=0)).T]
-    favourites = [own[0] for own in ranked if len(own) == 1]
-    if len(favourites) < 2:
+    top = [own[0] for own in ranked if len(own) == 1]
+    if len(top) < 2:
         return 1.0
-    likeness = texts.likeness(favourites)  # (favourites, favourites)
-    return float(likeness[~np.eye(len(favourites), dtype=bool)].mean())
+    similarity = texts.similarity(top)  # (top, top)
+    return float(similarity[~np.eye(len(top), dtype=bool)].mean())

@@ -82,7 +82,7 @@ class Regression:
         return values
 
 
-def fit_score(names: Sequence[str], rows: Array, reached: Array) -> Regression:
+def fit_score(names: Sequence[str], rows: Array, actual: Array) -> Regression:
     """Fit sentence scores by the mean of ridge regression and boosted steps.
 
     With fewer than `FEWEST` sentences the fit is the mean score.
@@ -90,17 +90,17 @@ def fit_score(names: Sequence[str], rows: Array, reached: Array) -> Regression:
     Args:
         names: names of the P predictors.
         rows: (n, P) predictors.
-        reached: (n,) actual scores.
+        actual: (n,) actual scores.
     """
     from sklearn.linear_model import RidgeCV
 
     if len(rows) < FEWEST:
-        return _constant(names, float(reached.mean()))
+        return _constant(names, float(actual.mean()))
     means, deviations = _moments(rows)
     standardized = _standardized(rows, means, deviations)  # (n, P)
     # scikit-learn only fits. `Regression` evaluates, so the file has plain values and no pickle that could run code.
-    ridge = RidgeCV(PENALTIES).fit(standardized, reached)
-    steps, lowest = _boosted(standardized, reached)
+    ridge = RidgeCV(PENALTIES).fit(standardized, actual)
+    steps, lowest = _boosted(standardized, actual)
     return Regression(
         names=tuple(names),
         means=means,
@@ -111,7 +111,7 @@ def fit_score(names: Sequence[str], rows: Array, reached: Array) -> Regression:
     )
 
 
-def _boosted(standardized: Array, reached: Array) -> tuple[BoostedSteps, float]:
+def _boosted(standardized: Array, actual: Array) -> tuple[BoostedSteps, float]:
     """Boost steps over (n, P) predictors to fit (n,) scores. Return the steps, and the value below all thresholds.
 
     Each round adds the step that explains most of the residual (Friedman 2002, trees with one split).
@@ -128,9 +128,9 @@ def _boosted(standardized: Array, reached: Array) -> tuple[BoostedSteps, float]:
         init="zero",
         random_state=0,
     )
-    mean = float(reached.mean())
+    mean = float(actual.mean())
     # Node 0 of a tree is its split, node 1 the side up to the threshold, node 2 the side above it.
-    trees = [tree.tree_ for tree in model.fit(standardized, reached - mean).estimators_[:, 0]]
+    trees = [tree.tree_ for tree in model.fit(standardized, actual - mean).estimators_[:, 0]]
     lowest = mean + RATE * sum(float(tree.value[1 if tree.node_count > 1 else 0, 0, 0]) for tree in trees)
     split = [tree for tree in trees if tree.node_count > 1]
     steps = BoostedSteps(

@@ -85,10 +85,10 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
     inputs = {os.path.realpath(path) for path in experiment.files}
     for path in (path for stage in stages for path in stage.outputs):
         if os.path.realpath(path) in inputs:
-            raise InputError(f"{path}: the experiment reads this file and would write over it; name another output")
+            raise InputError(f"{path}: the experiment reads this file and would write over it. Name another output")
     models = experiment.output / "models"
     if models.is_symlink():
-        raise InputError(f"{models}: a symbolic link, expected a folder; remove it")
+        raise InputError(f"{models}: a symbolic link, expected a folder. Remove it")
     make_folder(experiment.output if experiment.trained_models else models)
 
 

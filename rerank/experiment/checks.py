@@ -116,8 +116,8 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
         count += 1
         listed += sentence_list.moses_choice is not None
     if not (listed or read):
-        expected = "expected Moses' output of the same sentences"
-        log.warning(f"{files.moses_output}: no line is a candidate of {files.nbest}; {expected}")
+        expected = "Expected Moses' output of the same sentences"
+        log.warning(f"{files.moses_output}: no line is a candidate of {files.nbest}. {expected}")
     if files == experiment.dev and folds and not read:
         check_folds(min(folds, count), count)
 

@@ -121,7 +121,7 @@ def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
         check_name(name, "test")
         if name in TAKEN or name in tests:
             fault = "another test set has this name" if name in tests else "files of the results have this name"
-            raise InputError(f"test.{name}: {fault}; choose another one")
+            raise InputError(f"test.{name}: {fault}. Choose another one")
         prefix = "test." if name == UNNAMED else f"test.{name}."
         check_keys(table, ("name", *_KEYS, MOSES_OUTPUT), prefix)
         tests[name] = _set(table, prefix, folder)
@@ -145,7 +145,7 @@ def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
     """Return preset and seed of each model of `--preset A,B --seeds N`, by model name. Seeds count from 1."""
     names = presets.split(",")
     if len(set(names)) < len(names):
-        raise InputError(f"preset: {presets} has a duplicate; seeds = N makes several models of one preset")
+        raise InputError(f"preset: {presets} has a duplicate, seeds = N makes several models of one preset")
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MOST:
         expected = f"expected a whole number from 1, and at most {MOST} models of one name"
         raise InputError(f"seeds: {expected}, found {seeds!r}")
@@ -185,7 +185,7 @@ def _models(name: str, entry: Any) -> dict[str, Any] | None:
     elif not isinstance(presets, str) or not ("," in presets or "seeds" in entry):
         return None
     if "seed" in entry:
-        raise InputError(f"models.{name}.seed: several models have the seeds 1, 2, …; remove it")
+        raise InputError(f"models.{name}.seed: several models have the seeds 1, 2, …. Remove it")
     others = {key: value for key, value in entry.items() if key != "seeds"}
     with at(f"models.{name}."):
         several = members(presets, entry.get("seeds", 1))
@@ -268,9 +268,9 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
     settings = dict(entry)
     for key in settings:
         if "-" in key and key in RENAMED:
-            raise InputError(f"{place}: unknown key {key}; it is now {RENAMED[key]}")
+            raise InputError(f"{place}: unknown key {key}. It is now {RENAMED[key]}")
     if isinstance(settings.get("candidates"), str):
-        raise InputError(f"{place}.candidates: expected a number; the key for the name of a model is translate_with")
+        raise InputError(f"{place}.candidates: expected a number. The key for the name of a model is translate_with")
     preset, pretrained = settings.pop("preset"), str(settings.pop("pretrained_model", ""))
     candidates, leader = settings.pop("candidates", 0), settings.pop("translate_with", None)
     switches = {}
@@ -326,7 +326,7 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
             if models[name].pieces != models[names[0]].pieces:
                 fault = f"{names[0]} and {name} predict different words, or in a different order"
                 raise InputError(
-                    f"models.{group}: candidates: {fault}, and cannot translate together; give each its own number"
+                    f"models.{group}: candidates: {fault}, and cannot translate together. Give each its own number"
                 )
     return together
 
@@ -347,6 +347,6 @@ def find_pretrained(name: str, models: Mapping[str, ModelEntry], folder: Path) -
 def known_folder(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
     """Return the path of an existing folder. Raise `InputError`, with the names of the models, if it does not exist."""
     if not os.path.isdir(folder / name):
-        known = f"; models: {', '.join(models)}" if models else ""
+        known = f". Models: {', '.join(models)}" if models else ""
         raise InputError(f"no model and no folder {name!r}{known}")
     return str(folder / name)

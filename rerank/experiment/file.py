@@ -286,12 +286,12 @@ def _features(
     for request in (member for each in requests for member in expand_feature(each, groups)):
         with at(f"features.{request.label}: "):
             if request.label == "all":
-                raise InputError("reports use this name for all features; choose another name")
+                raise InputError("reports use this name for all features. Choose another name")
             if request.label in features:
                 raise InputError("a group of models also makes a feature of this name")
             if request.parts and SET in str(folder):
                 raise InputError(
-                    f"{SET} stands for the name of a set; the folder {str(folder)!r} cannot have it in its name"
+                    f"{SET} stands for the name of a set. The folder {str(folder)!r} cannot have it in its name"
                 )
             parts = [str(folder / part) for part in request.parts]
             if request.row.takes == "models":
@@ -308,7 +308,7 @@ def _model_folder(name: str, models: dict[str, ModelEntry], folder: Path) -> str
         return known_folder(name, models, folder)
     if part not in models[entry].request.folders:
         names = " or ".join(f"{entry}/{member}".rstrip("/") for member in models[entry].request.folders)
-        raise InputError(f"no model {name!r}; expected {names}")
+        raise InputError(f"no model {name!r}. Expected {names}")
     return name
 
 

@@ -253,6 +253,6 @@ def _remarks(corpus: Corpus, settings: dict[str, Any], small: bool) -> tuple[str
         f"the source and {target.vocabulary:,} in the target.",
         f"Of dev's words {100 * source.unknown:.1f} % in the source and {100 * target.unknown:.1f} % in the target are "
         "not among them.",
-        f"Models read {units}. Training takes about {minutes} min on one core for each{third};",
-        "more epochs may improve the models.",
+        f"Models read {units}. Training takes about {minutes} min on one core for each{third}.",
+        "More epochs may improve the models.",
     )

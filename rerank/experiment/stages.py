@@ -183,11 +183,11 @@ def digests_read(path: Path) -> set[str]:
 
 def _read_record(path: Path) -> dict[str, dict[str, Any]]:
     if path.is_symlink():
-        raise InputError(f"{path}: a symbolic link, expected a file of an earlier run; remove it")
+        raise InputError(f"{path}: a symbolic link, expected a file of an earlier run. Remove it")
     try:
         return read_record(path, dict[str, dict[str, Any]])
     except InputError as error:
-        raise InputError(f"{error}; remove the folder of results to repeat all stages") from None
+        raise InputError(f"{error}. Remove the folder of results to repeat all stages") from None
 
 
 def _as_json(value: Any) -> bytes:
@@ -255,7 +255,7 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
                 check_plain(str(path))
         for path in map(Path, stage.outputs):
             if stage.name not in record.stages and os.path.lexists(path):
-                raise InputError(f"{path}: already exists and is not from an earlier run; remove or rename it")
+                raise InputError(f"{path}: already exists and is not from an earlier run. Remove or rename it")
 
 
 def folder_stage(

@@ -86,7 +86,7 @@ def check_keys(table: dict[str, Any], known: Sequence[str], prefix: str = "") ->
     for key in table:
         if key not in known:
             present = RENAMED.get(key)
-            hint = f"; it is now {present}" if present in known else nearest(key, list(known))
+            hint = f". It is now {present}" if present in known else nearest(key, list(known))
             raise InputError(f"unknown key {prefix}{key}{hint}")
 
 
@@ -211,5 +211,5 @@ def check_code(experiment: Mapping[str, Any], path: str, allow: bool) -> None:
         label = foreign[0]
         where = "in a file that is not the user's own in the working folder"
         raise InputError(
-            f"feature {shown(label)}, {shown(features[label])}, runs code {where}; --allow-code permits it"
+            f"feature {shown(label)}, {shown(features[label])}, runs code {where}. --allow-code permits it"
         )

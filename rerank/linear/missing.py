@@ -39,7 +39,7 @@ class Replacements:
             return b"\n"
         if self.lines is None:
             fills = "--on-missing blank or FILE fills its line, `validate --regroup` puts ids in order"
-            raise InputError(f"{place}: sentence {sentence} has no candidates; {fills}")
+            raise InputError(f"{place}: sentence {sentence} has no candidates. {fills}")
         if sentence >= len(self.lines):
             raise InputError(f"{place}: sentence {sentence} has no candidates, and no line in the file of --on-missing")
         return encode(self.lines[sentence]) + b"\n"
@@ -49,8 +49,8 @@ class Replacements:
         if last.sentence + 1 >= sentences or self.blank or self.lines is not None:
             return
         ends = f"the list ends at sentence {last.sentence}, expected sentences up to {sentences - 1}"
-        fills = "" if self.live else "; --on-missing blank or FILE fills the missing lines"
-        raise InputError(f"{last.end}: {ends}; the decoder probably stopped early{fills}")
+        fills = "" if self.live else ". --on-missing blank or FILE fills the missing lines"
+        raise InputError(f"{last.end}: {ends}. The decoder probably stopped early{fills}")
 
 
 def read_replacements(source: str | None, sentences: int | None, on_missing: str) -> Replacements:
@@ -86,7 +86,7 @@ def complete(lists: Iterable[SentenceList], replacements: Replacements) -> Itera
         place = sentence_list.place
         if sentence_list.sentence < expected:
             falls = f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}"
-            raise InputError(f"{falls}; `moses-rerank validate --regroup` puts a list in order")
+            raise InputError(f"{falls}. `moses-rerank validate --regroup` puts a list in order")
         if isinstance(replacements.sentences, int):
             check_id(sentence_list, replacements.sentences, "source")
         yield from _fill(expected, sentence_list.sentence, replacements, place)

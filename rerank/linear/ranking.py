@@ -60,7 +60,7 @@ class LinearModel:
                 raise InputError(f"{sentence_list.place}: {lacking}")
         if unused := [name for name in unused_weights(space, self._weights) if name not in to_come]:
             missing = f"no feature {', '.join(unused)}, which {self._path} has a weight for"
-            raise InputError(f"{sentence_list.place}: {missing}; is this list the scored one?")
+            raise InputError(f"{sentence_list.place}: {missing}. Is this list the scored one?")
 
     def _warn(self, sentence_list: SentenceList) -> None:
         """Warn if the list has sparse features and the weights have none. Single missing sparse weights are normal."""
@@ -68,7 +68,7 @@ class LinearModel:
         if names and not any(is_sparse(name, len(values)) for name, values in self._weights.items()):
             some = ", ".join(shown(name) for name in names[:NAMED]) + ", …" * (len(names) > NAMED)
             weightless = f"{self._path} has no weight for any sparse feature"
-            log.warning(f"{weightless}; the sparse features of the list have weight 0: {some}")
+            log.warning(f"{weightless}. The sparse features of the list have weight 0: {some}")
 
 
 class Estimate(NamedTuple):

@@ -113,7 +113,7 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
         (lower if side == "+" else upper)[_places(space, name)] = 0
     for name in (*freeze, *_rest(space)):
         if name in space.sparse:
-            raise InputError(f"freeze: {shown(name)} is a sparse feature; only dense ones can be frozen")
+            raise InputError(f"freeze: {shown(name)} is a sparse feature. Only dense ones can be frozen")
         places = _places(space, name)
         lower[places] = upper[places] = start[places]
     return lower, upper
@@ -134,8 +134,8 @@ def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
     """
     names = list(dict.fromkeys(space.columns))
     if names and not any(name in weights for name in names):
-        has = f"the list has {', '.join(names[:20])}{hint_for(names)}"
-        raise InputError(f"{path}: no feature of the list has a weight here; {has}")
+        has = f"The list has {', '.join(names[:20])}{hint_for(names)}"
+        raise InputError(f"{path}: no feature of the list has a weight here. {has}")
     if new := [name for name, _ in space.dense if name not in weights]:
         log.info(f"features without a weight in {path} start at 0: {', '.join(new)}")
     if unused := unused_weights(space, weights):
@@ -145,7 +145,7 @@ def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
 def hint_for(names: Iterable[str]) -> str:
     """Return a hint on how to write the weights of a list without labels, or an empty string for one with labels."""
     line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
-    return f"; the list has no labels: give its weights {line}" if UNLABELLED in names else ""
+    return f". The list has no labels: give its weights {line}" if UNLABELLED in names else ""
 
 
 def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:

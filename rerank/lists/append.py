@@ -184,6 +184,6 @@ def _journal(output: str) -> Iterator[str]:
     target = target.resolve()
     folder = target.with_name(f"{hidden(target.name)}.scored")
     if folder.is_symlink():
-        raise InputError(f"{folder}: a symbolic link, expected a folder; remove it")
+        raise InputError(f"{folder}: a symbolic link, expected a folder. Remove it")
     yield str(folder)
     shutil.rmtree(folder, ignore_errors=True)

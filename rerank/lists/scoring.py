@@ -224,8 +224,8 @@ def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
     """Raise `InputError` if the list already has a feature with one of the labels."""
     for name, _ in sentence_list.hypotheses[0].dense:
         if name in labels:
-            hint = "`rerank` takes a list that is scored, a new feature needs another label"
-            raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}; {hint}")
+            hint = "`rerank` takes a list that is scored, and a new feature needs another label"
+            raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}. {hint}")
 
 
 def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
@@ -234,7 +234,7 @@ def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureReque
     for hypothesis in sentence_list.hypotheses if needing else ():
         if hypothesis.total is None:
             fault = f"{no_total(hypothesis)}, which feature {shown(needing[0])} needs"
-            raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {fault}; name [features] without it")
+            raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {fault}. Name [features] without it")
 
 
 def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
@@ -242,8 +242,8 @@ def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequ
     joined = first_indicator(sentence_list.hypotheses[0]) is not None
     for label, request in requests.items():
         if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not joined:
-            hint = "set `candidates` of a model, or remove it"
-            raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for merged lists; {hint}")
+            hint = "Set `candidates` of a model, or remove it"
+            raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for merged lists. {hint}")
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:

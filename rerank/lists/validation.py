@@ -33,8 +33,8 @@ from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import hint_for, unused_weights, with_rest
 from rerank.metrics.filters import Forms, advice
 
-FALLING = "the id decreases; `rerank` needs increasing ids (--regroup)"
-OTHER_SOURCE = "; does it belong to this list?"
+FALLING = "the id decreases, but `rerank` needs increasing ids (--regroup)"
+OTHER_SOURCE = ". Does it belong to this list?"
 TAB = "a tab inside a word: lists and references are split at spaces only, as Moses' extractor does"
 
 
@@ -112,7 +112,7 @@ class Findings:
         if self._empty_lines.count:
             self.warnings.append(f"{self.path}: {self._empty_lines}, which all commands skip")
         if self._without_total:
-            self.warnings.append(f"{self._without_total}; features such as `consensus` need one")
+            self.warnings.append(f"{self._without_total}. Features such as `consensus` need one")
         self.warnings += [f"{self.path}:{number}: {warning}" for warning, number in self._first.items()]
         self.warnings += self._links.warnings(self.path)
         self.warnings += self._segmentations.warnings(self.path)
@@ -157,7 +157,7 @@ class Findings:
         if missing > 0:
             first = next(sentence for sentence in range(expected) if sentence not in self._candidates)
             lacking = f"{missing} of {expected} sentences have no candidates, the first is {first}"
-            self.warnings.append(f"{lacking}; `rerank` needs --on-missing")
+            self.warnings.append(f"{lacking}. `rerank` needs --on-missing")
 
     def check_references(self) -> None:
         """Warn of blank lines in one of several references and of different preprocessing of references and list."""
@@ -166,7 +166,7 @@ class Findings:
             if count := lines.count(None):
                 first = f"{name_of(path)}:{lines.index(None) + 1}"
                 blank = f"blank line in one of several references, {count} in all"
-                self.warnings.append(f"{first}: {blank}; a missing reference does not count")
+                self.warnings.append(f"{first}: {blank}. A missing reference does not count")
         self._compare_texts([line for lines in self._references.values() for line in lines])
 
     def _compare_texts(self, references: list[str]) -> None:
@@ -181,7 +181,7 @@ class Findings:
         ):
             if here != there:
                 side = "the list" if here else "the reference"
-                self.warnings.append(f"only {side} has {what}; they will not match")
+                self.warnings.append(f"only {side} has {what}. They will not match")
         self.warnings += advice({"the list": self._forms}, Forms(references))
 
     def compare_weights(self, path: str) -> None:
@@ -213,8 +213,8 @@ class Findings:
         ids = f"ids {min(self._candidates)} to {last}, {last + 1 - len(counts)} missing"
         lines = [
             f"{self.path}: {len(counts)} sentences, {ids}",
-            f"candidates: {sum(counts)}; a sentence {counts[0]} to {counts[-1]}, median {counts[len(counts) // 2]}; "
-            f"{self._duplicates} texts repeated, {self._empty} empty",
+            f"candidates: {sum(counts)} ({counts[0]} to {counts[-1]} per sentence, median {counts[len(counts) // 2]}), "
+            f"{self._duplicates} repeated texts, {self._empty} empty texts",
             f"dense features (values): {dense or 'none'}",
             f"sparse features: {len(self._sparse)}",
         ]

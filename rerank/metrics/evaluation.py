@@ -49,13 +49,13 @@ class ListFacts:
     """Facts about systems that come from an n-best list.
 
     Attributes:
-        best: the oracle, the candidate with the highest smoothed sentence BLEU, of each sentence. A line is empty if
+        oracle: the candidate with the highest smoothed sentence BLEU, of each sentence. A line is empty if
             the sentence has no candidates. The list is empty without references.
         ranks: for each system, the rank in the list of each of its translations, from 1. None if the translation is
             not in the list.
     """
 
-    best: list[str]
+    oracle: list[str]
     ranks: dict[str, list[int | None]]
 
     def lines(self) -> list[str]:
@@ -63,8 +63,8 @@ class ListFacts:
         lines = []
         for name, ranks in self.ranks.items():
             known = [rank for rank in ranks if rank is not None]
-            mean = f", place {np.mean(known):.1f} in the mean, {np.median(known):g} in the median" if known else ""
-            counts = f"{len(known)} of {len(ranks)} lines are in the list, {known.count(1)} first in it"
+            mean = f", mean rank {np.mean(known):.1f}, median rank {np.median(known):g}" if known else ""
+            counts = f"{len(known)} of {len(ranks)} translations are in the list, {known.count(1)} with rank 1"
             lines.append(f"{name}: {counts}{mean}")
         return lines
 
@@ -76,13 +76,13 @@ class Evaluation:
     Attributes:
         scores: scores by system and metric. Without references no system has scores.
         signatures: signature of each metric.
-        best: oracle scores by metric, None without a list or without references.
+        oracle: scores of the oracle by metric, None without a list or without references.
         facts: facts from the n-best list, None if there is no list.
     """
 
     scores: dict[str, dict[str, Score]]
     signatures: dict[str, str]
-    best: dict[str, Score] | None = None
+    oracle: dict[str, Score] | None = None
     facts: ListFacts | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Evaluation:
         systems = [{"system": name, **_plain(scores)} for name, scores in self.scores.items()]
         result = {"systems": systems, "signatures": self.signatures, "version": __version__}
         ranks = {"ranks": self.facts.ranks} if self.facts else {}
-        return result | ({"best_candidates": _plain(self.best)} if self.best else {}) | ranks
+        return result | ({"oracle": _plain(self.oracle)} if self.oracle else {}) | ranks
 
 
 def evaluate(
@@ -137,7 +137,7 @@ def evaluate(
         for name, score in by_name.items():
             scores[name][metric] = score
         if facts:
-            oracle[metric] = Score(scorer.corpus_score([prepare(line) for line in facts.best], answers).score)
+            oracle[metric] = Score(scorer.corpus_score([prepare(line) for line in facts.oracle], answers).score)
     return Evaluation(scores, signatures, oracle or None, facts)
 
 

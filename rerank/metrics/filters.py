@@ -88,7 +88,7 @@ FILTERS: dict[str, tuple[Callable[[str], Filter], str]] = {
     "detruecase": (_detruecase, "capital letter at the start of a sentence (sacremoses)"),
     "detokenize": (
         _detokenize,
-        "join punctuation to words; detokenize:de for other languages than English (sacremoses)",
+        "join punctuation to words, detokenize:de for other languages than English (sacremoses)",
     ),
 }
 
@@ -219,12 +219,12 @@ def advice(texts: Mapping[str, Forms], references: Forms) -> list[str]:
     for form in (FACTORS, *SUBWORDS):
         have = [name for name, counted in texts.items() if form in counted]
         lack = [name for name in texts if name not in have]
-        hint = f"the filter '{form.filter}' {form.effect}"
+        hint = f"The filter '{form.filter}' {form.effect}"
         if form not in references and have:
-            messages.append(f"{form.name} in {', '.join(have)}, not in the reference: they will not match; {hint}")
+            messages.append(f"{form.name} in {', '.join(have)}, not in the reference: they will not match. {hint}")
         if form in references and lack:
-            messages.append(f"{form.name} in the reference, not in {', '.join(lack)}: they will not match; {hint}")
+            messages.append(f"{form.name} in the reference, not in {', '.join(lack)}: they will not match. {hint}")
         if form in references and have and form in SUBWORDS:
             both = f"{', '.join(have)} and the reference"
-            messages.append(f"{form.name} in {both}: metrics count subwords, not words; {hint}")
+            messages.append(f"{form.name} in {both}: metrics count subwords, not words. {hint}")
     return messages

@@ -32,7 +32,7 @@ kbmira) "$MOSES/kbmira" --dense-init init.dense{sparse_kbmira} --ffile features.
 mert) "$MOSES/mert" -d {dimensions} -n 20 -r 1 --sctype BLEU --scconfig case:true --ffile features.dat \\
     --scfile scores.dat --ifile init.opt{sparse_mert} 2> mert.log || {{
         status=$?
-        echo "mert: exit status $status; mert.log ends with:" >&2
+        echo "mert: exit status $status, mert.log ends with:" >&2
         tail -n 20 mert.log >&2
         exit $status
     }} ;;
@@ -71,7 +71,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     tell_unmatched(space, weights, start)
     for name, _ in space.dense:
         if "_" in name:
-            rename = "rename it; Moses' tools take a name with '_' for a sparse feature"
+            rename = "rename it, because Moses' tools take a name with '_' for a sparse feature"
             raise InputError(f"{', '.join(map(name_of, lists.nbest))}: feature {shown(name)}: {rename}")
     place = Path(folder)
     try:
@@ -83,7 +83,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     _write_start(place, space, vector)
     write_weights(str(place / INITIAL), with_unseen(space.weights(vector), weights, space), [], content.untuneable)
     signature = f"export|{metric.signature}|{lists.signature}|version:{__version__}"
-    log.info(f"{folder}/tune.sh runs Moses' tuners; signature: {signature}")
+    log.info(f"{folder}/tune.sh runs Moses' tuners. Signature: {signature}")
 
 
 def _write_blocks(folder: Path, tuning_set: TuningSet) -> None:

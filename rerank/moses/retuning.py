@@ -95,9 +95,9 @@ class Decoder:
                 status = _run(self.arguments(source, str(made)), stdout.fileno(), stderr.fileno())
             if status:
                 end = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
-                raise InputError(f"{self.program}: {end}; see its messages in {log}")
+                raise InputError(f"{self.program}: {end}. See its messages in {log}")
             if not made.is_file() or not made.stat().st_size:
-                raise InputError(f"{self.program}: wrote no n-best list; see its messages in {log}")
+                raise InputError(f"{self.program}: wrote no n-best list. See its messages in {log}")
             for part, output in ((made, nbest), (printed, translations)):
                 with part.open("rb") as content, open_output(output) as stream:
                     shutil.copyfileobj(content, stream)
@@ -206,7 +206,7 @@ def _is_usable(printed: str, source: str, marks: bool) -> bool:
     try:
         read_moses_output(printed, source, marks)
     except InputError as error:
-        log.warning(f"{error}; the candidates with the highest totals are taken for Moses' choices on dev")
+        log.warning(f"{error}. The candidates with the highest totals are taken for Moses' choices on dev")
         return False
     return True
 
@@ -237,7 +237,7 @@ def _experiment(path: str, tables: dict[str, Any], allow_code: bool) -> Experime
     with at(f"{path}: " if path else ""):
         for key in tables:
             if key in own:
-                raise InputError(f"{key}: already set by the arguments; remove it")
+                raise InputError(f"{key}: already set by the arguments. Remove it")
         check_code(own, path, allow_code)
         return experiment_of(own | tables, Path(path).resolve().parent)
 

@@ -87,7 +87,7 @@ def dimensions(folders: Sequence[str], device: str, pair: SentencePair, word: in
     for folder, name in zip(folders, names(folders), strict=True):
         config = read_config(Path(folder))
         if config.architecture.granularity != "fine":
-            raise InputError(f"{folder}: attention has one weight per word; dimensions need granularity=fine")
+            raise InputError(f"{folder}: attention has one weight per word. Dimensions need granularity=fine")
         read, said = pair[::-1] if config.direction == "backward" else pair
         if word > len(said):
             raise InputError(f"--word {word}: the sentence that {folder} predicts has {counted(len(said), 'word')}")

@@ -64,7 +64,7 @@ def read_curves(folders: Sequence[str]) -> list[Curve]:
             raise InputError(f"{folder}: no {METRICS}, expected the folder of a model that was trained")
         rows = read_epochs(Path(folder), KEYS)
         if not rows:
-            raise InputError(f"{path}: no epochs; the training of this model did not complete its first epoch")
+            raise InputError(f"{path}: no epochs. The training of this model did not complete its first epoch")
         epochs, seconds, dev, train = (list(column) for column in zip(*rows, strict=True))
         curves.append(Curve(name, epochs, [each / 60 for each in seconds], dev, train))
     return curves

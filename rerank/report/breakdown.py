@@ -1,4 +1,4 @@
-"""BLEU of parts of a set: by source length, by Moses' margin, and by depth of the list.
+"""BLEU of parts of a set: by source length, by Moses' margin, and by list size.
 
 BLEU is computed from statistics of single lines, with the smoothing of the tables of systems.
 """
@@ -107,7 +107,7 @@ def _bounds(counts: Mapping[int, int]) -> list[tuple[int, int]]:
     return [(ordered[start], ordered[end - 1]) for start, end in pairwise([*starts, len(ordered)])]
 
 
-QUARTERS = ("least sure", "less sure", "surer", "surest")
+QUARTERS = ("lowest", "low", "high", "highest")
 """Names of the quarters, in order."""
 
 
@@ -157,15 +157,15 @@ class Depth:
 
     Attributes:
         candidates: maximum number of candidates per sentence.
-        choice: BLEU, 0 to 100, of the candidates that the weights choose among them. None without references.
-        best: BLEU of the oracle: the candidates with the highest smoothed sentence BLEU. None without references.
+        reranked: BLEU, 0 to 100, of the candidates that the weights choose among them. None without references.
+        oracle: BLEU of the oracle: the candidates with the highest smoothed sentence BLEU. None without references.
         deeper: fraction of the sentences, 0 to 1, for which the weights choose a candidate further down in the full
             list.
     """
 
     candidates: int
-    choice: float | None
-    best: float | None
+    reranked: float | None
+    oracle: float | None
     deeper: float
 
 
@@ -211,8 +211,8 @@ class Depths:
         return [
             Depth(
                 candidates=min(int(STEPS[place]), self._longest),
-                choice=corpus_bleu(self._choice[place] + missing) if self._references else None,
-                best=corpus_bleu(self._best[place] + missing) if self._references else None,
+                reranked=corpus_bleu(self._choice[place] + missing) if self._references else None,
+                oracle=corpus_bleu(self._best[place] + missing) if self._references else None,
                 deeper=float(self._deeper[place] / self.sentences),
             )
             for place in [*rows, -1]

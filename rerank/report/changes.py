@@ -102,7 +102,7 @@ def in_words(metric: str, estimate: Estimate | None) -> str:
     """Return an estimate of a metric as text, empty without an estimate."""
     if estimate is None:
         return ""
-    probability = "" if estimate.helped is None else f", helped with probability {estimate.helped:.2f}"
+    probability = "" if estimate.helped is None else f", better than Moses with probability {estimate.helped:.2f}"
     return f"{metric} {estimate.expected:.1f}{probability}"
 
 

@@ -26,18 +26,18 @@ from rerank.report.drawing import (
     upright_lines,
 )  # fmt: skip
 from rerank.report.tables import DEV
-from rerank.tuning.ablation import BASE, Worth, against
-from rerank.tuning.gain import Gain, Share
+from rerank.tuning.ablation import BASE, Ablation, against
+from rerank.tuning.gain import Gain, RelativeWeight
 
 
-def charts(analysis: Analysis, worth: Worth | None, gain: Gain, lists: Sequence[str]) -> list[str]:
+def charts(analysis: Analysis, ablation: Ablation | None, gain: Gain, lists: Sequence[str]) -> list[str]:
     """Return the figures for which there are enough results.
 
     `lists` has the names of the lists that the list was merged from, if any.
     """
     judged, depths = analysis.judged, analysis.depths
-    figures = [worth_chart(worth, gain.metric)] if worth else []
-    figures += [weights_chart(gain.shares)] if gain.shares else []
+    figures = [ablation_chart(ablation, gain.metric)] if ablation else []
+    figures += [weights_chart(gain.relative_weights)] if gain.relative_weights else []
     if judged:
         changed = judged.gains.rose + judged.gains.fell
         figures += [gains_chart(judged.gains)] if changed else []
@@ -57,7 +57,7 @@ LEFT, RIGHT, TOP, LABEL = 142, WIDTH - 56, 8, 21
 """Edges of the drawing area, and the maximum number of characters of a row label."""
 
 
-def worth_chart(table: Worth, metric: str) -> str:
+def ablation_chart(table: Ablation, metric: str) -> str:
     """Draw the score of each set of features on each set of sentences, as bars relative to Moses' own features."""
     on_dev = table.columns["dev"]
     rows = sorted(list(on_dev)[1:], key=lambda name: -abs(on_dev[name].score - on_dev[against(name)].score))[:MOST]
@@ -80,11 +80,11 @@ def worth_chart(table: Worth, metric: str) -> str:
     parts += legend(list(columns), 8, bottom + 52)
     fewer = f" (the {len(rows)} of {len(on_dev) - 1} that differ most)" if len(rows) < len(on_dev) - 1 else ""
     where = " and ".join(columns)
-    caption = f"{metric} of sets of features{fewer} on {where}; bars: difference from {BASE}."
-    return figure("What each feature is worth", caption, bottom + 62, parts)
+    caption = f"{metric} of sets of features{fewer} on {where}. Bars show the difference from {BASE}."
+    return figure("Ablation of features", caption, bottom + 62, parts)
 
 
-def weights_chart(shares: Sequence[Share]) -> str:
+def weights_chart(shares: Sequence[RelativeWeight]) -> str:
     """Draw the relative weight of each feature, and its relative weights in cross-validation."""
     largest = sorted(shares, key=lambda each: -abs(each.value))[:MOST]
     rows = [each for each in shares if each in largest]
@@ -103,11 +103,11 @@ def weights_chart(shares: Sequence[Share]) -> str:
         parts.append(label(WIDTH - 4, round(down + 4, 1), f"{100 * each.value:+.1f}", "end"))
     parts.append(label((LEFT + RIGHT) / 2, bottom + 30, "% of the dense weights", "middle"))
     left_out = len(rows[0].folds)
-    spread = f"; strokes: the same for {left_out} tunings, each without one fold of dev" if left_out else ""
+    spread = f" Strokes show {left_out} tunings, each without one fold of dev." if left_out else ""
     fewer = f" (the {len(rows)} largest of {len(shares)})" if len(rows) < len(shares) else ""
     caption = (
-        f"Dots: each weight times the spread of its feature among the candidates of a sentence of dev, in % of the sum "
-        f"of these products without their signs{fewer}{spread}."
+        "Dots show the weight times the standard deviation of the feature within a sentence of dev, in % of the sum of "
+        f"the absolute products{fewer}.{spread}"
     )
     return figure("Relative weights of features", caption, bottom + 40, parts)
 
@@ -131,8 +131,8 @@ def gains_chart(gains: Gains) -> str:
     ]
     parts.append(label(middle, bottom + 33, "gain in sentence BLEU, reranked minus moses", "middle"))
     caption = (
-        f"Of {counted(gains.rose + gains.fell + gains.stayed, 'sentence')} "
-        f"{gains.rose} rose, {gains.fell} fell, and {gains.stayed}, which are not drawn, stayed."
+        f"Of {counted(gains.rose + gains.fell + gains.stayed, 'sentence')}, {gains.rose} have a higher sentence BLEU "
+        f"and {gains.fell} a lower one. The other {gains.stayed} are not shown."
     )
     return figure("Gains in sentence BLEU", caption, bottom + 42, parts)
 
@@ -158,8 +158,8 @@ def ngrams_chart(changes: NgramChanges) -> str:
             down += 26
         down += 12
     caption = (
-        "Runs of 1 to 4 words that occur in the references and that reranking gets right more often, or less often, "
-        f"than Moses, the largest differences first, on {counted(changes.sentences, 'sentence')}."
+        "N-grams of 1 to 4 words with more or fewer matches in the references than in Moses' translations, largest "
+        f"differences first, on {counted(changes.sentences, 'sentence')}."
     )
     return figure("N-grams won and lost", caption, down, parts, role="group")
 
@@ -169,7 +169,7 @@ def length_chart(bins: Sequence[Bin]) -> str:
     sentences = counted(sum(each.sentences for each in bins), "sentence")
     return curves(
         "BLEU by length of the source",
-        f"BLEU of both systems by the words of the source sentence, on {sentences}; below the lengths, sentences.",
+        f"BLEU of both systems by length of the source, on {sentences}. The second row has numbers of sentences.",
         [(each.span, str(each.sentences)) for each in bins],
         {name: [each.scores[name] for each in bins] for name in bins[0].scores},
         ("BLEU", "words of the source"),
@@ -180,12 +180,12 @@ def margin_chart(quarters: Sequence[Bin]) -> str:
     """Draw BLEU by Moses' margin. There must be at least one quarter."""
     sentences = counted(sum(each.sentences for each in quarters), "sentence")
     return curves(
-        "BLEU by Moses' own margin",
+        "BLEU by margin of Moses' total",
         "BLEU of both systems by the difference of Moses' total between its choice and the next candidate with another "
         f"text, in quarters of the {sentences} that have one.",
         [(name, str(each.sentences)) for name, each in zip(QUARTERS, quarters, strict=False)],
         {name: [each.scores[name] for each in quarters] for name in quarters[0].scores},
-        ("BLEU", "margin of Moses' choice; sentences"),
+        ("BLEU", "margin of Moses' choice, number of sentences"),
     )
 
 
@@ -197,21 +197,21 @@ def depth_chart(depths: Sequence[Depth], sentences: int, lists: Sequence[str]) -
     """
     columns = [(str(each.candidates), "") for each in depths]
     below, of = "first candidates of each sentence", counted(sentences, "sentence")
-    joined = f"; candidates that {lists[0]} does not have come after its own" if lists else ""
-    choices = [each.choice for each in depths if each.choice is not None]
+    later = f" Candidates that {lists[0]} does not have come after its own." if lists else ""
+    choices = [each.reranked for each in depths if each.reranked is not None]
     if not choices:
         return curves(
-            "Choices that lie deeper in the list",
-            f"How many of the choices for {of} of the list lie deeper than its first 1, 2, 5, … candidates{joined}.",
+            "Choices beyond the first candidates",
+            f"Percentage of the choices for {of} that are not among the first 1, 2, 5, … candidates.{later}",
             columns,
-            {"choices that lie deeper": [100 * each.deeper for each in depths]},
+            {"choices beyond": [100 * each.deeper for each in depths]},
             ("% of sentences", below),
         )
     return curves(
-        "BLEU by depth of the list",
-        f"BLEU of the choices among the first candidates of {of}, and of the best of these candidates{joined}.",
+        "BLEU by number of candidates",
+        f"BLEU of the reranked choices among the first candidates of {of}, and of their oracle.{later}",
         columns,
-        {"chosen": choices, "best": [each.best for each in depths if each.best is not None]},
+        {"reranked": choices, "oracle": [each.oracle for each in depths if each.oracle is not None]},
         ("BLEU", below),
         KINDS[1:],
     )
@@ -225,7 +225,7 @@ def frequency_chart(bins: Sequence[Frequency]) -> str:
         f"F1 of words of both systems, by frequency in the training text, on {words} of the references.",
         [(each.name, str(each.words)) for each in bins],
         {name: [each.scores[name] for each in bins] for name in bins[0].scores},
-        ("F1 of words", "times in the training text; words of the references"),
+        ("F1 of words", "frequency in the training text, words of the references"),
     )
 
 
@@ -248,27 +248,27 @@ def confidence_chart(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
             label(x, bottom + 14, f"{tick:g}", "middle"),
             label(left - 6, y + 4, f"{tick:g}", "end"),
         ]
-    expected, reached = (np.clip(values, 0, 100).tolist() for values in (outcome.expected, outcome.reached))  # (n,)
+    expected, actual = (np.clip(values, 0, 100).tolist() for values in (outcome.expected, outcome.actual))  # (n,)
     parts += [
         f'<path class="equal" d="M{left:g} {bottom:g}L{right:g} {top:g}"/>',
         label((left + right) / 2, bottom + 32, f"expected {metric}", "middle"),
-        upright(14, (top + bottom) / 2, f"reached {metric}"),
-        f'<g class="two dots">{_dots(expected, reached, 2)}</g>',
+        upright(14, (top + bottom) / 2, f"actual {metric}"),
+        f'<g class="two dots">{_dots(expected, actual, 2)}</g>',
     ]
     for kind, quarters, radius in (("one", dev.quarters, 7), ("two", outcome.fit().quarters, 5)):
-        estimated = [part.estimated for part in quarters]
-        means = [max(0.0, part.reached) for part in quarters]
+        estimated = [part.expected for part in quarters]
+        means = [max(0.0, part.actual) for part in quarters]
         points = " ".join(f"{ACROSS(one):.1f},{DOWN(other):.1f}" for one, other in zip(estimated, means, strict=True))
         line = f'<polyline class="{kind} line" points="{points}"/>'
         parts.append(f'{line}<g class="{kind}">{_dots(estimated, means, radius)}</g>')
     caption = (
-        f"Expected and actual {metric} of {counted(len(expected), 'sentence')} of {name}: a small dot for each; "
-        "large dots are means of quarters."
+        f"Expected and actual {metric} of {counted(len(expected), 'sentence')} of {name}: a small dot for each. "
+        "Large dots are means of quarters."
     )
     title = f"{metric} of the sentences of {name}: expected and actual"
     return figure(title, caption, bottom + 62, [*parts, *legend([DEV, name], left, bottom + 52)])
 
 
-def _dots(expected: Sequence[float], reached: Sequence[float], radius: int) -> str:
-    places = [(ACROSS(one), DOWN(other)) for one, other in zip(expected, reached, strict=True)]
+def _dots(expected: Sequence[float], actual: Sequence[float], radius: int) -> str:
+    places = [(ACROSS(one), DOWN(other)) for one, other in zip(expected, actual, strict=True)]
     return "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>' for x, y in places)

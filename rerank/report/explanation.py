@@ -59,7 +59,7 @@ def explain(
         lines.append(f"  {'moses':<10} {moses_output}{unlisted}")
     for name, place in (("chosen", chosen), ("against", against)):
         text = sentence_list.hypotheses[place].text
-        lines.append(f"  {name:<10} {text}   (place {place + 1} in the list, score {scores[place]:.4f})")
+        lines.append(f"  {name:<10} {text}   (candidate {place + 1}, score {scores[place]:.4f})")
     return lines + _rows(sentence_list.hypotheses[chosen], sentence_list.hypotheses[against], by_name)
 
 
@@ -81,9 +81,9 @@ def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str
         parts.append((name, mine, other, weight, weight * (mine - other)))
     parts.sort(key=lambda part: -part[4])
     width = max([len("feature"), *(len(part[0]) for part in parts)])
-    head = f"  {'feature':<{width}} {'chosen':>12} {'against':>12} {'weight':>10} {'adds':>9}"
-    rows = [f"  {name:<{width}} {a:>12.5g} {b:>12.5g} {w:>10.4g} {d:>+9.4f}" for name, a, b, w, d in parts]
-    return [head, *rows, f"  {'all':<{width}} {'':>36} {sum(part[4] for part in parts):>+9.4f}"]
+    head = f"  {'feature':<{width}} {'chosen':>12} {'against':>12} {'weight':>10} {'contribution':>12}"
+    rows = [f"  {name:<{width}} {a:>12.5g} {b:>12.5g} {w:>10.4g} {d:>+12.4f}" for name, a, b, w, d in parts]
+    return [head, *rows, f"  {'sum':<{width}} {'':>36} {sum(part[4] for part in parts):>+12.4f}"]
 
 
 def _values(features: Iterable[tuple[str, Sequence[float]]]) -> Iterator[tuple[str, float]]:

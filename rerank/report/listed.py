@@ -134,14 +134,14 @@ class LookUp:
         self.size = len([*references, *systems.values()][0])
         self._systems = systems
         self.facts = ListFacts(
-            best=[""] * self.size if references else [], ranks={name: [None] * self.size for name in systems}
+            oracle=[""] * self.size if references else [], ranks={name: [None] * self.size for name in systems}
         )
 
     def add(self, listed: Listed) -> None:
         """Add a sentence."""
         number = listed.candidates.sentence
         if listed.judged:
-            self.facts.best[number] = listed.texts[int(np.argmax(listed.judged.quality))]  # ()
+            self.facts.oracle[number] = listed.texts[int(np.argmax(listed.judged.quality))]  # ()
         for name, lines in self._systems.items():
             line = tokens(lines[number])
             places = (place for place, text in enumerate(listed.texts, start=1) if tokens(text) == line)
@@ -174,7 +174,7 @@ def evaluate_files(
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
     facts = look_up(nbest, answers, lines, filters) if nbest else None
     if answers:
-        texts = lines | ({name_of(nbest): facts.best} if nbest and facts else {})
+        texts = lines | ({name_of(nbest): facts.oracle} if nbest and facts else {})
         for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*answers))):
             log.warning(message)
     return evaluate(lines, answers, tokenize, facts, filters.signature)

@@ -30,7 +30,7 @@ from rerank.metrics.evaluation import Evaluation
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, parts, weights_say
 from rerank.report.drawing import safe
 from rerank.report.listed import Listed, having
-from rerank.report.tables import cells, notes
+from rerank.report.tables import Section, cells, notes
 from rerank.systems.attention import Attentions
 
 CHUNK = 20
@@ -69,33 +69,45 @@ def page(name: str, above: Iterable[str], chunks: Iterable[str], columns: Mappin
 
 def overview(
     name: str,
+    result: str,
     evaluation: Evaluation,
-    summary: str,
     chosen: Iterable[str],
-    lines: Iterable[str],
+    sections: Iterable[Section],
     charts: Iterable[str],
 ) -> Iterator[str]:
     """Yield the HTML lines of the overview of a set.
 
     Args:
         name: name of the set.
+        result: the result in one sentence.
         evaluation: scores of both systems.
-        summary: number of changed sentences, as text without a full stop.
         chosen: for a merged list, a line with the lists that the choices come from, else empty.
-        lines: how the weights were found, the ablation, and how well the estimates fit.
+        sections: further tables.
         charts: HTML of the charts, each a `<figure>` of inline SVG.
     """
-    rows = (_row("td" if number else "th", row) for number, row in enumerate(cells(evaluation)))
     yield '<section id="overview">'
     yield f"<h1>{_title(name)}</h1>"
-    yield f'<p>{safe(summary)}. <a href="#sentences">See them below</a></p>'
+    yield f'<p id="result">{safe(result)} <a href="#sentences">All sentences</a></p>'
     yield from (f"<p>{safe(line)}</p>" for line in chosen)
-    yield f'<div class="scroll"><table class="systems">{"".join(rows)}</table></div>'
-    yield f"<p><small>{'<br>'.join(map(safe, notes(evaluation)))}</small></p>"
-    yield f"<pre>{chr(10).join(map(safe, lines))}</pre>"
+    yield from _table(cells(evaluation), notes(evaluation))
+    yield '<div class="tables">'
+    for section in sections:
+        yield f"<section><h3>{safe(section.title)}</h3>"
+        yield from _table(section.rows, section.notes)
+        yield "</section>"
+    yield "</div>"
     yield '<div class="charts" id="charts">'
     yield from charts
     yield "</div></section>"
+
+
+def _table(rows: Sequence[Sequence[str]], below: Sequence[str]) -> Iterator[str]:
+    """Yield a table, if it has rows, and the lines below it."""
+    if rows:
+        lines = (_row("td" if number else "th", row) for number, row in enumerate(rows))
+        yield f'<div class="scroll"><table class="systems">{"".join(lines)}</table></div>'
+    if below:
+        yield f"<p><small>{'<br>'.join(map(safe, below))}</small></p>"
 
 
 def _title(name: str) -> str:

@@ -23,9 +23,17 @@ from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change
 from rerank.report.charts import charts, confidence_chart
 from rerank.report.listed import Chosen, Listed, LookUp, merged, read_listed
 from rerank.report.page import Chunks, index, overview, page
-from rerank.report.tables import analysis_lines, estimate_lines, side_by_side, summary, table, tuning_lines
+from rerank.report.tables import (
+    Section,
+    analysis_sections,
+    confidence_sections,
+    headline,
+    side_by_side,
+    table,
+    tuning_section,
+)
 from rerank.systems.attention import Attentions, read_attention
-from rerank.tuning.ablation import read_worth, worth_lines
+from rerank.tuning.ablation import ablation_cells, ablation_notes, ablation_title, read_ablation
 from rerank.tuning.gain import read_gain
 
 
@@ -39,7 +47,7 @@ class RerankingFiles(NamedTuple):
         references: reference texts, may be empty.
         scored: list with all features.
         weights: weights that were used.
-        ablation: results of the ablation on dev and on this set, by the name of the set, see `read_worth`. May be
+        ablation: results of the ablation on dev and on this set, by the name of the set, see `read_ablation`. May be
             empty.
         confidence: confidence model.
         gain: how the weights were found, and their gain on dev.
@@ -144,19 +152,21 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         evaluation = evaluate(systems, reranked.references, facts=reading.look_up.facts, filtered=filters.signature)
         changes, measured, chosen = reading.changes, reading.measuring.measured(), reading.chosen.lines()
         fits = {files.name: measured.outcome.fit()} if measured.outcome else {}
-        worth, gain = read_worth(files.ablation) if files.ablation else None, read_gain(files.gain)
+        ablation, gain = read_ablation(files.ablation) if files.ablation else None, read_gain(files.gain)
         analysis = analyse(
             reading.depths, reading.margins, reranked.source, reranked.references, systems, files.train_target, filters
         )
-        drawn = charts(analysis, worth, gain, reading.lists)
+        drawn = charts(analysis, ablation, gain, reading.lists)
         if measured.outcome:
             drawn.append(confidence_chart(measured.outcome, confidence.dev, measured.metric, files.name))
-        parts = [[*tuning_lines(gain), *kept_start(files.weights)], worth_lines(worth) if worth else []]
-        parts += [analysis_lines(analysis), estimate_lines(confidence, fits)]
-        beside = [line for part in parts if part for line in ("", *part)]
-        changed = summary(changes, len(reranked.source))
-        text = [*table(evaluation), changed, *chosen, *beside, *side_by_side(changes)]
-        above = overview(files.name, evaluation, changed, chosen, beside[1:], drawn)
+        sections = [tuning_section(gain, kept_start(files.weights))]
+        if ablation:
+            sections.append(Section(ablation_title(ablation), ablation_cells(ablation), ablation_notes(ablation)))
+        sections += [*analysis_sections(analysis), *confidence_sections(confidence, fits)]
+        result = headline(files.name, evaluation, changes, len(reranked.source))
+        below = [line for section in sections for line in ("", *section.lines)]
+        text = [result, *table(evaluation), *chosen, *below, *side_by_side(changes)]
+        above = overview(files.name, result, evaluation, chosen, sections, drawn)
         columns = index(reranked, measured, changes, reading.chunks.places)
         html = page(files.name, above, reading.chunks.elements(), columns)
         counts = {"sentences": len(reranked.source), "changed": len(changes), "confidence": _as_json(confidence, fits)}
@@ -183,6 +193,6 @@ def _as_json(confidence: Confidence, tests: Mapping[str, Fit]) -> dict[str, Any]
     """Return, as plain values, how well the estimates fit."""
     return {
         "metric": confidence.metric,
-        "alone": confidence.alone,
+        "best_predictor": confidence.best_predictor,
         "sets": {of: asdict(fit) for of, fit in {"dev": confidence.dev, **tests}.items()},
     }

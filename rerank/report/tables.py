@@ -1,6 +1,7 @@
 """Tables of results in plain text, for `evaluate` and the reports, and the sentences with the largest changes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from features.progress import aligned
@@ -8,7 +9,7 @@ from moses_io.files.errors import counted, printable
 from rerank.metrics.evaluation import REPORTED, Evaluation, Score
 from rerank.metrics.metric import Metric
 from rerank.report.breakdown import QUARTERS
-from rerank.report.changes import Change
+from rerank.report.changes import MOSES, RERANKED, Change
 
 if TYPE_CHECKING:
     from rerank.confidence.confidence import Confidence, Fit, Part
@@ -18,8 +19,32 @@ if TYPE_CHECKING:
 MAIN_REASONS = 4
 """Number of features named as reasons of a change: the ones with the largest contributions."""
 
-DEV = "dev, out of fold"
+DEV = "dev, cross-validated"
 """Name of dev when its values are cross-validated."""
+
+
+SIGNIFICANT = 0.05
+"""Differences with a larger p-value are reported as not significant."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of a report with its title and notes.
+
+    Attributes:
+        title: heading.
+        rows: cells of the table, head first. May be empty.
+        notes: lines below the table.
+    """
+
+    title: str
+    rows: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        """The section as plain text."""
+        return [self.title, *aligned(self.rows), *self.notes]
 
 
 def table(evaluation: Evaluation) -> list[str]:
@@ -31,7 +56,7 @@ def notes(evaluation: Evaluation) -> list[str]:
     """Return notes that explain the table: signatures, the meaning of p, and facts about the systems from the list."""
     lines = [f"{name}: {text}" for name, text in evaluation.signatures.items()]
     if len(evaluation.scores) > 1 and lines:
-        lines.append("p: how often systems that are no different would differ as much, by chance; 0.0001 at least")
+        lines.append("p: two-sided p-value of a paired randomization test against the first system, at least 0.0001")
     return lines + (evaluation.facts.lines() if evaluation.facts else [])
 
 
@@ -41,7 +66,7 @@ def cells(evaluation: Evaluation) -> list[list[str]]:
         return []
     rows = [["system", *(cell for metric in REPORTED for cell in (metric, "p"))]]
     rows += [[printable(name), *_numbers(scores)] for name, scores in evaluation.scores.items()]
-    return rows + ([["best candidates", *_numbers(evaluation.best)]] if evaluation.best else [])
+    return rows + ([["oracle", *_numbers(evaluation.oracle)]] if evaluation.oracle else [])
 
 
 def _numbers(scores: dict[str, Score]) -> list[str]:
@@ -52,12 +77,22 @@ def _numbers(scores: dict[str, Score]) -> list[str]:
     return numbers
 
 
-def summary(changes: Sequence[Change], sentences: int) -> str:
-    """Return how many of `sentences` changed and, with references, in which direction."""
+def headline(name: str, evaluation: Evaluation, changes: Sequence[Change], sentences: int) -> str:
+    """Return the result of a set in one sentence: BLEU of both systems, if there are references, and the changes."""
+    changed = f"{len(changes)} of {counted(sentences, 'sentence')} changed"
+    if not evaluation.signatures:
+        return f"{changed[0].upper()}{changed[1:]}. Without references, translations are not scored."
+    before, after = (evaluation.scores[system]["BLEU"] for system in (MOSES, RERANKED))
+    difference, p = after.value - before.value, after.p_value
     gains = [change.gain for change in changes if change.gain is not None]
     up, down = (sum(sign * gain > 0 for gain in gains) for sign in (1, -1))
-    direction = f": sentence BLEU rose in {up} and fell in {down}" if gains else ""
-    return f"{len(changes)} of {sentences} sentences changed{direction}"
+    changed += f", {up} with a higher sentence BLEU and {down} with a lower one" if gains else ""
+    if f"{difference:.2f}" in ("0.00", "-0.00"):
+        return f"BLEU on {name} stays {before.value:.2f}: {changed}."
+    verb, doubt = "rises" if difference > 0 else "falls", "" if p is None or p < SIGNIFICANT else ", not significant"
+    shown = "" if p is None else f", p = {p:.4f}"
+    scores = f"from {before.value:.2f} to {after.value:.2f} ({difference:+.2f}{shown}{doubt})"
+    return f"BLEU on {name} {verb} {scores}: {changed}."
 
 
 def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
@@ -79,55 +114,71 @@ def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
     return lines
 
 
-def tuning_lines(gain: "Gain") -> list[str]:
-    """Return how the way to tune was chosen, and the gain on dev: tuned on all of dev, and cross-validated."""
+def tuning_section(gain: "Gain", kept: Sequence[str]) -> Section:
+    """Return the comparison of tuners, if any, and the gain on dev.
+
+    Args:
+        gain: results of the tuning.
+        kept: lines that explain why the initial weights were kept, if they were.
+    """
     name = gain.metric
-    listed = [f"How weights are tuned: {name} {gain.where}; p against the mean"] if gain.tried else []
-    listed += aligned(
-        [
-            [way.name, f"{way.score:6.2f}", f"{way.p:.4f}", "chosen" if way.name == gain.chosen else ""]
-            for way in gain.tried
-        ]
-    )
+    rows = [
+        [each.name, f"{each.score:.2f}", f"{each.p_value:.4f}", "chosen" if each.name == gain.chosen else ""]
+        for each in gain.compared
+    ]
+    rows = [["tuner", name, "p", ""], *rows] if rows else []
+    compared = [f"p: against the mean of tuners, {name} {gain.measured}"] if rows else []
     unseen = ""
     if gain.old is not None and gain.new is not None:
-        nested = ", nested" if gain.tried else ""
-        unseen = f"; {gain.where}{nested} {gain.old:.2f} -> {gain.new:.2f} (p {gain.p:.4f})"
-    return [*listed, f"{name} on dev, with weights tuned on it, {gain.before:.2f} -> {gain.after:.2f}{unseen}"]
+        nested = " (nested)" if gain.compared else ""
+        unseen = f", {gain.old:.2f} -> {gain.new:.2f} {gain.measured}{nested} (p {gain.p_value:.4f})"
+    tuned = f"{name} on dev: {gain.before:.2f} -> {gain.after:.2f} with weights tuned on dev{unseen}"
+    return Section("Tuning on dev", rows, [*compared, tuned, *kept])
 
 
-def analysis_lines(analysis: "Analysis") -> list[str]:
-    """Return one table by depth of the list, and one by margin. The result is empty without references."""
+def analysis_sections(analysis: "Analysis") -> list[Section]:
+    """Return a table by list size, and one by margin. The result is empty without references."""
     if not analysis.judged:
         return []
     depths, margins = analysis.depths, analysis.judged.margins
-    lines = [
-        f"BLEU by depth   {''.join(f'{each.candidates:>7}' for each in depths)}",
-        f"chosen          {''.join(f'{each.choice:7.2f}' for each in depths)}",
-        f"best            {''.join(f'{each.best:7.2f}' for each in depths)}",
+    rows = [
+        ["candidates", *(str(each.candidates) for each in depths)],
+        ["reranked", *(f"{each.reranked:.2f}" for each in depths)],
+        ["oracle", *(f"{each.oracle:.2f}" for each in depths)],
     ]
+    sections = [Section("BLEU by number of candidates per sentence, in the order of the list", rows)]
     if margins:
         ranked = counted(sum(each.sentences for each in margins), "sentence")
-        rows = [["BLEU by margin", *QUARTERS[: len(margins)], f"(of Moses' total, quarters of {ranked})"]]
-        rows += [[of, *(f"{each.scores[of]:10.2f}" for each in margins), ""] for of in margins[0].scores]
-        lines += ["", *aligned(rows)]
-    return lines
+        rows = [["margin", *QUARTERS[: len(margins)]]]
+        rows += [[of, *(f"{each.scores[of]:.2f}" for each in margins)] for of in margins[0].scores]
+        sections.append(Section(f"BLEU by margin of Moses' total, quarters of {ranked}", rows))
+    return sections
 
 
-def estimate_lines(confidence: "Confidence", tests: "Mapping[str, Fit]") -> list[str]:
-    """Return a table of how well the estimates fit, on dev and on test sets, by their names."""
+def confidence_sections(confidence: "Confidence", tests: "Mapping[str, Fit]") -> list[Section]:
+    """Return tables of how well the estimates fit, on dev and on test sets, by their names."""
     name, fits = Metric(confidence.metric).formula.name, {DEV: confidence.dev, **tests}
-    rows = [["", "r", "alone", ""]]
-    rows += [[of, f"{fit.correlation:5.3f}", f"{fit.alone:5.3f}", _means(fit.quarters, 1)] for of, fit in fits.items()]
-    changes = [[f"{of:<{max(map(len, fits))}}", _means(fit.changes, 100)] for of, fit in fits.items() if fit.changes]
-    return [
-        f"Confidence: expected {name} of a sentence > what it reached, means of quarters, least sure first",
-        *aligned(rows, left=(0, 3)),
-        f"r: with what was reached; alone: of the single predictor {confidence.alone!r}",
-        "Changes that made a difference: probability that they helped > share that did, quarters",
-        *aligned(changes, left=(0, 1)),
+    rows = [
+        [of, f"{fit.correlation:.3f}", f"{fit.best_predictor:.3f}", *_means(fit.quarters, 1)]
+        for of, fit in fits.items()
     ]
+    note = (
+        f"r: correlation of expected and actual {name}, and of the best single predictor, {confidence.best_predictor!r}"
+    )
+    sections = [
+        Section(
+            f"Confidence estimation: expected > actual {name} of a sentence, means of quarters",
+            [["", "r", "best predictor", *QUARTERS], *rows],
+            [note],
+        )
+    ]
+    if changes := [[of, *_means(fit.changes, 100)] for of, fit in fits.items() if fit.changes]:
+        title = "Changed translations: probability of improvement > percentage that improved, means of quarters"
+        sections.append(Section(title, [["", *QUARTERS], *changes]))
+    return sections
 
 
-def _means(parts: "tuple[Part, ...]", times: int) -> str:
-    return "  ".join(f"{times * part.estimated:5.1f} > {times * part.reached:5.1f}" for part in parts)
+def _means(parts: "tuple[Part, ...]", times: int) -> list[str]:
+    """Return one cell per quarter. There are fewer parts than quarters if there are fewer sentences."""
+    shown = [f"{times * part.expected:.1f} > {times * part.actual:.1f}" for part in parts]
+    return shown + [""] * (len(QUARTERS) - len(shown))

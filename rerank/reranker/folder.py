@@ -143,7 +143,7 @@ def read_manifest(folder: Path) -> Manifest:
     for name, content in manifest.files.items():
         _check_inside(path, name)
         if not os.path.isfile(folder / name):
-            raise InputError(f"{folder / name}: missing; the folder of a reranker is not complete without it")
+            raise InputError(f"{folder / name}: missing. The folder of a reranker is not complete without it")
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: changed since the reranker was made")
     return manifest
@@ -167,7 +167,7 @@ def read_features(
     """
     for label in others:
         if label not in manifest.features:
-            raise InputError(f"the reranker has no feature {label!r}; it has {', '.join(manifest.features)}")
+            raise InputError(f"the reranker has no feature {label!r}. It has {', '.join(manifest.features)}")
     requests = []
     for label, text in manifest.features.items():
         if label in others:
@@ -175,14 +175,14 @@ def read_features(
             continue
         row = row_of(text)
         if runs_code(text) and not allow_code:
-            raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code; --allow-code permits it")
+            raise InputError(f"feature {label!r} of the reranker, {text!r}, runs code. --allow-code permits it")
         if row and row.one_list:
             raise InputError(
-                f"feature {label!r}: scores of another tool; name their file by --feature {label}=scores:FILE"
+                f"feature {label!r}: scores of another tool. Name their file by --feature {label}=scores:FILE"
             )
         if row and row.takes == "shell" and manifest.code and not os.path.isdir(manifest.code):
             again = f"--feature {shown(f'{label}={text}')}, which runs in the working folder"
-            raise InputError(f"feature {label!r}: no folder {manifest.code}, in which its program ran; give {again}")
+            raise InputError(f"feature {label!r}: no folder {manifest.code}, in which its program ran. Give {again}")
         (request,) = labelled_requests({label: text}, manifest.code)
         if request.row.takes in _ROOMS:
             for part in request.parts:

@@ -144,7 +144,7 @@ def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
     if any("\0" in path for path in (*inputs, *outputs.values())):
         raise InputError("a name has a NUL in it, which no file can have")
     if inputs.count(STANDARD) > 1:
-        raise InputError("stdin is named twice, and can be read once; name a file")
+        raise InputError("stdin is named twice, and can be read once. Name a file")
     ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name `--output` first
     for (one, path), (other, same) in itertools.combinations(ordered, 2):
         if os.path.realpath(path) == os.path.realpath(same):
@@ -157,7 +157,7 @@ def _check_output(output: str, inputs: Iterable[str]) -> None:
     """Raise `InputError` if an output is an input, or belongs to an input folder."""
     for path in inputs:
         if (os.path.isfile(path) and os.path.samefile(path, output)) or _is_part(output, path):
-            raise InputError(f"{output}: the command reads this file and would write over it; name another output")
+            raise InputError(f"{output}: the command reads this file and would write over it. Name another output")
 
 
 def _is_part(output: str, folder: str) -> bool:

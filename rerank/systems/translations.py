@@ -102,13 +102,13 @@ def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
     for label in indicators(names):
         if label in features:
             raise InputError(
-                f"features.{label}: reserved for the feature that marks the origin of candidates; choose another label"
+                f"features.{label}: reserved for the feature that marks the origin of candidates. Choose another label"
             )
     for label, text in features.items():
         row = row_of(text)
         if names and row and row.of_decoder:
             kind = text.partition(":")[0]
-            raise InputError(f"features.{label}: {kind} is for the decoder's own candidates; remove `candidates`")
+            raise InputError(f"features.{label}: {kind} is for the decoder's own candidates. Remove `candidates`")
 
 
 class CandidateMerger:

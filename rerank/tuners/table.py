@@ -102,7 +102,7 @@ def run(problem: Problem, tuning: Tuning) -> Tuned:
     """
     lower, upper = (bound[: problem.candidates.space.dense_size] for bound in problem.bounds())  # (dense,) each
     if tuning.parity and ((lower == upper) & (problem.spread() > 0)).any():
-        raise InputError("parity: Moses' kbmira tunes all features; the list has one that is frozen, such as Rest")
+        raise InputError("parity: Moses' kbmira tunes all features. The list has one that is frozen, such as Rest")
     with threadpool_limits(1, "blas"):  # the products are small: with several threads most time would be waiting
         return moses.tune(problem, tuning.settings) if tuning.parity else _mean(problem, tuning)
 

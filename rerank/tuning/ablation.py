@@ -24,11 +24,11 @@ from rerank.tuning.tuning_set import Lists, TuningSet, read_problem
 MOST_BYTES = 2**30
 """Maximum size of a file of results. It is large because a file can have many sparse weights."""
 
-BASE, EVERY = "Moses' features", "and all"
+BASE, EVERY = "Moses' features", "all features"
 
 
 @dataclass(frozen=True)
-class Reached:
+class SetScore:
     """Score of a set of features.
 
     Attributes:
@@ -41,11 +41,11 @@ class Reached:
     p_value: float | None
 
 
-Column = dict[str, Reached]
+Column = dict[str, SetScore]
 """Scores by set of features, on dev or on a test set."""
 
 
-class Worth(NamedTuple):
+class Ablation(NamedTuple):
     """Results of an ablation.
 
     Attributes:
@@ -87,7 +87,9 @@ def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tu
     columns = dev.candidates.space.columns_by_feature
     folds = min(folds or FOLDS, len(dev.candidates.sentences))
     column, weights = ablate(dev, tuning, {label: columns[label] for label in features}, folds)
-    _write(output, column, how=f"{dev.formula.name}, {folds} folds, one run each", weights=weights)
+    _write(
+        output, column, how=f"{dev.formula.name}, {folds}-fold cross-validation on dev, one run each", weights=weights
+    )
 
 
 def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> None:
@@ -103,15 +105,15 @@ def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> Non
     _write(output, reach(test.read(metric), weights, metric))
 
 
-def read_worth(paths: Mapping[str, str]) -> Worth:
+def read_ablation(paths: Mapping[str, str]) -> Ablation:
     """Read the JSON files of an ablation, given by the names of their data sets, dev first."""
     dev = read_record(paths["dev"], _DevFile, MOST_BYTES)
     tests = {of: read_record(path, _File, MOST_BYTES).column for of, path in paths.items() if of != "dev"}
-    return Worth(dev.how, {"dev": dev.column, **tests})
+    return Ablation(dev.how, {"dev": dev.column, **tests})
 
 
 def _write(path: str, column: Column, **others: object) -> None:
-    write_json(path, {**others, "column": {name: asdict(reached) for name, reached in column.items()}})
+    write_json(path, {**others, "column": {name: asdict(score) for name, score in column.items()}})
 
 
 def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -> tuple[Column, dict[str, Weights]]:
@@ -129,9 +131,9 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
     once = tuning.once
     every = np.concatenate(list(new.values()))  # (columns,)
     left_out: dict[str, Integers] = {BASE: every}  # each (columns,)
-    left_out |= {f"and {name}": np.setdiff1d(every, own) for name, own in new.items()}
+    left_out |= {f"+ {name}": np.setdiff1d(every, own) for name, own in new.items()}
     left_out |= {EVERY: np.array([], dtype=np.int64)}
-    left_out |= {f"all but {name}": own for name, own in new.items()} if len(new) > 1 else {}
+    left_out |= {f"without {name}": own for name, own in new.items()} if len(new) > 1 else {}
     chosen: dict[str, Array] = {}
     weights: dict[str, Weights] = {}
     with progress_bar("ablate", (folds + 1) * len(left_out)) as bar:
@@ -146,7 +148,7 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
 def tell_losses(problem: Problem, tuning: Tuning, folds: int) -> None:
     """Log the cross-validated loss without each feature, with the other features tuned again, largest loss first."""
     columns = problem.candidates.space.columns_by_feature
-    left_out = {EVERY: np.array([], dtype=np.int64)} | {f"all but {name}": own for name, own in columns.items()}
+    left_out = {EVERY: np.array([], dtype=np.int64)} | {f"without {name}": own for name, own in columns.items()}
     with progress_bar("folds", folds * len(left_out)) as bar:
         chosen = {
             name: out_of_fold(without(problem, own), tuning, folds, bar)[0]  # (n, formula.size)
@@ -154,7 +156,7 @@ def tell_losses(problem: Problem, tuning: Tuning, folds: int) -> None:
         }
     column = _compare(chosen, problem.formula.score)
     every = column.pop(EVERY).score
-    log.info(f"out of fold, {folds} folds: {problem.formula.name} {every:.2f} with all features")
+    log.info(f"{problem.formula.name} in {folds}-fold cross-validation: {every:.2f} with all features")
     for name, rest in sorted(zip(columns, column.values(), strict=True), key=lambda item: item[1].score):
         log.info(f"  without {name}: {rest.score:.2f} ({rest.score - every:+.2f}, p {rest.p_value:.4f})")
 
@@ -171,7 +173,7 @@ def _compare(chosen: Mapping[str, Array], score: Callable[[Array], Array]) -> Co
     for name, mine in chosen.items():
         other = chosen.get(against(name))
         p = None if other is None else p_value(score, mine, other)
-        column[name] = Reached(100 * float(score(mine.sum(axis=0))), p)  # ()
+        column[name] = SetScore(100 * float(score(mine.sum(axis=0))), p)  # ()
     return column
 
 
@@ -180,7 +182,7 @@ def against(name: str) -> str:
 
     Sets without one new feature are compared with all features, the other sets with Moses' features.
     """
-    return "" if name == BASE else EVERY if name.startswith("all but ") else BASE
+    return "" if name == BASE else EVERY if name.startswith("without ") else BASE
 
 
 def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
@@ -190,28 +192,46 @@ def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
         paths: JSON files of the ablation by data set, dev first.
         outputs: paths of the text file and of the JSON file.
     """
-    worth = read_worth(paths)
+    ablation = read_ablation(paths)
     rows = [
-        {"name": name, "against": against(name), "sets": {of: asdict(each[name]) for of, each in worth.columns.items()}}
-        for name in worth.columns["dev"]
+        {
+            "name": name,
+            "against": against(name),
+            "sets": {of: asdict(column[name]) for of, column in ablation.columns.items()},
+        }
+        for name in ablation.columns["dev"]
     ]
     as_text, as_json = outputs
-    write_text(as_text, "".join(f"{line}\n" for line in worth_lines(worth)))
+    write_text(as_text, "".join(f"{line}\n" for line in ablation_lines(ablation)))
     write_json(as_json, rows, indent=2)
 
 
-def worth_lines(worth: Worth) -> list[str]:
-    """Return the lines of a table with one row per set of features and one column of scores per data set."""
-    on_dev = worth.columns["dev"]
-    heads = {of: f"{of:>8}" for of in worth.columns} | {"dev": f"{'dev, out of fold':>18}"}
-    rows = [["features", *(cell for head in heads.values() for cell in (head, f"{'p':>6}"))]]
-    for name in on_dev:
+def ablation_lines(ablation: Ablation) -> list[str]:
+    """Return the table of an ablation as plain text."""
+    return [ablation_title(ablation), *aligned(ablation_cells(ablation)), *ablation_notes(ablation)]
+
+
+def ablation_title(ablation: Ablation) -> str:
+    """Return the title of the table."""
+    return f"Ablation of features ({ablation.how})"
+
+
+def ablation_cells(ablation: Ablation) -> list[list[str]]:
+    """Return the cells of the table, head first: one row per set of features, two columns per data set."""
+    heads = {of: of for of in ablation.columns} | {"dev": "dev, cross-validated"}
+    rows = [["features", *(cell for head in heads.values() for cell in (head, "p"))]]
+    for name in ablation.columns["dev"]:
         row = [name]
-        for reached in (column[name] for column in worth.columns.values()):
-            row += [f"{reached.score:.2f}", "" if reached.p_value is None else f"{reached.p_value:.4f}"]
+        for each in (column[name] for column in ablation.columns.values()):
+            row += [f"{each.score:.2f}", "" if each.p_value is None else f"{each.p_value:.4f}"]
         rows.append(row)
-    title = f"What each feature is worth ({worth.how}; p against {BASE}, below against all)"
-    table = [title, *aligned(rows)]
+    return rows
+
+
+def ablation_notes(ablation: Ablation) -> list[str]:
+    """Return the meaning of p, and a warning if the new features do not help."""
+    on_dev = ablation.columns["dev"]
+    notes = [f"p: against {BASE}, in rows `without …` against {EVERY}"]
     if on_dev[EVERY].score <= on_dev[BASE].score:
-        table.append("warning: the new features do not help on sentences that were not tuned on")
-    return table
+        notes.append("warning: the new features do not improve the cross-validated score")
+    return notes

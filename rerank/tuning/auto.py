@@ -31,7 +31,7 @@ from rerank.tuners.mean import MEAN
 from rerank.tuners.problem import Problem, ScaledProblem, divided_start
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import Trust, compare, partition, without
-from rerank.tuning.gain import TriedWay
+from rerank.tuning.gain import ComparedTuner
 from rerank.tuning.tuning_set import Lists, TuningSet
 
 HELD = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
@@ -193,7 +193,7 @@ class Choice:
     Attributes:
         way: the chosen way.
         weights: (size,) weights tuned in this way on the whole tuning set.
-        tried: all compared ways, best first.
+        compared: all compared ways, best first.
         nested: (n, formula.size) statistics in nested cross-validation of the choice.
         old: (n, formula.size) statistics with the initial weights or, if it is better, with the cross-validated mean of
             tuners without the new features.
@@ -202,7 +202,7 @@ class Choice:
 
     way: Way
     weights: Array
-    tried: tuple[TriedWay, ...]
+    compared: tuple[ComparedTuner, ...]
     nested: Array
     old: Array
     folds: tuple[Array, ...]
@@ -211,7 +211,7 @@ class Choice:
     def remark(self) -> str:
         """Comment line above the weights in their file."""
         if self.way.tuner == START:
-            return f"{START} are kept: they are better on sentences that were not tuned on"
+            return f"{START} are kept: they score higher on sentences not used for tuning"
         return f"chosen: {self.way.name}"
 
 
@@ -221,11 +221,13 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
     ways = _ways(tunings, unseen, None)
     way = _best(unseen, ways, None)
     compared = [*ways, *([Way(START)] if unseen.fair_to_start else [])]
-    tried = [TriedWay(each.name, 100 * unseen.reached(each, None), unseen.p(each, ways[0], None)) for each in compared]
+    tried = [
+        ComparedTuner(each.name, 100 * unseen.reached(each, None), unseen.p(each, ways[0], None)) for each in compared
+    ]
     return Choice(
         way=way,
         weights=tunings.weights(way),
-        tried=tuple(sorted(tried, key=lambda each: -each.score)),
+        compared=tuple(sorted(tried, key=lambda each: -each.score)),
         nested=unseen.nested(lambda aside: _best(unseen, _ways(tunings, unseen, aside), aside)),
         old=_old(tunings, unseen),
         folds=() if other else tuple(tunings.weights(way, frozenset([fold])) for fold in range(tunings.folds)),
@@ -287,15 +289,15 @@ def choose_and_tell(
     least = 2 if other else 3  # nested cross-validation leaves out two folds and tunes on the rest
     if folds < least:
         raise InputError(f"{AUTO} needs at least {least} folds of at least one sentence, found {folds}")
-    with progress_bar("compare ways of tuning", None) as bar, threadpool_limits(1, "blas"):
+    with progress_bar("compare tuners", None) as bar, threadpool_limits(1, "blas"):
         choice = choose(Tunings(problem, tuning.settings, {name: columns[name] for name in new}, folds, bar), unseen)
-    where = f"on {', '.join(other.nbest)}" if other else f"out of fold, {folds} folds"
-    log.info(f"{formula.name} by way of tuning, {where}:")
-    for tried in choice.tried:
-        log.info(f"  {tried.score:6.2f}  {tried.name} (p {tried.p:.4f} against the mean)")
+    measured = f"on {', '.join(other.nbest)}" if other else f"in {folds}-fold cross-validation"
+    log.info(f"comparison of tuners, {formula.name} {measured}:")
+    for tried in choice.compared:
+        log.info(f"  {tried.score:6.2f}  {tried.name} (p {tried.p_value:.4f} against the mean)")
     log.info(f"chosen: {choice.way.name}")
-    trust = compare(formula, where, folds, old=choice.old, new=choice.nested, weights=choice.folds)
-    trust.report(new, f"{where}, nested: {formula.name}", "as they are or tuned anew")
+    trust = compare(formula, measured, folds, old=choice.old, new=choice.nested, weights=choice.folds)
+    trust.report(new, f"{formula.name} {measured}, nested", "initial weights, or other weights tuned again")
     if choice.way.tuner == START:
         log.info(choice.remark)
     return choice, trust

@@ -27,7 +27,7 @@ class Trust:
     """Metrics with and without some features, on sentences that the weights were not tuned on.
 
     Attributes:
-        where: description of the sentences, for messages and reports.
+        measured: how the metrics were measured, such as `in 5-fold cross-validation`.
         folds: number of folds.
         old: metric without the features in question, 0 … 1.
         new: metric with all features, 0 … 1.
@@ -35,7 +35,7 @@ class Trust:
         weights: (size,) weights of all features, tuned without each fold.
     """
 
-    where: str
+    measured: str
     folds: int
     old: float
     new: float
@@ -47,19 +47,19 @@ class Trust:
         """Whether the metric is higher with the features in question."""
         return self.new > self.old
 
-    def report(self, new: Sequence[str], measured: str, anew: str) -> None:
+    def report(self, new: Sequence[str], metric: str, others: str) -> None:
         """Log the metric without and with the `new` features, and warn if they do not help.
 
         Args:
             new: names of the new features.
-            measured: name of the metric and of the sentences, which starts the message.
-            anew: how the weights of the other features were obtained without the new ones.
+            metric: name of the metric and how it was measured, which starts the message.
+            others: how the weights of the other features were obtained without the new ones.
         """
-        old, names = f"{100 * self.old:.2f} with the features of the start {anew}", ", ".join(new)
-        chosen = f"with {names}" if new else "with what was chosen"
-        log.info(f"{measured} {old}, {100 * self.new:.2f} {chosen} (p {self.p:.4f})")
+        old, names = f"{100 * self.old:.2f} without new features ({others})", ", ".join(new)
+        chosen = f"with {names}" if new else "with the chosen tuner"
+        log.info(f"{metric}: {old}, {100 * self.new:.2f} {chosen} (p {self.p:.4f})")
         if new and not self.helps:
-            log.warning(f"the new features ({names}) do not help on sentences that were not tuned on")
+            log.warning(f"the new features ({names}) do not improve the score on sentences not used for tuning")
 
 
 def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: int) -> Trust:
@@ -72,15 +72,17 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: i
     with progress_bar("folds", 2 * folds) as bar:
         new, weights = out_of_fold(problem, tuning, folds, bar)
         old, _ = out_of_fold(without(problem, columns), tuning, folds, bar)
-    return compare(problem.formula, f"out of fold, {folds} folds", folds, old=old, new=new, weights=weights)
+    return compare(problem.formula, f"in {folds}-fold cross-validation", folds, old=old, new=new, weights=weights)
 
 
-def compare(formula: Formula, where: str, folds: int, *, old: Array, new: Array, weights: tuple[Array, ...]) -> Trust:
+def compare(
+    formula: Formula, measured: str, folds: int, *, old: Array, new: Array, weights: tuple[Array, ...]
+) -> Trust:
     """Return the metrics of candidates chosen without and with the features in question, and their p-value.
 
     Args:
         formula: formula of the metric.
-        where: description of the sentences.
+        measured: how the metric was measured.
         folds: number of folds.
         old: (n, formula.size) statistics of the candidates chosen without the features.
         new: (n, formula.size) statistics of the candidates chosen with them.
@@ -88,7 +90,7 @@ def compare(formula: Formula, where: str, folds: int, *, old: Array, new: Array,
     """
     old_metric, new_metric = (float(formula.score(each.sum(axis=0))) for each in (old, new))  # ()
     p = p_value(formula.score, old, new)
-    return Trust(where, folds, old=old_metric, new=new_metric, p=p, weights=weights)
+    return Trust(measured, folds, old=old_metric, new=new_metric, p=p, weights=weights)
 
 
 def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> tuple[Array, tuple[Array, ...]]:

@@ -1,4 +1,4 @@
-"""Results of a tuning: its gain and how the tuner was chosen, for Python and as JSON for the report."""
+"""Results of a tuning: its gain and the comparison of tuners, for Python and as JSON for the report."""
 
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -8,25 +8,25 @@ from moses_io.files.json_files import read_record, write_json
 GAIN = "tuning.json"
 """Name of the file in the folder of an experiment."""
 
-FORMAT = 2
+FORMAT = 3
 """Version of the file format. Results in another format are computed again."""
 
 
-class TriedWay(NamedTuple):
-    """Score of one of the compared ways to tune.
+class ComparedTuner(NamedTuple):
+    """Score of one of the tuners that `auto` compares.
 
     Attributes:
-        name: name of the way.
+        name: tuner, and the features that it leaves out, if any.
         score: metric, 0 … 100, on sentences that it was not tuned on.
-        p: p-value of its difference from the mean of tuners.
+        p_value: p-value of its difference from the mean of tuners.
     """
 
     name: str
     score: float
-    p: float
+    p_value: float
 
 
-class Share(NamedTuple):
+class RelativeWeight(NamedTuple):
     """Relative weight of a feature: weight · spread, divided by the sum of |weight · spread| over all dense features.
 
     The spread is the standard deviation within a sentence, pooled over the sentences of the tuning set.
@@ -50,30 +50,30 @@ class Gain:
         metric: name of the metric.
         before: metric on the tuning set with the initial weights.
         after: metric on the tuning set with the weights that were written.
-        where: description of the sentences on which `old` and `new` were measured and the way to tune was chosen. Empty
-            if there was no such measurement.
-        old: metric without the new features, with the other features tuned again. If the way to tune was chosen, it is
-            the metric with the initial weights if that is higher. None if not measured.
-        new: metric with all features or, if the way to tune was chosen, with that choice in nested cross-validation.
+        measured: how `old` and `new` were measured and tuners were compared, such as `in 5-fold cross-validation`.
+            Empty if not measured.
+        old: metric without the new features, with the other features tuned again. If tuners were compared, it is the
+            metric with the initial weights if that is higher. None if not measured.
+        new: metric with all features or, if tuners were compared, with the choice in nested cross-validation.
             None if not measured.
-        p: two-sided p-value of the difference between `old` and `new`. None if not measured.
-        chosen: way to tune that was chosen, empty if there was no choice.
-        tried: ways that were compared, best first.
+        p_value: two-sided p-value of the difference between `old` and `new`. None if not measured.
+        chosen: the chosen tuner, empty if there was no comparison.
+        compared: the compared tuners, best first.
         signature: settings and versions that produced the weights.
-        shares: relative weights of the dense features that are not constant.
+        relative_weights: relative weights of the dense features that are not constant.
     """
 
     metric: str
     before: float
     after: float
-    where: str
+    measured: str
     old: float | None
     new: float | None
-    p: float | None
+    p_value: float | None
     chosen: str
-    tried: tuple[TriedWay, ...]
+    compared: tuple[ComparedTuner, ...]
     signature: str
-    shares: tuple[Share, ...]
+    relative_weights: tuple[RelativeWeight, ...]
 
 
 def write_gain(path: str, gain: Gain) -> None:

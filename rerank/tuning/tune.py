@@ -22,7 +22,7 @@ from rerank.tuners.table import AUTO, RENAMED, TUNERS, TunerKind, Tuning, run
 from rerank.tuning.ablation import tell_losses
 from rerank.tuning.auto import Choice, choose_and_tell
 from rerank.tuning.folds import FOLDS, Trust, check_folds, cross_validate
-from rerank.tuning.gain import Gain, Share
+from rerank.tuning.gain import Gain, RelativeWeight
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, make_problem
 
 
@@ -79,16 +79,18 @@ def settle(values: dict[str, Any]) -> Tuning:
     for name in others:
         owners = [other for other, row in TUNERS.items() if name in setting_names(row)]
         if name not in known and owners:
-            raise InputError(f"unknown key {shown(name)} for the tuner {tuner}; known to {', '.join(owners)}")
+            raise InputError(
+                f"unknown key {shown(name)} for the tuner {tuner}. It is for the tuners {', '.join(owners)}"
+            )
         if name not in known:
-            hint = f"; it is now {RENAMED[name]}" if name in RENAMED else nearest(name, [*known, *shared])
+            hint = f". It is now {RENAMED[name]}" if name in RENAMED else nearest(name, [*known, *shared])
             raise InputError(f"unknown key {shown(name)}{hint}")
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
     tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
     Metric(tuning.metric)
     check_numbers(1, whole=True, most=MOST_TIMES, runs=tuning.runs)
     if tuning.tuner == AUTO and tuning.runs > 1:
-        raise InputError(f"runs: {AUTO} tunes once; set climbs=40 for more of mert and kbmira")
+        raise InputError(f"runs: {AUTO} tunes once. Set climbs=40 for more of mert and kbmira")
     if tuning.parity not in ("", "moses"):
         raise InputError(f"parity: expected 'moses', found {shown(tuning.parity)}")
     plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze
@@ -198,7 +200,7 @@ def _find(
         )
     if not (caution.fallback and trust and not trust.helps):
         return tuned.weights, trust, None, []
-    kept = f"{START} are kept: the new features gain nothing in cross-validation"
+    kept = f"{START} are kept: the new features do not improve the cross-validated score"
     log.info(kept)
     return divided_start(problem), replace(trust, weights=()), None, [kept]
 
@@ -211,15 +213,15 @@ def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust
     folds = min(folds, len(problem.candidates.sentences))
     places = problem.candidates.space.columns_by_feature
     trust = cross_validate(problem, tuning, np.concatenate([places[name] for name in new]), folds)  # (columns,)
-    trust.report(new, f"{trust.where}: {problem.formula.name}", "tuned anew")
+    trust.report(new, f"{problem.formula.name} {trust.measured}", "other weights tuned again")
     return trust
 
 
 def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
     """Raise `InputError`, with advice on filters, if no candidate matches its references."""
     if not any((gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0)))):  # ()
-        hint = "; ".join(advice) or "do list and references match (tokens, case)?"
-        raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights; {hint}")
+        hint = ". ".join(advice) or "Do list and references match (tokens, case)?"
+        raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights. {hint}")
 
 
 def _gain(problem: Problem, weights: Array, trust: Trust | None, choice: Choice | None, signature: str) -> Gain:
@@ -227,18 +229,18 @@ def _gain(problem: Problem, weights: Array, trust: Trust | None, choice: Choice 
         metric=problem.formula.name,
         before=100 * problem.measure(problem.start),
         after=100 * problem.measure(weights),
-        where=trust.where if trust else "",
+        measured=trust.measured if trust else "",
         old=100 * trust.old if trust else None,
         new=100 * trust.new if trust else None,
-        p=trust.p if trust else None,
+        p_value=trust.p if trust else None,
         chosen=choice.way.name if choice else "",
-        tried=choice.tried if choice else (),
+        compared=choice.compared if choice else (),
         signature=signature,
-        shares=tuple(_shares(problem, weights, trust.weights if trust else ())),
+        relative_weights=tuple(_relative_weights(problem, weights, trust.weights if trust else ())),
     )
 
 
-def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterator[Share]:
+def _relative_weights(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterator[RelativeWeight]:
     """Yield the relative weight of each dense value that is not constant, in `weights` and in the weights of folds."""
     spread = problem.spread()  # (dense,)
     names = [own for name, count in problem.candidates.space.dense for own in names_of_values(name, count)]
@@ -246,7 +248,7 @@ def _shares(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterato
     sums = np.abs(products).sum(axis=1, keepdims=True)  # (1 + folds, 1)
     value, *others = (products / np.where(sums > 0, sums, 1)).tolist()  # (dense,) each
     for column in np.flatnonzero(spread):
-        yield Share(names[column], value[column], tuple(fold[column] for fold in others))
+        yield RelativeWeight(names[column], value[column], tuple(fold[column] for fold in others))
 
 
 def _warn_of(tuning_set: TuningSet) -> None:
@@ -256,7 +258,7 @@ def _warn_of(tuning_set: TuningSet) -> None:
     candidates = tuning_set.candidates
     for name, count in candidates.space.dense:
         if "_" in name:
-            log.warning(f"feature {shown(name)} has {count} values and '_' in its name; Moses' tools split it")
+            log.warning(f"feature {shown(name)} has {count} values and '_' in its name, and Moses' tools split it")
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = shown(candidates.space.sparse[column])

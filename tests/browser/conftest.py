@@ -26,7 +26,7 @@ from rerank.metrics.filters import Filters
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
 from rerank.report.listed import LookUp, merged, read_listed
 from rerank.report.page import Chunks, index, overview, page
-from rerank.report.tables import summary
+from rerank.report.tables import Section
 
 SENTENCES = 30
 """Of the sample; `ODD` ones follow, and one without candidates."""
@@ -121,9 +121,9 @@ def write_page(explored: Explored, path: Path) -> Path:
         chunks.add(listed, Ranking(candidates, model.scores(candidates)), reasons.get(candidates.sentence, ()))
     chunks.finish()
     evaluation = evaluate(explored.systems, reranked.references, facts=look_up.facts)
-    changed = summary(explored.changes, len(reranked.source))
+    sections = [Section("title", [["worth " * 10] * 12] * 2, ["note " * 40])]
     name = "the <set>"
-    above = overview(name, evaluation, changed, [], ["worth " * 40], [FIGURE] * 3)
+    above = overview(name, "BLEU rises.", evaluation, [], sections, [FIGURE] * 3)
     columns = index(reranked, Measured("BLEU", explored.estimates), explored.changes, chunks.places)
     path.write_text("\n".join(page(name, above, chunks.elements(), columns)), encoding="utf-8")
     return path

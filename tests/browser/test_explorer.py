@@ -221,7 +221,7 @@ def test_without_references_the_clearest_decision_is_first(browse: Browse, explo
     browser = browse(path=unjudged)
     assert texts(browser, ".list thead th") == [
         "Id",
-        "What changed",
+        "Change",
         "Source",
         "Expected BLEU",
         "Helped",
@@ -376,7 +376,7 @@ def test_a_list_without_phrases_has_maps_of_links(browse: Browse) -> None:
 
 
 def test_places_are_those_of_moses_or_of_the_joined_list(browse: Browse, report: Path, long: Path) -> None:
-    for path, about in ((report, "place in the list, as Moses ranked it"), (long, "place in the joined list")):
+    for path, about in ((report, "position in the list, as ranked by Moses"), (long, "position in the merged list")):
         browser = browse("#s0", path=path)
         opened(browser, 0)
         assert browser.find_element(BY, ".candidates th").get_attribute("title") == about

@@ -226,7 +226,7 @@ def test_requests() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["lenght"], "unknown feature 'lenght'; did you mean 'length'?"),
+        (["lenght"], "unknown feature 'lenght'. Did you mean 'length'?"),
         (["NMT_fwd=length"], "label 'NMT_fwd': expected a letter, then letters and digits"),
         (["1x=length"], "label '1x'"),
         (["=length"], "label ''"),
@@ -234,9 +234,9 @@ def test_requests() -> None:
         (["neural"], "feature 'neural': expected neural:DIR"),
         (["copied:3"], "feature 'copied:3': expected copied"),
         (["A=nowhere.module:Class"], "unknown feature 'nowhere.module:Class': no "),
-        (["A=nowhere.module:Class"], "/nowhere/module.py, and no such module is installed; known: neural, "),
-        (["neurall:models"], "/neurall.py, and no such module is installed; did you mean 'neural'?"),
-        (["lexica:lex.f2e"], "/lexica.py, and no such module is installed; did you mean 'lexical'?"),
+        (["A=nowhere.module:Class"], "/nowhere/module.py, and no such module is installed. Known: neural, "),
+        (["neurall:models"], "/neurall.py, and no such module is installed. Did you mean 'neural'?"),
+        (["lexica:lex.f2e"], "/lexica.py, and no such module is installed. Did you mean 'lexical'?"),
         (["string:digits"], "unknown feature 'string:digits': "),
         ([f"{'A' * 101}=length"], "expected a letter, then letters and digits, at most 100"),
         (["Rest=length"], "label 'Rest': Rest, Rest0 … are reserved for the feature rest"),

@@ -45,7 +45,7 @@ def test_probabilities_from_0_to_a_rounded_1_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a x 1\na y -0.5\n", ":2: expected a probability from 0 to 1, found -0.5; is this a table of log-prob"),
+        ("a x 1\na y -0.5\n", ":2: expected a probability from 0 to 1, found -0.5. Is this a table of log-prob"),
         ("a x 1\na y 1.002\n", ":2: expected a probability from 0 to 1, found 1.002"),
         ("a x 17\n", ":1: expected a probability from 0 to 1, found 17"),
         ("", ": the table is empty, expected lines 'word word probability'"),

@@ -83,7 +83,7 @@ def test_what_is_no_gold_alignment(write: Write, text: str, base: int, message: 
         (
             "0-0\n1-2\n\n",
             0,
-            "gold:2: the link 1-2 is beyond the 1 source and 1 target words; if word indices start at 1, use --gold-b",
+            "gold:2: the link 1-2 is beyond the 1 source and 1 target words. If word indices start at 1, use --gold-b",
         ),
         ("1-1\n1-2\n\n", 1, "gold:2: the link 1-2 is beyond the 1 source and 1 target words"),
         ("1 1 1\n1 2 3\n1 3 1\n", 0, "gold:3: the link 3-1 is beyond the 2 source and 3 target words"),

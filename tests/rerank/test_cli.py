@@ -39,7 +39,7 @@ def test_streams_that_are_closed_at_the_start(write: Write, tmp_path: Path, clos
         elif "1>" not in closed:
             assert (ran.returncode, ran.stdout) == (0, b"a\nb\n")
         else:
-            told = b"" if "2>" in closed else b"moses-rerank rerank: <stdout>: stdout is closed; name a file to write\n"
+            told = b"" if "2>" in closed else b"moses-rerank rerank: <stdout>: stdout is closed. Name a file to write\n"
             assert (ran.returncode, ran.stderr[-len(told) :]) == (2, told)
 
 
@@ -125,7 +125,7 @@ def test_messages_are_short(command: Command, write: Write, capfdbinary: pytest.
         command("rerank", nbest, "--weights", "w", "--sentences", "9" * 5000)
     refused = capfdbinary.readouterr().err.decode()
     refused += command("rerank", nbest, "--weights", "w", f"\x1b{long}")[2]
-    assert f"--sentences: expected a whole number from 0, found '{'9' * 80}'…; see --help\n" in refused
+    assert f"--sentences: expected a whole number from 0, found '{'9' * 80}'…. See --help\n" in refused
     assert (r"unknown arguments: \x1bxxx" in refused, max(map(len, refused.split("\n"))) < 600) == (True, True)
 
 
@@ -192,15 +192,15 @@ def test_a_full_device(command: Command, write: Write) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "moses-rerank: the following arguments are required: COMMAND; see --help"),
+        ([], "moses-rerank: the following arguments are required: COMMAND. See --help"),
         (["scor"], "moses-rerank: argument COMMAND: invalid choice: 'scor' (choose from "),
-        (["rerank"], "moses-rerank rerank: the following arguments are required: NBEST, --weights; see --help"),
+        (["rerank"], "moses-rerank rerank: the following arguments are required: NBEST, --weights. See --help"),
         (
             ["rerank", "l", "--weights", "w", "--sentences", "x"],
             "argument --sentences: expected a whole number from 0, found",
         ),
-        (["rerank", "l", "--weights", "w", "--sorce", "s", "t"], "rerank: unknown arguments: --sorce s t; see --help"),
-        (["rerank", "l", "--weights", "w", "--a\nb\x1b"], r"unknown arguments: --a\nb\x1b; see --help"),
+        (["rerank", "l", "--weights", "w", "--sorce", "s", "t"], "rerank: unknown arguments: --sorce s t. See --help"),
+        (["rerank", "l", "--weights", "w", "--a\nb\x1b"], r"unknown arguments: --a\nb\x1b. See --help"),
         (
             ["rerank", "no\nlist", "--weights", "/dev/null/a\nb"],
             r"rerank: /dev/null/a\nb: Not a directory",
@@ -221,7 +221,7 @@ def test_what_is_wrong_is_told_in_one_line(
 
 def test_memory_that_does_not_suffice(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rerank.commands.presets.run", lambda _: bytearray(2**62))
-    assert command("presets") == (2, b"", "moses-rerank presets: out of memory; process less at a time\n")
+    assert command("presets") == (2, b"", "moses-rerank presets: out of memory. Process less at a time\n")
 
 
 PAIRS = "0 ||| a b ||| LM0= -1 ||| -1\n0 ||| a c ||| LM0= -2 ||| -2\n1 ||| b a ||| LM0= -1 ||| -1\n"

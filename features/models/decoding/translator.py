@@ -47,7 +47,7 @@ class Replacement:
         if not how:
             raise InputError("unknown words: expected copy, keep or a file")
         if "e2f" in Path(how).name:
-            raise InputError(f"{how}: predicts source words; expected lex.f2e, which predicts their translations")
+            raise InputError(f"{how}: predicts source words. Expected lex.f2e, which predicts their translations")
         check_plain(how)
         for word, row in read_table(how).items():
             best = max(row, key=lambda translation: row[translation])
@@ -122,7 +122,7 @@ class Translator:
         )
         first = self._members.models[0]
         if first.config.direction == "backward":
-            raise InputError(f"{folders[0]}: a backward model, which predicts the source; use forward models")
+            raise InputError(f"{folders[0]}: a backward model, which predicts the source. Use forward models")
         if (
             first.target.subwords or first.config.architecture.decoder == "no-attention"
         ):  # `<unk>` could not be replaced
@@ -175,7 +175,7 @@ class Translator:
             if not is_out_of_memory(error):
                 raise
         if len(sources) == 1:
-            raise InputError(f"out of memory for a source of {len(sources[0])} words; use a smaller beam")
+            raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam")
         middle = len(sources) // 2
         return [each for half in (sources[:middle], sources[middle:]) for each in self._together(models, half)]
 

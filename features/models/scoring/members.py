@@ -94,7 +94,7 @@ class Members:
             fold = dev.fold_of(source)
             if fold and not (folder / weights_file(fold)).exists():
                 if not self._warned:
-                    learned = "was fine-tuned on some of these sentences; their values are too optimistic"
+                    learned = "was fine-tuned on some of these sentences. Their values are too optimistic"
                     log.warning(f"{folder}: {learned}")
                 self._warned = True
                 fold = 0

@@ -135,7 +135,7 @@ def restore(run: Run, path: Path) -> None:
 
 def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     if metadata["models"] != _models(run):
-        raise InputError(f"{path}: of another training; the vocabularies or settings of the folder differ")
+        raise InputError(f"{path}: of another training. The vocabularies or settings of the folder differ")
     written = msgspec.convert(metadata, _Written)
     recent = written.recent
     _check_tensors(run, tensors, recent)

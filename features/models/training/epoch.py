@@ -121,7 +121,7 @@ def perplexities_of(losses: DevLosses) -> list[float]:
 def check_finite(value: float, run: Run) -> None:
     """Raise `Diverged` if a loss is infinite or NaN."""
     if not math.isfinite(value):
-        raise Diverged(f"the loss diverged within {run.progress.updates} updates; try a smaller rate")
+        raise Diverged(f"the loss diverged within {run.progress.updates} updates. Try a smaller rate")
 
 
 def adam(weights: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:

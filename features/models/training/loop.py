@@ -35,7 +35,7 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
     with contextlib.ExitStack() as stack:
         for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.leads else ():
             stack.enter_context(held(folder))
-        with within_memory(f"lower batch_size, batch_tokens, max_length, {LARGE}"):
+        with within_memory(f"Lower batch_size, batch_tokens, max_length, {LARGE}"):
             _train(replace(task, start=start), resume)
 
 

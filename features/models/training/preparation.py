@@ -199,7 +199,7 @@ def _check_memory(task: Task, sizes: list[int]) -> None:
     needed, present = 2 * 4 * weights, memory_of(task.device)
     if needed > present:
         amounts = f"{weights:,} weights and their gradients take {needed / 2**30:,.0f} of {present / 2**30:.0f} GB"
-        raise InputError(f"out of memory; {amounts}; lower {LARGE}")
+        raise InputError(f"out of memory: {amounts}. Lower {LARGE}")
 
 
 def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], learners: list[Learner]) -> Run:
@@ -254,7 +254,7 @@ def _start_models(task: Task) -> list[Model]:
         _check_settings(folder, config, _SHARED_WITH_START)
         if os.path.lexists(folder / RECORD):
             raise InputError(
-                f"{folder}: this model was fine-tuned on dev (fine_tuning_epochs); start from one that was not"
+                f"{folder}: this model was fine-tuned on dev (fine_tuning_epochs). Start from one that was not"
             )
     if len(models) > 1 and (models[0].source, models[0].target) != (models[1].target, models[1].source):
         raise InputError(f"{task.start}: the two models have different vocabularies")
@@ -298,7 +298,7 @@ def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
     target = _share_of_unknown([target for _, target in task.dev], first.target)
     log.info(f"unknown words of dev: source {100 * source:.1f} %, target {100 * target:.1f} %")
     if max(source, target) > 0.5:
-        log.warning("most words of dev are unknown; are source and target swapped in training or dev?")
+        log.warning("most words of dev are unknown. Are source and target swapped in training or dev?")
 
 
 def _share_of_unknown(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> float:

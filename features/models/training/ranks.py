@@ -118,7 +118,7 @@ class Ranks:
         try:
             yield
         except RuntimeError:
-            raise InputError(f"another of the {self.size} processes has ended; continue with --resume") from None
+            raise InputError(f"another of the {self.size} processes has ended. Continue with --resume") from None
 
 
 ALONE = Ranks()
@@ -167,8 +167,8 @@ def _own_gpu() -> torch.device:
     if number >= gpus:
         processes = os.environ["LOCAL_WORLD_SIZE"]
         raise InputError(
-            f"torchrun started {processes} processes here, torch sees {gpus} GPU; "
-            "use --device cpu, or one process per GPU"
+            f"torchrun started {processes} processes here, torch sees {gpus} GPU. "
+            "Use --device cpu, or one process per GPU"
         )
     torch.cuda.set_device(number)
     return torch.device("cuda", number)

@@ -65,7 +65,7 @@ class TrainingRequest:
         _, training = self.settle()
         if self.reads(corpus) != corpus:
             raise InputError(
-                f"{corpus.alignment}: a word alignment is for the settings lexicon and guided_alignment; set one"
+                f"{corpus.alignment}: a word alignment is for the settings lexicon and guided_alignment. Set one"
             )
         if training.guided_alignment and not corpus.alignment:
             raise InputError(
@@ -94,7 +94,7 @@ class TrainingRequest:
             raise InputError("that model is fine-tuned on dev (fine_tuning_epochs), on which this one is evaluated")
         names = ("bpe", "bpe_dropout", "vocabulary_size", "min_frequency")
         if any(getattr(theirs, name) != getattr(ours, name) for name in names):
-            raise InputError(f"that model has another vocabulary; {', '.join(names)} must be the same")
+            raise InputError(f"that model has another vocabulary: {', '.join(names)} must be the same")
 
     @property
     def _direction(self) -> dict[str, bool]:

@@ -43,7 +43,7 @@ MORE_FEATURES = (
     'Posteriors = "posteriors"',
     'Length = "length"',
 )
-SCORES = 'COMET = "scores:{set}.comet"     # scores of another tool; {set} is dev, test, or the name of a test set'
+SCORES = 'COMET = "scores:{set}.comet"     # scores of another tool, {set} is dev, test, or the name of a test set'
 """Another feature, for lists to which models add no candidates."""
 
 

@@ -145,7 +145,7 @@ def _find_dev(
     if not possible and complete:
         are = "is" if len(complete) == 1 else "are"
         tests = f"{_listed([each.path for each in complete])} {are} named like a test set"
-        roles.missing.append(f"no list of dev: {tests}; put 'dev' into the name of the list to tune on")
+        roles.missing.append(f"no list of dev: {tests}. Put 'dev' into the name of the list to tune on")
         return None
     if not possible:
         roles.missing.append("no n-best list with its source and a reference")

@@ -100,7 +100,7 @@ def read_study(path: str, allow_code: bool = False) -> Study:
 def _study(values: dict[str, Any], folder: Path) -> Study:
     check_keys(values, (*EXPERIMENT_KEYS, "study"))
     if "study" not in values:
-        raise InputError("expected a table [study], with sizes and seeds; `run` does a single experiment")
+        raise InputError("expected a table [study], with sizes and seeds. `run` does a single experiment")
     table = as_table(values["study"], "study")
     check_keys(table, KEYS, "study.")
     tables = {key: value for key, value in values.items() if key != "study"}
@@ -177,7 +177,7 @@ def _systems(value: Any, texts: dict[str, str]) -> dict[str, list[str]]:
     for name, labels in systems.items():
         check_name(name, "study.systems")
         if name in TAKEN:
-            raise InputError(f"study.systems.{name}: no system can have this name; choose another one")
+            raise InputError(f"study.systems.{name}: no system can have this name. Choose another one")
         if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
             expected = f"a list of {counted(len(texts), 'label')} of [features] or fewer"
             raise InputError(f"study.systems.{name}: expected {expected}, found {shown(labels)}")

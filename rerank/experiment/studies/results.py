@@ -164,7 +164,7 @@ def gather(study: Study) -> Results:
     for size, seed, system in itertools.product(study.sizes, study.seeds, study.systems):
         for test in study.experiment.tests:
             signatures |= _report(study, study.replicate(size, seed) / system, test).get("signatures", {})
-    unseen = SELECTION if study.experiment.selection else "dev, out of fold"
+    unseen = SELECTION if study.experiment.selection else "dev, cross-validated"
     return Results(models, systems, study.experiment.tuning.tuning.metric, unseen, signatures)
 
 
@@ -265,7 +265,7 @@ def notes(study: Study) -> list[str]:
     lines = [f"Mean ± standard deviation over {seeds}." if several else f"One replicate, {seeds}."]
     if study.systems:
         outputs = "outputs of all seeds shuffled within each sentence (Clark et al. 2011)"
-        lines.append(f"p: of the difference in BLEU; approximate randomization, {outputs}; {TRIALS:,} trials.")
+        lines.append(f"p: of the difference in BLEU, by approximate randomization, {outputs}, {TRIALS:,} trials.")
     return lines
 
 

@@ -88,7 +88,7 @@ def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
     others = {output / name: b"" for name in TABLES} | {cell.path: encode(cell.text) for cell in experiments}
     for path, own in others.items():
         if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == own):
-            raise InputError(f"{path}: already exists and is not from an earlier run; remove or rename it")
+            raise InputError(f"{path}: already exists and is not from an earlier run. Remove or rename it")
 
 
 def _write_results(study: Study, failed: list[str]) -> list[str]:

@@ -1,12 +1,12 @@
 // The candidates of a sentence, as a table that sorts.
 
 const candidateColumns = (joined) => [
-  { key: "place", name: "List", about: joined ? "place in the joined list" : "place in the list, as Moses ranked it" },
-  { key: "rank", name: "Rank", about: "place by our weights" },
+  { key: "place", name: "List", about: joined ? "position in the merged list" : "position in the list, as ranked by Moses" },
+  { key: "rank", name: "Rank", about: "rank by the reranker" },
   { key: "bleu", name: "BLEU", descending: true, about: "sentence BLEU, smoothed" },
   { key: "score", name: "Score", descending: true, about: "model score" },
   { name: "Candidate" },
-  { name: "Features", about: "weighted parts against the mean of all candidates of this sentence" },
+  { name: "Features", about: "contributions of the features, relative to the mean of all candidates of this sentence" },
 ];
 
 function candidateTable(data) {
@@ -44,7 +44,7 @@ function tags(data, place) {
 function candidateRow(candidate, width, data, means, off, largest) {
   const { place, rank, bleu, score, words, lists } = candidate;
   const bar = make("button", { type: "button", class: "parts", "aria-expanded": "false" });
-  bar.setAttribute("aria-label", `features of candidate ${place}, ${signed(sumOff(off, place - 1), 3)} against the mean`);
+  bar.setAttribute("aria-label", `features of candidate ${place}, ${signed(sumOff(off, place - 1), 3)} relative to the mean`);
   bar.append(stackedBar(data.features, off, place - 1, largest));
   const more = make("tr", { class: "more", hidden: "" }, make("td", { colspan: width }));
   bar.addEventListener("click", () => {

@@ -36,10 +36,10 @@ function startList(index) {
 const listColumns = (metric) => [
   { key: "id", name: "Id" },
   { key: "gain", name: "Gain", descending: true, about: "sentence BLEU, reranked minus moses" },
-  { name: "What changed", cell: "what" },
+  { name: "Change", cell: "what" },
   { name: "Source", cell: "source" },
   { key: "expected", name: `Expected ${metric}`, about: `${metric} that the reranked choice is expected to reach` },
-  { key: "helped", name: "Helped", about: "probability that the change made it better" },
+  { key: "helped", name: "Helped", about: "probability of improvement" },
   { key: "clarity", name: "Model score", descending: true, about: "model score, reranked minus moses" },
 ];
 

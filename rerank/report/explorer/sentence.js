@@ -51,7 +51,7 @@ function judgement({ gain, expected, helped, clarity, ...sentence }) {
   if (gain !== null) parts.push(`sentence BLEU ${signed(gain, 1)}`);
   if (clarity !== null) parts.push(`model score ${signed(clarity, 3)}`);
   if (expected !== null) parts.push(`expected ${list.metric} ${expected.toFixed(1)}`);
-  if (helped !== null) parts.push(`helped with probability ${helped.toFixed(2)}`);
+  if (helped !== null) parts.push(`better than Moses with probability ${helped.toFixed(2)}`);
   return parts.join(", ");
 }
 
@@ -75,14 +75,14 @@ function details(sentence, data) {
     ...(data.reasons.length ? [make("h3", {}, "Why it changed"), whyNote(), reasonBars(data.reasons)] : []),
     ...attended(sentence, data.systems),
     make("h3", {}, count === 1 ? "1 candidate" : `${count} candidates`),
-    make("p", {}, "Bars: weighted parts of the features against the mean of all candidates of this sentence, those below it to the left. A click on a bar shows its numbers."),
+    make("p", {}, "Bars show the contributions of the features to the model score, relative to the mean of all candidates of this sentence. Click on a bar for its numbers."),
     legend(data.features),
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Candidates" }, candidateTable(data)),
   ];
 }
 
 const whyNote = () =>
-  make("p", {}, "Weighted parts of the model score, reranked minus moses: green speaks for the change, red against it.");
+  make("p", {}, "Contribution of each feature to the difference in model score, reranked minus moses. Green favours the reranked translation, red the translation by Moses.");
 
 // Return the grids of one choice, with a switch where there are two; nothing where there is no grid.
 function attended(sentence, systems) {

@@ -194,7 +194,7 @@ def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.M
         ("class Letters(:\n", "broken.py:1: invalid syntax"),
         (
             "import letters_beside\n",
-            "broken.py: No module named 'letters_beside'; a feature module can import",
+            "broken.py: No module named 'letters_beside'. A feature module can import",
         ),
         ("from numpy import nothing_of_it\n", "cannot import name 'nothing_of_it'"),
         ("Letters = 3\n", "broken.py has no class 'Letters'"),

@@ -39,7 +39,7 @@ def test_a_table_that_has_no_pair_of_the_list(
     path = write(name, table)
     (line,) = warnings_of(command, write, f"lexical:{path}")
     assert f"feature 'lexical:{path}': none of 5 words of the list have a pair in the table" in line
-    assert f"expected lines '{order}, probability'; its columns may be reversed, or hold word numbers" in line
+    assert f"Expected lines '{order}, probability'. Its columns may be reversed, or hold word numbers" in line
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_corpus_whose_sides_are_swapped(command: Command, write: Write) -> Non
     assert warnings_of(command, write, f"ibm1:{source},{target}") == []
     (line,) = warnings_of(command, write, f"ibm1:{target},{source}")
     assert (
-        "none of 5 words of the list have a pair in the table; expected SOURCE,TARGET; the files may be swapped" in line
+        "none of 5 words of the list have a pair in the table. Expected SOURCE,TARGET. The files may be swapped" in line
     )
 
 

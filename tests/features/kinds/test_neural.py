@@ -86,7 +86,7 @@ def test_added_is_the_log_probability_of_what_the_first_list_lacks(tmp_path: Pat
     joined_twice = values_of(f"neural:{folder}[added]", [replace(SENTENCE, lines=again)])
     assert (joined_twice[:, 0] == values[:, 1] * [0, 1, 1]).all()
     unmarked = parse_line(b"0 ||| x ||| Fromage= 0.5 ||| 0\n", 7)
-    with pytest.raises(InputError, match=r"^list:7: value 'added' of a model: no feature From… of 0 or 1 here; it is"):
+    with pytest.raises(InputError, match=r"^list:7: value 'added' of a model: no feature From… of 0 or 1 here. It is"):
         values_of(f"neural:{folder}[added]", [replace(SENTENCE, lines=(unmarked,) * 3, path="list")])
 
 
@@ -146,7 +146,7 @@ def test_values_are_named_in_brackets(tmp_path: Path) -> None:
     np.testing.assert_allclose(values[:, 1:2], values_of(f"neural:{folder}"), atol=1e-6)
     assert values[1, 2] > values[1, 1] and values[0, 2] == values[0, 1]
     for wrong in ("logprobs", "logprob,", ""):
-        with pytest.raises(InputError, match=r"unknown value .*did you mean|unknown value ''"):
+        with pytest.raises(InputError, match=r"unknown value .*Did you mean|unknown value ''"):
             load(f"neural:{folder}[{wrong}]")
 
 
@@ -193,7 +193,7 @@ def test_out_of_memory_halves_what_is_scored_together(
     monkeypatch.setattr(features.reader, name, scarce)
     for limit[0] in (4, 1):
         np.testing.assert_allclose(feature.score(sentences).columns[0].values, whole, atol=1e-5)
-        assert "warning: out of memory; 9 candidates are scored in two parts" in capsys.readouterr().err
+        assert "warning: out of memory, 9 candidates are scored in two parts" in capsys.readouterr().err
     limit[0] = 0
     with pytest.raises(InputError, match="out of memory for a single candidate of 3 words"):
         feature.score([replace(SENTENCE, hypotheses=SENTENCE.hypotheses[:1])])

@@ -173,7 +173,7 @@ def test_phrases_by_hand() -> None:
     assert found[1] == pytest.approx([0, 0, -4, -4, 1])
     assert found[2] == pytest.approx([2, 2.5, 0, 0, 1])
     nothing = [Sentence(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]
-    with pytest.raises(InputError, match=":1: feature 'phrases': no alignment here; decode with"):
+    with pytest.raises(InputError, match=r":1: feature 'phrases': no alignment here. Decode with"):
         values("phrases", "", nothing)
 
 

@@ -124,7 +124,7 @@ def kept(tmp_path: Path) -> Path:
 
 def test_models_that_cannot_align(pointed: dict[str, Path], kept: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match="--symmetrize needs a forward and a backward model; found only forward models"
+        InputError, match="--symmetrize needs a forward and a backward model, found only forward models"
     ):
         aligner(kept, pointed["forward"], symmetrize="union")
     with pytest.raises(InputError, match=r"nowhere: not a model folder, it has no config\.json"):

@@ -230,7 +230,7 @@ def test_a_folder_with_one_switch_for_both_biases(folder: Path, bias: bool) -> N
 
 def test_weights_that_are_missing(kept: Path) -> None:
     (kept / "model.safetensors").unlink()
-    with pytest.raises(InputError, match=r"no model\.safetensors; the training of this model did not finish"):
+    with pytest.raises(InputError, match=r"no model\.safetensors. The training of this model did not finish"):
         load_model(kept, CPU)
 
 
@@ -338,7 +338,7 @@ def test_batches_are_bounded(models: dict[str, Path], monkeypatch: pytest.Monkey
 def test_models_on_a_gpu_are_refused_in_a_forked_process() -> None:
     check_process(torch.device("cuda"), os.getpid())
     check_process(CPU, os.getppid())
-    with pytest.raises(InputError, match="cannot be used in a forked process; use the start method 'spawn'"):
+    with pytest.raises(InputError, match=r"cannot be used in a forked process. Use the start method 'spawn'"):
         check_process(torch.device("cuda"), os.getppid())
 
 

@@ -114,7 +114,7 @@ def test_an_unknown_language_is_named_with_the_nearest_known_one(
     folder = make(style)
     with pytest.raises(InputError) as caught:
         feature(folder, f"[{languages}]")
-    nearest = f"; did you mean '{known}'?" if known else "; known: "
+    nearest = f". Did you mean '{known}'?" if known else ". Known: "
     assert str(caught.value).startswith(f"{folder}: unknown language {code!r}{nearest}")
 
 
@@ -122,10 +122,10 @@ def test_an_unknown_language_is_named_with_the_nearest_known_one(
     ("style", "languages", "message"),
     [
         ("opus", "[deu_Latn,eng_Latn]", "a tokenizer without languages, expected hf:DIR without [deu_Latn,eng_Latn]"),
-        ("nllb", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]; known: 'ace_Arab, "),
-        ("m2m100", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]; known: 'af, "),
-        ("mbart", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]; known: 'ar_AR, "),
-        ("marian", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]; known: 'deu, nld'"),
+        ("nllb", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]. Known: 'ace_Arab, "),
+        ("m2m100", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]. Known: 'af, "),
+        ("mbart", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]. Known: 'ar_AR, "),
+        ("marian", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]. Known: 'deu, nld'"),
         ("fsmt", "[en,de]", "a tokenizer of de and en, expected hf:DIR or hf:DIR[de,en]"),
         ("nllb", "[eng_Latn]", "expected hf:DIR[SOURCE,TARGET], found 1 language"),
         ("nllb", "[deu_Latn,eng_Latn,fra_Latn]", "expected hf:DIR[SOURCE,TARGET], found 3 languages"),

@@ -21,14 +21,14 @@ def test_settings_go_where_they_belong() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("hiden", "3", "unknown setting 'hiden'; did you mean 'hidden_size'?"),
+        ("hiden", "3", "unknown setting 'hiden'. Did you mean 'hidden_size'?"),
         (
             "attention_terms",
             "x",
-            "setting 'attention_terms': unknown value 'x'; known: position, markov, fertility, previous-word, memory",
+            "setting 'attention_terms': unknown value 'x'. Known: position, markov, fertility, previous-word, memory",
         ),
         ("attention_terms", "markov,markov", "setting 'attention_terms': 'markov' occurs twice"),
-        ("reverse_source", "yes", "setting 'reverse_source': unknown value 'yes'; known: false, true"),
+        ("reverse_source", "yes", "setting 'reverse_source': unknown value 'yes'. Known: false, true"),
         ("hidden_size", "3.5", "setting 'hidden_size': expected a whole number, found '3.5'"),
         ("learning_rate", "fast", "setting 'learning_rate': expected a number, found 'fast'"),
         ("learning_rate", "nan", "setting 'learning_rate': nan is out of range"),
@@ -45,7 +45,7 @@ def test_settings_that_are_refused(key: str, value: str, message: str) -> None:
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_an_old_name_is_an_error_that_gives_the_new_one(old: str, new: str) -> None:
-    with pytest.raises(InputError, match=f"^unknown setting '{old}'; it is now '{new}'$"):
+    with pytest.raises(InputError, match=f"^unknown setting '{old}'. It is now '{new}'$"):
         override(Architecture(), Training(), {old: "1"})
     assert new in {**asdict(Architecture()), **asdict(Training())}
 
@@ -142,5 +142,5 @@ def test_presets() -> None:
     assert settle(find_preset("yang-window11"), True, {})[0].term_radius == 5
     learned = {name for name in PRESETS if find_preset(name).architecture.initial_state == "learned"}
     assert learned == {name for name in PRESETS if name.startswith("cohn-")}
-    with pytest.raises(InputError, match="unknown preset 'rnnserch'; did you mean 'rnnsearch'"):
+    with pytest.raises(InputError, match=r"unknown preset 'rnnserch'. Did you mean 'rnnsearch'"):
         find_preset("rnnserch")

@@ -67,7 +67,7 @@ def test_markup_of_a_source_is_an_error(write: Write, line: str, tag: str) -> No
     with pytest.raises(InputError) as raised:
         read_sources(str(path))
     assert str(raised.value).startswith(f"{path}:2: '{tag}")
-    assert str(raised.value).endswith("remove it with Moses' scripts/generic/strip-xml.perl")
+    assert str(raised.value).endswith("Remove it with Moses' scripts/generic/strip-xml.perl")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_two_sides_of_different_length_are_refused(tmp_path: Path) -> None:
         ("a\nb\nc\n", "a\n", r"t has 1 lines, .*s has 3"),
         ("a", "a\nb\nc\nd", r"t has 4 lines, .*s has 1"),
         ("", "a\n", r"t has 1 lines, .*s has 0"),
-        ("", "", r"s: the file is empty; expected one sentence per line"),
+        ("", "", r"s: the file is empty. Expected one sentence per line"),
     ],
 )
 def test_pairs_that_are_read_as_they_come(tmp_path: Path, source: str, target: str, message: str) -> None:

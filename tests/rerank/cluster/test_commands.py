@@ -23,7 +23,7 @@ def test_without_the_package_it_is_named(command: Command, folder: Path, monkeyp
 def test_where_no_cluster_answers(command: Command, folder: Path, address: str) -> None:
     pytest.importorskip("ray")
     score = ("score", "dev.nbest", "--source", "dev.de", "--feature", "length", "--ray", address)
-    expected = f"--ray '{address}': no cluster answers at '{address}'; expected HOST:PORT, or auto"
+    expected = f"--ray '{address}': no cluster answers at '{address}'. Expected HOST:PORT, or auto"
     assert command(*score) == (2, b"", f"moses-rerank score: {expected}\n")
 
 

@@ -84,6 +84,6 @@ def test_a_cluster_of_the_environment_that_does_not_answer(
     asked: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "localhost:1")
-    expected = "--ray 'auto': no cluster answers at 'localhost:1', which RAY_ADDRESS names; expected HOST:PORT, or auto"
+    expected = "--ray 'auto': no cluster answers at 'localhost:1', which RAY_ADDRESS names. Expected HOST:PORT, or auto"
     with pytest.raises(InputError, match=f"^{expected}$"):
         asked("auto")

@@ -73,7 +73,7 @@ def test_killed_workers_change_no_byte(score: Command, cluster: str) -> None:
     status, by_cluster, err = score("--ray", cluster, deaths=2)
     assert (status, Path("deaths").read_text()) == (0, "0"), err
     assert by_cluster == alone
-    died = ["ray: a worker died; another does its work"] * 2
+    died = ["ray: a worker died. Another does its work"] * 2
     lines = [line for line in err.splitlines() if not line.startswith("score: ")]
     assert lines == ["ray: up to 2 workers with 1 thread each", *told, *died]
 

@@ -37,10 +37,10 @@ def measure(fitted: Any, confidence: Confidence, references: list[list[str]]) ->
 
 def test_a_predictor_that_knows_the_score_is_found(fitted: Any) -> None:
     values = fitted.values()
-    assert values["alone"] == next(iter(values["quality"]["predictors"])) == "Known per word"
+    assert values["best_predictor"] == next(iter(values["quality"]["predictors"])) == "Known per word"
     assert values["added"] == ["Known"]
-    assert values["dev"]["alone"] > 0.7 and values["dev"]["correlation"] > 0.7
-    reached = [quarter["reached"] for quarter in values["dev"]["quarters"]]
+    assert values["dev"]["best_predictor"] > 0.7 and values["dev"]["correlation"] > 0.7
+    reached = [quarter["actual"] for quarter in values["dev"]["quarters"]]
     assert reached == sorted(reached) and reached[3] - reached[0] > 30
 
 
@@ -99,7 +99,7 @@ def test_another_metric_is_expected(fitted: Any, tmp_path: Path) -> None:
         for reference, ranking in zip(references[0], rankings(fitted), strict=True)
     ]
     assert measured.metric == "chrf3" and measured.outcome
-    assert measured.outcome.reached == pytest.approx(reached)
+    assert measured.outcome.actual == pytest.approx(reached)
     assert measured.outcome.expected.mean() == pytest.approx(np.mean(reached), abs=2)
     one, other = read_confidence(str(path)), read_confidence(str(fitted.confidence))
     assert (one.units.names, one.dev) != (other.units.names, other.dev)
@@ -133,7 +133,7 @@ def test_moses_choice_is_no_longer_kept(command: Command, fitted: Any, tmp_path:
     for folder in (rerank, ["apply", tmp_path, fitted.nbest, "--source", fitted.reference]):
         status, out, err = command(*folder, "--keep-unless", 0.5)
         assert (status, out, err.count("\n")) == (2, b"", 1)
-        assert "--keep-unless was removed, it gained nothing in cross-validation; use --confidence, which" in err
+        assert "--keep-unless was removed, it gained nothing in cross-validation. Use --confidence, which" in err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -246,8 +246,8 @@ def steps(values: list[Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 2}, "format 2, this version reads format 3; make it again with `moses-rerank run`"),
-        ({"format": 4}, "format 4, this version reads format 3; make it again with `moses-rerank run`"),
+        ({"format": 2}, "format 2, this version reads formats 3 and 4. Make it again with `moses-rerank run`"),
+        ({"format": 5}, "format 5, this version reads formats 3 and 4. Make it again with `moses-rerank run`"),
         ({"spread": 0}, "Expected `float` > 0.0 - at `$.spread`"),
         ({"spread": 1e999}, "expected a number up to 3.4e+38, found inf"),
         ({"deviations": [1, 1]}, "2 deviations of 3 values"),
@@ -266,7 +266,7 @@ def steps(values: list[Any]) -> dict[str, Any]:
         ({"helped": steps([0.5])}, "Expected `array`, got `float`"),
         ({"helped": {"intercept": True, "predictors": {}}}, "Expected `float`, got `bool` - at `$.helped.intercept`"),
         ({"moses_output": 1}, "Expected `bool`, got `int` - at `$.moses_output`"),
-        ({"alone": "luck"}, "'luck' is no predictor of the expected score"),
+        ({"best_predictor": "luck"}, "'luck' is no predictor of the expected score"),
     ],
 )
 def test_a_damaged_file(altered: Altered, changes: dict[str, Any], message: str) -> None:
@@ -294,3 +294,16 @@ def test_other_files(write: Callable[..., Path]) -> None:
     for content, message in (("[]", "not a confidence file"), ("{}", "not a confidence file"), ("x", "not JSON")):
         with pytest.raises(InputError, match=message):
             read_confidence(str(write("file", content)))
+
+
+def test_a_file_of_format_3_gives_the_same_estimates() -> None:
+    """The file was written before names changed. All else of the two files is equal."""
+    old, present = (
+        Path(__file__).parent / "format3.json",
+        Path(__file__).parents[2] / "expected" / "experiment.confidence.json",
+    )
+    one, other = (read_confidence(str(path)) for path in (old, present))
+    assert (one.best_predictor, one.dev, one.units.dense) == (other.best_predictor, other.dev, other.units.dense)
+    for regression, same in ((one.quality, other.quality), (one.helped, other.helped)):
+        assert regression.names == same.names
+        assert (regression.coefficients == same.coefficients).all()

@@ -31,9 +31,10 @@ def test_by_hand() -> None:
     probability = shares[1] + shares[2]
     texts = np.array([shares[0], probability, shares[3]])
     expected = {
-        "lead": math.log1p(2.0), "above the mean": 3 - 4.5 / 4, "place by Moses": math.log(2), "texts": math.log(3),
-        "share of different words": 1,
-        "length": math.log1p(4), "shortness": 0.25, "total per word": 0.75, "letters per word": 1,
+        "margin": math.log1p(2.0), "above the mean": 3 - 4.5 / 4, "rank by Moses": math.log(2),
+        "distinct texts": math.log(3),
+        "type-token ratio": 1,
+        "length": math.log1p(4), "inverse length": 0.25, "total per word": 0.75, "characters per word": 1,
         "Moses' total": -2, "Moses' total per word": -0.5,
         "probability, scale 1": probability,
         "entropy, scale 1": -(texts * np.log(texts)).sum(), "L per word": -0.5, "T:1 per word": 0.75,
@@ -47,7 +48,7 @@ def test_by_hand() -> None:
     assert change["L over Moses' choice"] == 1.0  # 2, in units of 2
     assert change["T:2 over Moses' choice"] == -1.0  # constant on dev: as it is
     assert change["total over Moses' choice"] == 2.0
-    assert change["likeness to the list over Moses' choice, scale 1"] > 0
+    assert change["consensus over Moses' choice, scale 1"] > 0
 
 
 def test_likeness_is_that_of_the_consensus_feature() -> None:
@@ -56,9 +57,9 @@ def test_likeness_is_that_of_the_consensus_feature() -> None:
     choice, change = predictors(listed(lines), TOTALS, UNITS)
     for name, exponents in (("scale 1", TOTALS), ("scale 4", 4 * TOTALS), ("L", 4 * np.array([-4, -2, -3, -9]) / 2)):
         likeness = consensus(lines, exponents.tolist())
-        assert choice[f"likeness to the list, {name}"] == pytest.approx(likeness[1])
+        assert choice[f"consensus, {name}"] == pytest.approx(likeness[1])
         if name != "L":
-            gained = change[f"likeness to the list over Moses' choice, {name}"]
+            gained = change[f"consensus over Moses' choice, {name}"]
             assert gained == pytest.approx(likeness[1] - likeness[0])
 
 
@@ -80,16 +81,16 @@ def test_favourites_of_added_features() -> None:
         for one, other in ((first, second), (second, first))
     ]
     choice, _ = predictors(listed(LINES), TOTALS, UNITS)
-    assert choice["likeness of favourites"] == pytest.approx(np.mean(sides))
-    assert 0 < choice["likeness of favourites"] < 1
+    assert choice["similarity of top candidates"] == pytest.approx(np.mean(sides))
+    assert 0 < choice["similarity of top candidates"] < 1
     tied = listed([line.replace("T= 3 1", "T= 3 2") for line in LINES])
-    assert predictors(tied, TOTALS, UNITS).choice["likeness of favourites"] == 1
+    assert predictors(tied, TOTALS, UNITS).choice["similarity of top candidates"] == 1
 
 
 def test_a_list_of_one_mind_is_like_itself() -> None:
     choice, change = predictors(listed(LINES[1:3]), TOTALS[1:3], UNITS)
-    assert (choice["likeness to the list, scale 1"], choice["probability, scale 4"]) == pytest.approx((1, 1))
-    assert (choice["lead"], choice["entropy, scale 1"], change) == (0, pytest.approx(0), {})
+    assert (choice["consensus, scale 1"], choice["probability, scale 4"]) == pytest.approx((1, 1))
+    assert (choice["margin"], choice["entropy, scale 1"], change) == (0, pytest.approx(0), {})
 
 
 @pytest.mark.parametrize("order", [(3, 2, 1, 0), (1, 0, 3, 2), (2, 3, 0, 1)])
@@ -108,7 +109,7 @@ def test_nothing_in_the_list_breaks_them() -> None:
     for number in (1, 2):
         choice, _ = predictors(listed(lines[:number]), np.array([1e6, -1e6])[:number], UNITS)
         assert all(math.isfinite(value) for value in choice.values())
-        assert (choice["likeness to the list, scale 1"], choice["place by Moses"]) == (0, 0)
+        assert (choice["consensus, scale 1"], choice["rank by Moses"]) == (0, 0)
 
 
 def test_a_change_is_from_what_the_decoder_printed() -> None:

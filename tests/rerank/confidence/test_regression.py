@@ -67,11 +67,11 @@ def test_fit_by_hand() -> None:
     expected, nan = np.array([10.0, 40, 20, 30, 50]), np.nan
     helped = np.array([nan, 0.25, 0.5, 0.75, 0.5])
     gains = np.array([0, -1.0, 0, 3, 2])
-    fit = Outcome(expected, helped, alone=-expected, reached=2 * expected, gains=gains).fit()
-    assert (fit.correlation, fit.alone) == pytest.approx((1, 1))
-    assert [(part.count, part.estimated, part.reached) for part in fit.quarters] == [
+    fit = Outcome(expected, helped, best_predictor=-expected, actual=2 * expected, gains=gains).fit()
+    assert (fit.correlation, fit.best_predictor) == pytest.approx((1, 1))
+    assert [(part.count, part.expected, part.actual) for part in fit.quarters] == [
         (2, 15, 30), (1, 30, 60), (1, 40, 80), (1, 50, 100),
     ]  # fmt: skip
-    assert [(part.estimated, part.reached) for part in fit.changes] == [(0.25, 0), (0.5, 1), (0.75, 1)]
+    assert [(part.expected, part.actual) for part in fit.changes] == [(0.25, 0), (0.5, 1), (0.75, 1)]
     assert correlation(expected, np.ones(5)) == correlation(np.ones(1), np.ones(1)) == 0
     assert parts(np.zeros(0), np.zeros(0)) == ()

@@ -163,7 +163,7 @@ def test_of_merged_lists_it_is_told_where_choices_come_from(command: Command, fo
     even = {tuple(line.split("  ||| ")[0].split(" ||| ")) for line in (folder / "news.0").read_text().split("\n")}
     from_even = sum((str(number), line) in even for number, line in enumerate(reranked))
     counts = f"{from_even} of Even alone, {SENTENCES - from_even} of Odd alone, 0 of both"
-    assert f" sentences changed\nchosen: {counts}\n\n" in printed
+    assert f"\nchosen: {counts}\n\n" in printed
 
 
 def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Path) -> None:
@@ -175,9 +175,9 @@ def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Pa
     work = folder / "work"
     gain = json.loads((work / "tuning.json").read_text())
     where = f"on {work / 'selection.nbest.gz'}"
-    assert gain["where"] == where and gain["chosen"] in [name for name, _, _ in gain["tried"]]
-    assert f"How weights are tuned: BLEU {where}; p against the mean\n" in printed
-    assert f"; {where}, nested {gain['old']:.2f} -> {gain['new']:.2f} (p " in printed
+    assert gain["measured"] == where and gain["chosen"] in [name for name, _, _ in gain["compared"]]
+    assert f"\np: against the mean of tuners, BLEU {where}\n" in printed
+    assert f", {gain['old']:.2f} -> {gain['new']:.2f} {where} (nested) (p " in printed
     assert json.loads((work / "report.json").read_text())["tuning"] == gain
     assert sets(folder) == [["dev", "selection"]] * 3
     fixed = EXPERIMENT.replace("TEST", talks)
@@ -196,10 +196,10 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     before, after = ((work / f"test.{name}").read_text().split("\n") for name in ("moses", "reranked"))
     changed = sum(old != new for old, new in zip(before, after, strict=True))
     first = printed.partition("\n\n")[0]
-    assert first.split("\n")[0] == (
-        "moses: 30 of 30 lines are in the list, 30 first in it, place 1.0 in the mean, 1 in the median"
-    )
-    assert changed > 1 and first.endswith(f"\n{changed} of 30 sentences changed")
+    result, moses, *_ = first.split("\n")
+    assert result == f"{changed} of 30 sentences changed. Without references, translations are not scored."
+    assert moses == "moses: 30 of 30 translations are in the list, 30 with rank 1, mean rank 1.0, median rank 1"
+    assert changed > 1
     differences = [float(each) for each in re.findall(r"^sentence \d+, model score (\S+)$", printed, re.MULTILINE)]
     assert len(differences) == min(changed, 6) and differences == sorted(differences, reverse=True)
     report = json.loads((work / "report.json").read_text())
@@ -207,7 +207,7 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     assert report["systems"] == [{"system": "moses"}, {"system": "reranked"}]
     assert list(report["confidence"]["sets"]) == ["dev"]
     html = (work / "report.html").read_text()
-    figures = ["What each feature is worth", "Relative weights of features", "Choices that lie deeper in the list"]
+    figures = ["Ablation of features", "Relative weights of features", "Choices beyond the first candidates"]
     assert re.findall("<svg.*\n<title>(.*)</title>", html) == figures
     assert set(report["analysis"]) == {"sentences", "depths", "judged"} and report["analysis"]["judged"] is None
     (index,) = re.findall('id="index">([^<]*)<', html)
@@ -215,7 +215,7 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     assert len(columns["source"]) == 30 and sum(each is not None for each in columns["clarity"]) == changed
     assert (columns["references"], columns["gain"]) == ([], [])
     for text in (printed, html.partition("<main")[0]):
-        assert not re.search("sentence BLEU|reference|best candidates|chrF|TER", text)
+        assert not re.search("sentence BLEU|oracle|chrF|TER", text)
     assert f"\ntest:\n{first}\n" in (work / "reranker" / "README.md").read_text()
     assert sets(folder) == [["dev"]] * 3
 
@@ -231,8 +231,8 @@ def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> 
     work = folder / "work"
     reports = {name: (work / f"{name}.report.txt").read_text() for name in own}
     assert printed == "\n".join(f"{name}:\n{report}" for name, report in reports.items())
-    assert re.search(r"^features +dev, out of fold +p +talks +p$", reports["talks"], re.MULTILINE)
-    assert re.search(r"^features +dev, out of fold +p$", reports["news"], re.MULTILINE)
+    assert re.search(r"^features +dev, cross-validated +p +talks +p$", reports["talks"], re.MULTILINE)
+    assert re.search(r"^features +dev, cross-validated +p$", reports["news"], re.MULTILINE)
     assert sets(folder) == [["dev", "talks"]] * 3
     fits = json.loads((work / "talks.report.json").read_text())["confidence"]["sets"]
     assert [sum(quarter["count"] for quarter in fit["quarters"]) for fit in fits.values()] == [SENTENCES] * 2
@@ -283,7 +283,7 @@ def test_a_feature_that_stands_in_the_lists_now_has_no_row(command: Command, fol
     ]
     assert command(*listed, "--output", folder / "scored.gz")[0] == 0
     run(command, folder, "", without)
-    assert "and Known" in rows
+    assert "+ Known" in rows
     assert not [row for row in json.loads((folder / "work" / "ablation.json").read_text()) if "Known" in row["name"]]
 
 
@@ -304,7 +304,7 @@ def test_an_output_that_leads_to_itself(command: Command, folder: Path) -> None:
 def test_a_folder_that_is_called_as_a_set_is_refused(command: Command, folder: Path) -> None:
     place = folder.rename(folder.with_name("a{set}b"))
     status, _, err = command("run", place / "experiment.toml")
-    assert status == 2 and "{set} stands for the name of a set; the folder" in err
+    assert status == 2 and "{set} stands for the name of a set. The folder" in err
 
 
 def test_the_card_names_the_corpus_as_it_is_called_now(command: Command, folder: Path) -> None:
@@ -342,25 +342,25 @@ def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folde
     printed, _ = run(command, folder, 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }')
     work = folder / "work"
     report = json.loads((work / "report.json").read_text())
-    (moses, reranked), best, analysis = report["systems"], report["best_candidates"], report["analysis"]
+    (moses, reranked), best, analysis = report["systems"], report["oracle"], report["analysis"]
     first, last = analysis["depths"][0], analysis["depths"][-1]
-    assert first["choice"] == first["best"] == pytest.approx(moses["BLEU"]["score"])
-    assert last["choice"] == pytest.approx(reranked["BLEU"]["score"])
-    assert last["best"] == pytest.approx(best["BLEU"]["score"])
+    assert first["reranked"] == first["oracle"] == pytest.approx(moses["BLEU"]["score"])
+    assert last["reranked"] == pytest.approx(reranked["BLEU"]["score"])
+    assert last["oracle"] == pytest.approx(best["BLEU"]["score"])
     assert last["candidates"] == CANDIDATES and last["deeper"] == 0
     judged = analysis["judged"]
     assert sum(each["sentences"] for each in judged["lengths"]) == SENTENCES
     assert sum(each["sentences"] for each in judged["margins"]) == SENTENCES
     gains = judged["gains"]
-    assert f"sentence BLEU rose in {gains['rose']} and fell in {gains['fell']}\n" in printed
+    assert f", {gains['rose']} with a higher sentence BLEU and {gains['fell']} with a lower one.\n" in printed
     assert gains["rose"] + gains["fell"] == sum(gains["counts"]) == SENTENCES - gains["stayed"]
-    assert re.search(rf"^best +{first['best']:.2f} .* {last['best']:.2f}$", printed, re.MULTILINE)
+    assert re.search(rf"^oracle +{first['oracle']:.2f} .* {last['oracle']:.2f}$", printed, re.MULTILINE)
     assert re.findall("<svg.*\n<title>(.*)</title>", (work / "report.html").read_text()) == [
-        "What each feature is worth",
+        "Ablation of features",
         "Relative weights of features",
         "Gains in sentence BLEU",
-        "BLEU by Moses&#x27; own margin",
-        "BLEU by depth of the list",
+        "BLEU by margin of Moses&#x27; total",
+        "BLEU by number of candidates",
         "F1 of words by frequency",
         "N-grams won and lost",
         "BLEU of the sentences of test: expected and actual",
@@ -371,7 +371,7 @@ def test_confidence_in_another_metric_costs_only_itself(command: Command, folder
     test = 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }'
     printed, done = run(command, folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
     assert "estimate confidence" in done and not {"tune", "ablate dev"} & set(done)
-    assert "Confidence: expected chrf of a sentence > what it reached" in printed
+    assert "Confidence estimation: expected > actual chrf of a sentence" in printed
     assert re.search(r"^  expected   chrf \d+\.\d", printed, re.MULTILINE)
     page = (folder / "work" / "report.html").read_text()
     assert "expected chrf</text>" in page
@@ -397,16 +397,16 @@ def test_scores_in_python_come_with_estimates(
     assert b"".join(each.estimate.line for each in scored if each.estimate) == (folder / "applied").read_bytes()
     assert {each.estimate.helped is None for each in scored if each.estimate} == {True, False}
 
-    content = (place / "confidence.json").read_text().replace('"format": 3', '"format": 2')
+    content = (place / "confidence.json").read_text().replace('"format": 4', '"format": 2')
     (place / "confidence.json").write_text(content)
     manifest = json.loads((place / "reranker.json").read_text())
     manifest["files"]["confidence.json"] = digest(place / "confidence.json")
     (place / "reranker.json").write_text(json.dumps(manifest))
     old = Reranker.load(place, features=reranker.features)
-    with warned("no estimates: .*confidence.json: format 2, this version reads format 3; make"):
+    with warned("no estimates: .*confidence.json: format 2, this version reads formats 3 and 4. Make"):
         assert list(old.score(*lists)) == [replace(each, estimate=None) for each in scored]
     status, out, err = command(*apply, "--confidence", folder / "applied")
-    assert (status, out) == (2, b"") and "format 2, this version reads format 3; make it" in err.split("\n")[-2]
+    assert (status, out) == (2, b"") and "format 2, this version reads formats 3 and 4. Make it" in err.split("\n")[-2]
 
 
 def test_a_reference_of_another_length(command: Command, folder: Path) -> None:
@@ -452,10 +452,10 @@ def test_the_report_compares_with_the_output_of_moses(
     before = json.loads((work / "report.json").read_text())["systems"][0]
     assert before["system"] == "moses"
     assert before["chrF"]["score"] == pytest.approx(sacrebleu.corpus_chrf(lines, [references]).score)
-    assert report.splitlines()[8].startswith("moses: 29 of 30 lines are in the list, ")
+    assert "\nmoses: 29 of 30 translations are in the list, " in report
     reranked = (work / "test.reranked").read_text(encoding="utf-8").split("\n")
     changed = sum(old != new for old, new in zip([*lines, ""], reranked, strict=True))
-    assert f"\n{changed} of 30 sentences changed: " in report
+    assert f": {changed} of 30 sentences changed, " in report.split("\n")[0]
 
 
 def test_another_output_of_moses_is_evaluated_but_nothing_is_scored(
@@ -520,7 +520,7 @@ def test_an_output_of_other_sentences_is_warned_of(command: Command, folder: Pat
     news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
     (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", f"test = {news}"))
     _, _, err = command("run", folder / "experiment.toml")
-    assert re.search(r"warning: \S+news.printed: no line is a candidate of \S+news.nbest; expected Moses' output", err)
+    assert re.search(r"warning: \S+news.printed: no line is a candidate of \S+news.nbest. Expected Moses' output", err)
 
 
 def test_an_output_of_other_sentences_is_warned_of_after_a_run_without_it(command: Command, folder: Path) -> None:

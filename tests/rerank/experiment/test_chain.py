@@ -237,8 +237,8 @@ def test_the_reranker_runs_no_other_program_when_that_folder_is_gone(
     status, _, err = applied()
     assert (status, not Path("best").exists()) == (2, True)
     assert err.endswith(
-        f"feature 'P': no folder {folder}/gone, in which its program ran; "
-        "give --feature 'P=command:./p.sh', which runs in the working folder\n"
+        f"feature 'P': no folder {folder}/gone, in which its program ran. "
+        "Give --feature 'P=command:./p.sh', which runs in the working folder\n"
     )
 
 

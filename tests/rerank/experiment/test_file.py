@@ -100,19 +100,19 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
     ("before", "after", "message"),
     [
         ('initial_weights = "moses.ini"', "", "initial_weights: expected a path, found nothing"),
-        ("initial_weights", "inital_weights", "unknown key inital_weights; did you mean 'initial_weights'?"),
-        ("nbest", "nbset", "unknown key dev.nbset; did you mean 'nbest'?"),
-        ("hidden_size", "hiden", "models.forward: unknown setting 'hiden'; did you mean 'hidden_size'?"),
+        ("initial_weights", "inital_weights", "unknown key inital_weights. Did you mean 'initial_weights'?"),
+        ("nbest", "nbset", "unknown key dev.nbset. Did you mean 'nbest'?"),
+        ("hidden_size", "hiden", "models.forward: unknown setting 'hiden'. Did you mean 'hidden_size'?"),
         ("cohn-align", "cohn", "models.forward: unknown preset 'cohn'"),
-        ('"length"', '"lenght"', "unknown feature 'lenght'; did you mean 'length'?"),
-        ("Len = ", "all = ", "features.all: reports use this name for all features; choose another name"),
-        ("seed = 7", "sed = 7", "tuning: unknown key 'sed'; did you mean 'seed'?"),
+        ('"length"', '"lenght"', "unknown feature 'lenght'. Did you mean 'length'?"),
+        ("Len = ", "all = ", "features.all: reports use this name for all features. Choose another name"),
+        ("seed = 7", "sed = 7", "tuning: unknown key 'sed'. Did you mean 'seed'?"),
         ("seed = 7", 'seed = "x"', "tuning: seed: expected a whole number from 0, found 'x'"),
-        ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'; models: forward, back"),
+        ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'. Models: forward, back"),
         (
             "neural:forward",
             "neural:pair",
-            "features.NMT: no model 'pair'; expected pair/forward or pair/backward",
+            "features.NMT: no model 'pair'. Expected pair/forward or pair/backward",
         ),
         ("neural:forward", "links:back", "features.NMT: expected a forward model, 'back' is not one"),
         ("neural:forward", "agreement:forward,back", "features.NMT: 'back': expected a model on words, from left to"),
@@ -122,14 +122,14 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
             "ensemble:forward,fertile/forward[fertility]",
             "'forward': a model without global fertility",
         ),
-        ("neural:forward", "neural:forward[entropie]", "unknown value 'entropie'; did you mean 'entropy'"),
+        ("neural:forward", "neural:forward[entropie]", "unknown value 'entropie'. Did you mean 'entropy'"),
         ("neural:forward", "neural:forward[worst,worst]", "[worst,worst]': value 'worst' occurs twice"),
         (
             "neural:forward",
             "ensemble:forward",
             "'ensemble:forward': expected several models, separated by commas",
         ),
-        ("neural:forward", "neural:back/forward", "features.NMT: no model 'back/forward'; expected back"),
+        ("neural:forward", "neural:back/forward", "features.NMT: no model 'back/forward'. Expected back"),
         (
             '"cohn-align-sym" }',
             '"cohn-align-sym", hidden_size = 9 }',
@@ -171,7 +171,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
             "reverse_source = true",
             "models.forward: reverse_source needs encoder=unidirectional",
         ),
-        ("seed = 7", 'confidence = "chrfff"', "tuning: confidence: unknown metric 'chrfff'; did you mean 'chrf'?"),
+        ("seed = 7", 'confidence = "chrfff"', "tuning: confidence: unknown metric 'chrfff'. Did you mean 'chrf'?"),
         ("seed = 7", "confidence = true", "tuning: confidence: metric: expected a name such as 'bleu', found True"),
         ("seed = 7", "seed = -1", "tuning: seed: expected a whole number from 0, found -1"),
         ("seed = 7", 'tuner = "kbmira"\niterations = 0', "tuning: iterations: expected a whole number from 1, found 0"),
@@ -183,7 +183,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
         ('"rnnsearch"', "3", "models.back: expected a table with a preset"),
         ('"test.en"', "[]", "test.reference: expected a path, found []"),
         ('reference = ["dev.en", "/abs/dev.en2"], ', "", "dev.reference: expected a path, found nothing"),
-        ('nbest = "test.nbest.gz"', 'nbset = "x"', "unknown key test.nbset; did you mean 'nbest'?"),
+        ('nbest = "test.nbest.gz"', 'nbset = "x"', "unknown key test.nbset. Did you mean 'nbest'?"),
         ("[tuning]", "[tuning", "Expected ']'"),
         (
             '{ preset = "rnnsearch", backward = true, right_to_left = true }',
@@ -216,7 +216,7 @@ def test_an_old_key_is_an_error_that_gives_the_new_one(tmp_path: Path, old: str,
     path = tmp_path / "e.toml"
     of_model = EXPERIMENT.replace('forward.preset = "cohn-align"', f'forward.preset = "cohn-align"\nforward.{old} = 1')
     path.write_text(of_model if "-" in old else f"{old} = 1\n{EXPERIMENT}")
-    with pytest.raises(InputError, match=f"unknown key {old}; it is now {new}$"):
+    with pytest.raises(InputError, match=f"unknown key {old}. It is now {new}$"):
         read_experiment(str(path))
 
 
@@ -282,7 +282,7 @@ def test_where_reports_go(write: Write, tmp_path: Path) -> None:
     [
         ('name = "news"\n', "", "test.name: expected a name in each [[test]], found nothing in number 1"),
         ('name = "talks.2016"', "name = 3", "test.name: expected a name in each [[test]], found 3 in number 2"),
-        ("talks.2016", "news", "test.news: another test set has this name; choose another one"),
+        ("talks.2016", "news", "test.news: another test set has this name. Choose another one"),
         (
             "talks.2016",
             "a/b",
@@ -290,11 +290,11 @@ def test_where_reports_go(write: Write, tmp_path: Path) -> None:
         ),
         ('nbest = "news.nbest"\n', "", "test.news.nbest: expected a path, found nothing"),
         ('source = "talks.de"\n', "", "test.talks.2016.source: expected a path, found nothing"),
-        ('source = "talks.de"', 'sorce = "talks.de"', "unknown key test.talks.2016.sorce; did you mean 'source'?"),
+        ('source = "talks.de"', 'sorce = "talks.de"', "unknown key test.talks.2016.sorce. Did you mean 'source'?"),
         ('["talks.en", "talks.en2"]', "[]", "test.talks.2016.reference: expected a path, found []"),
         (SETS, "test = [3]", "test: expected a table, found 3"),
         *(
-            ("talks.2016", name, f"test.{name}: files of the results have this name; choose another one")
+            ("talks.2016", name, f"test.{name}: files of the results have this name. Choose another one")
             for name in TAKEN
         ),
     ],
@@ -407,7 +407,7 @@ right = {{ preset = "rnnsearch", right_to_left = true, candidates = 3 }}
         ),
         (
             'translate_with = "left", bpe = 300',
-            r"left and other predict different words, .* together; give each its own number",
+            r"left and other predict different words, .* together. Give each its own number",
         ),
     ],
 )

@@ -34,7 +34,7 @@ def test_seeds_are_no_more_than_a_thousand_models(seeds: object) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"preset": "a", "seeds": 2, "seed": 7}, "models.x.seed: several models have the seeds 1, 2, …; remove it"),
+        ({"preset": "a", "seeds": 2, "seed": 7}, "models.x.seed: several models have the seeds 1, 2, …. Remove it"),
         ({"preset": "a,a"}, "models.x.preset: a,a has a duplicate"),
     ],
 )

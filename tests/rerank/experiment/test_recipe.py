@@ -271,7 +271,7 @@ def test_a_list_without_totals_is_refused_before_training(folder: Path, sample: 
         (folder / "e.toml").write_text(f"{text}\n[features]\n{features}\n")
         experiment = read_experiment(str(folder / "e.toml"))
         if refused:
-            fault = r"list:1: no total in the fourth field, which feature .Like. needs; name \[features\] without it$"
+            fault = r"list:1: no total in the fourth field, which feature .Like. needs. Name \[features\] without it$"
             with pytest.raises(InputError, match=fault):
                 check_inputs(experiment)
         else:

@@ -358,7 +358,7 @@ def test_a_record_that_cannot_be_read(tmp_path: Path, text: "str | bytes") -> No
     a, record = tmp_path / "a", tmp_path / "record"
     a.write_text("1")
     record.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputError, match=r"record.*; remove the folder of results to repeat all stages"):
+    with pytest.raises(InputError, match=r"record.*. Remove the folder of results to repeat all stages"):
         run_stages([copy("one", a, tmp_path / "b")], record)
 
 

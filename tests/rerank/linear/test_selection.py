@@ -47,8 +47,8 @@ def test_a_missing_last_sentence_is_seen_with_the_source_only(command: Command, 
     nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
     status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 2)
-    ends = f"{nbest}:1: the list ends at sentence 0, expected sentences up to 1; the decoder probably stopped early"
-    assert (status, f"{ends}; --on-missing blank or FILE fills the missing lines\n" in err) == (2, True)
+    ends = f"{nbest}:1: the list ends at sentence 0, expected sentences up to 1. The decoder probably stopped early"
+    assert (status, f"{ends}. --on-missing blank or FILE fills the missing lines\n" in err) == (2, True)
 
 
 def test_a_decoder_that_stopped_is_named_and_not_a_gap_within_the_list(
@@ -58,11 +58,11 @@ def test_a_decoder_that_stopped_is_named_and_not_a_gap_within_the_list(
     stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(lines)))  # type: ignore[arg-type]
     monkeypatch.setattr(sys, "stdin", stdin)
     status, out, err = command("rerank", "-", "--weights", weights, "--sentences", 3)
-    ends = "<stdin>:2: the list ends at sentence 0, expected sentences up to 2; the decoder probably stopped early\n"
+    ends = "<stdin>:2: the list ends at sentence 0, expected sentences up to 2. The decoder probably stopped early\n"
     assert (status, out, err.endswith(ends)) == (2, b"a\n", True)
     gap = write("gap", lines.replace(b"1\n", b"1\n3 ||| b ||| L= 1\n", 1)[:-17])
     status, _, err = command("rerank", gap, "--weights", weights, "--sentences", 5)
-    assert (status, "gap:2: sentence 1 has no candidates; --on-missing" in err) == (2, True)
+    assert (status, "gap:2: sentence 1 has no candidates. --on-missing" in err) == (2, True)
 
 
 def test_falling_ids_cannot_be_written_in_order(command: Command, write: Write) -> None:
@@ -78,12 +78,12 @@ def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
     status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\nNMT= 2\n"))
     assert status == 2
-    assert f"list:1: no feature NMT, which {weights} has a weight for; is this list the scored one?" in err
+    assert f"list:1: no feature NMT, which {weights} has a weight for. Is this list the scored one?" in err
 
 
 def test_the_order_of_weights_of_a_list_without_labels_is_told(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| b ||| 1 2 ||| 0\n"), write("w", "[weight]\nL= 1\nD= 2\n")
-    hint = "the list has no labels: give its weights a line 'Unlabelled= …', in the order of `moses -show-weights`"
+    hint = "The list has no labels: give its weights a line 'Unlabelled= …', in the order of `moses -show-weights`"
     arguments = (nbest, "--reference", write("r", "b\n"), "--initial-weights", weights)
     for status, _, err in (command("rerank", nbest, "--weights", weights), command("tune", *arguments)):
         assert (status, hint in err) == (2, True)
@@ -95,7 +95,7 @@ def test_one_warning_where_no_sparse_feature_has_a_weight(command: Command, writ
     weights = write("w", "L= 1\n")
     status, _, err = command("rerank", nbest, "--weights", weights)
     weightless = (
-        f"warning: {weights} has no weight for any sparse feature; the sparse features of the list have weight 0"
+        f"warning: {weights} has no weight for any sparse feature. The sparse features of the list have weight 0"
     )
     assert (status, err.count("warning: "), f"{weightless}: 'NMT_fwd', 'pl_1', 'pl_2', …\n" in err) == (0, 1, True)
     assert "warning" not in command("rerank", nbest, "--weights", write("w", "[weight]\nL= 1\npl_9= 2\n"))[2]

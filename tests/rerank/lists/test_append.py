@@ -114,11 +114,11 @@ def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Pa
 @pytest.mark.parametrize(
     ("line", "feature", "message"),
     [
-        ("0 ||| a ||| L= 1", "L=length", "list:1: the list already has a feature 'L'; `rerank` takes a list"),
+        ("0 ||| a ||| L= 1", "L=length", "list:1: the list already has a feature 'L'. `rerank` takes a list"),
         ("2 ||| a ||| L= 1", "length", "list:1: sentence 2 is beyond the source, which has 2 lines (ids from 0 to 1)"),
         ("0 ||| a |0-0| ||| L= 1", "length", "list:1: segmentation marks such as |0-1| in the text"),
         ("0 ||| a", "length", "list:1: expected at least 3 fields"),
-        ("0 ||| a ||| L= 1", "lenght", "unknown feature 'lenght'; did you mean 'length'?"),
+        ("0 ||| a ||| L= 1", "lenght", "unknown feature 'lenght'. Did you mean 'length'?"),
         ("0 ||| a ||| L= 1", "neural:nowhere", "nowhere: not a model folder"),
         ("0 ||| a ||| L= 1", "My_L=length", "label 'My_L'"),
     ],
@@ -142,7 +142,7 @@ def test_a_killed_scoring_goes_on_where_it_was(
     command: Command, sample: Path, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     features: list[str],
 ) -> None:  # fmt: skip
-    """Also where features look at attention, which no cache keeps; without a trace once the list is whole."""
+    """Also where features look at attention, which no cache keeps. Without a trace once the list is whole."""
     monkeypatch.setattr(reader, "GROUP", {"cpu": 64})
     nbest, requests = tmp_path / "list", [part for each in features for part in ("--feature", each.format(**models))]
     nbest.write_bytes(

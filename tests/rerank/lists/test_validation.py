@@ -16,7 +16,7 @@ def test_the_sample_has_no_fault(command: Command, sample: Path) -> None:
     text = out.decode()
     assert status == 0
     assert "400 sentences, ids 0 to 399, 0 missing" in text
-    assert "candidates: 36329; a sentence 4 to 100, median 100; 0 texts repeated, 0 empty" in text
+    assert "candidates: 36329 (4 to 100 per sentence, median 100), 0 repeated texts, 0 empty texts" in text
     assert "LexicalReordering0(6), Distortion0(1), LM0(1)" in text
     assert "field 5, alignment: in 36329 lines" in text
     assert text.endswith("faults: 0, warnings: 0\n")
@@ -43,7 +43,7 @@ def test_every_fault_is_told_with_its_line(command: Command, write: Write) -> No
         ":3: feature 'L' has 2 values, earlier lines have 1",
         f":4: sentence 5 is beyond {nbest.parent / 'source'}, which has 3 lines",
         ":5: feature 'L': not finite (nan)",
-        ":7: sentence 0 comes again after others; `moses-rerank validate --regroup` puts a list in order",
+        ":7: sentence 0 comes again after others. `moses-rerank validate --regroup` puts a list in order",
         ":8: expected at least 3 fields between '|||', found 2",
     ]
     assert "field 5, segmentation: in 1 lines" in text
@@ -62,7 +62,7 @@ def test_warnings(command: Command, write: Write) -> None:
     assert f"warning: feature 'A' has no weight in {weights}" in text
     assert "warning: weights without a feature in the list: B, C_D\n" in text
     assert "feature 'L' has 1 value in the list and 2 weights" in text
-    assert "1 texts repeated" in text
+    assert "1 repeated texts" in text
     assert status == 2
 
 
@@ -96,7 +96,7 @@ def test_an_empty_list(command: Command, write: Write) -> None:
 
 def test_the_source_of_another_set_is_seen_by_the_alignment(command: Command, sample: Path) -> None:
     out = command("validate", sample / "test.nbest.gz", "--source", sample / "dev.de")[1].decode()
-    assert "lines point beyond the end of the source; does it belong to this list?" in out
+    assert "lines point beyond the end of the source. Does it belong to this list?" in out
 
 
 def test_an_id_that_comes_again_beyond_a_short_source(command: Command, write: Write) -> None:
@@ -117,7 +117,7 @@ def test_missing_references_are_counted(command: Command, write: Write) -> None:
     nbest = write("list", "".join(f"{sentence} ||| a ||| L= 1 ||| 0\n" for sentence in range(3)))
     first, second = write("first", "a\nb\n\n"), write("second", "a\n \n\n")
     status, out, _ = command("validate", nbest, "--reference", first, "--reference", second)
-    warning = f"warning: {second}:2: blank line in one of several references, 1 in all; a missing reference does not"
+    warning = f"warning: {second}:2: blank line in one of several references, 1 in all. A missing reference does not"
     assert status == 0
     assert [line for line in out.decode().split("\n") if "blank" in line] == [f"{warning} count"]
 
@@ -144,7 +144,7 @@ def test_a_feature_with_another_number_of_weights(command: Command, write: Write
 def test_a_total_that_cannot_be_read(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 1 ||| xx\n0 ||| c ||| A= 1 ||| nan\n")
     status, out, _ = command("validate", nbest)
-    assert status == 0 and f"warning: {nbest}:2: no total in the fourth field, found 'xx'; features" in out.decode()
+    assert status == 0 and f"warning: {nbest}:2: no total in the fourth field, found 'xx'. Features" in out.decode()
 
 
 def test_tabs_in_a_list_and_a_reference(command: Command, write: Write) -> None:
@@ -207,7 +207,7 @@ def test_links_right_behind_the_last_word(
     """In a list of a chart decoder these are of `</s>`; numbers are those of the line, 0 for none."""
     nbest = write("list", "".join(lines))
     behind = f"{nbest}:{{}}: word alignments of 1 line point beyond the end of the "
-    wanted = [f"{behind.format(source)}source; does it belong to this list?"] * bool(source)
+    wanted = [f"{behind.format(source)}source. Does it belong to this list?"] * bool(source)
     wanted += [f"{behind.format(target)}translation"] * bool(target)
     assert warnings_of(command, nbest, "--source", write("source", "x y\n")) == wanted
 
@@ -227,7 +227,7 @@ def test_links_beyond_the_translation_are_seen_without_the_source(command: Comma
         (
             ["0-1=0-1 2=2", "0-1=0-1 3=2", "0-2=0-1 3=2"],
             True,
-            ["2: segmentations of 2 lines have phrases beyond the end of the source; does it belong to this list?"],
+            ["2: segmentations of 2 lines have phrases beyond the end of the source. Does it belong to this list?"],
         ),
         (["0-1=0-1 3=2"], False, []),
         (["0-1=0-1 2=3"], False, ["1: segmentations of 1 line have phrases beyond the end of the translation"]),
@@ -303,7 +303,7 @@ def test_a_list_whose_last_line_is_cut_off(command: Command, write: Write, lines
 
 def test_a_last_line_that_cannot_be_read_is_told_to_be_cut_off(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n0 ||| b ||| L= ")
-    fault = f"{nbest}:2: feature 'L' has no value; the line has no end, the list was probably cut off here\n"
+    fault = f"{nbest}:2: feature 'L' has no value. The line has no end, the list was probably cut off here\n"
     assert fault in command("validate", nbest)[1].decode()
     assert fault in command("score", nbest, "--source", write("source", "x\n"), "--feature", "length")[2]
 

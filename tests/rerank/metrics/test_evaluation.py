@@ -24,11 +24,11 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
     """82.84 by multi-bleu.perl on Moses' output; 95.20 for the best candidates by smoothed sentence BLEU."""
     reference = read_lines(str(sample / "test.en"))
     facts = look_up(str(sample / "test.nbest.gz"), [reference], {"moses": moses, "x": ["x"] * 400}, Filters(""))
-    evaluation = evaluate({"moses": moses, "best": facts.best}, [reference], facts=facts)
+    evaluation = evaluate({"moses": moses, "best": facts.oracle}, [reference], facts=facts)
     assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == "82.84"
     assert f"{evaluation.scores['best']['BLEU'].value:.2f}" == "95.20"
-    assert evaluation.best is not None
-    assert evaluation.best["BLEU"].value == evaluation.scores["best"]["BLEU"].value
+    assert evaluation.oracle is not None
+    assert evaluation.oracle["BLEU"].value == evaluation.scores["best"]["BLEU"].value
     assert evaluation.scores["moses"]["BLEU"].p_value is None
     assert evaluation.scores["best"]["BLEU"].p_value == pytest.approx(1e-4, abs=1e-6)
     assert (
@@ -37,12 +37,10 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
     lines = table(evaluation)
     assert lines[0].split() == ["system", "BLEU", "p", "chrF", "p", "TER", "p"]
     assert lines[1].startswith("moses") and "82.84" in lines[1]
-    assert lines[3].startswith("best candidates") and "95.20" in lines[3]
-    assert {"systems", "signatures", "version", "best_candidates", "ranks"} == set(evaluation.as_json())
-    assert (
-        lines[-2] == "moses: 400 of 400 lines are in the list, 400 first in it, place 1.0 in the mean, 1 in the median"
-    )
-    assert lines[-1] == "x: 0 of 400 lines are in the list, 0 first in it"
+    assert lines[3].startswith("oracle") and "95.20" in lines[3]
+    assert {"systems", "signatures", "version", "oracle", "ranks"} == set(evaluation.as_json())
+    assert lines[-2] == "moses: 400 of 400 translations are in the list, 400 with rank 1, mean rank 1.0, median rank 1"
+    assert lines[-1] == "x: 0 of 400 translations are in the list, 0 with rank 1"
 
 
 def test_p_values_of_little_and_of_much(moses: list[str], sample: Path) -> None:
@@ -137,7 +135,7 @@ def test_missing_references_are_as_copies_of_the_only_other(
         evaluations.append(evaluate_files(systems, references, nbest, Filters("")))
     blank, copy = evaluations
     assert blank.scores == copy.scores
-    assert (blank.best, blank.facts) == (copy.best, copy.facts)
+    assert (blank.oracle, blank.facts) == (copy.oracle, copy.facts)
 
 
 def test_what_cannot_be_compared() -> None:
@@ -156,12 +154,12 @@ def test_without_references_choices_are_looked_up(
     paths = {name: str(write(name, "".join(f"{line}\n" for line in lines))) for name, lines in systems.items()}
     evaluation = evaluate_files(paths, [], nbest, Filters(""))
     facts = look_up(nbest, [read_lines(str(sample / "test.en"))], systems, Filters(""))
-    assert evaluation.facts is not None and evaluation.facts.best == []
+    assert evaluation.facts is not None and evaluation.facts.oracle == []
     assert evaluation.facts.ranks == facts.ranks
     assert table(evaluation) == facts.lines()
     plain = evaluation.as_json()
     assert (plain["systems"], plain["signatures"]) == ([{"system": "moses"}, {"system": "x"}], {})
-    assert "best_candidates" not in plain
+    assert "oracle" not in plain
 
 
 def test_an_empty_reference(sample: Path, write: Callable[[str, str], Path]) -> None:

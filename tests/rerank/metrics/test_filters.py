@@ -53,7 +53,7 @@ def test_every_filter_has_a_case() -> None:
 
 
 def test_what_is_no_filter() -> None:
-    with pytest.raises(InputError, match="unknown filter 'debep'; did you mean 'debpe'"):
+    with pytest.raises(InputError, match=r"unknown filter 'debep'. Did you mean 'debpe'"):
         Filters("marks,debep")
     with pytest.raises(InputError, match="debpe takes no argument"):
         Filters("debpe:en")
@@ -75,7 +75,7 @@ def test_tuning_and_evaluation_see_filtered_text(command: Command, write: Write)
     out = write("out", "the ho@@ use |0-0| is r@@ ed . |1-3|\n")
     status, told, _ = command("evaluate", out, "--reference", reference, "--nbest", nbest, *filtered)
     assert status == 0 and b"100.00" in told and b"|filter:marks,debpe" in told
-    assert b"1 of 1 lines are in the list, 1 first in it, place 1.0 in the mean" in told
+    assert b"1 of 1 translations are in the list, 1 with rank 1, mean rank 1.0" in told
 
 
 PLAIN = ["Das Haus ist klein .", "Wir sehen die Katze ."]
@@ -122,12 +122,12 @@ def test_a_form_in_one_line_of_fifty_is_found() -> None:
 
 def test_advice_names_who_has_a_form() -> None:
     plain, bpe, factors = Forms(PLAIN), Forms(TEXTS["debpe"]), Forms(TEXTS["factors"])
-    name, hint = "subwords that end in @@", "the filter 'debpe' joins them"
+    name, hint = "subwords that end in @@", "The filter 'debpe' joins them"
     assert advice({"a": bpe, "b": bpe, "c": plain}, plain) == [
-        f"{name} in a, b, not in the reference: they will not match; {hint}"
+        f"{name} in a, b, not in the reference: they will not match. {hint}"
     ]
-    assert advice({"a": plain}, bpe) == [f"{name} in the reference, not in a: they will not match; {hint}"]
-    assert advice({"a": bpe}, bpe) == [f"{name} in a and the reference: metrics count subwords, not words; {hint}"]
+    assert advice({"a": plain}, bpe) == [f"{name} in the reference, not in a: they will not match. {hint}"]
+    assert advice({"a": bpe}, bpe) == [f"{name} in a and the reference: metrics count subwords, not words. {hint}"]
     assert advice({"a": plain}, plain) == advice({"a": factors}, factors) == []
 
 
@@ -136,7 +136,7 @@ def test_commands_name_the_filter(command: Command, write: Write, name: str) -> 
     reference, start = write("ref", "\n".join(PLAIN) + "\n"), write("start", "[weight]\nA= 1\n")
     nbest = write("list", "".join(f"{n} ||| {line} ||| A= 1 ||| 0\n" for n, line in enumerate(TEXTS[name])))
     system = write("out", "\n".join(TEXTS[name]) + "\n")
-    hint = f"not in the reference: they will not match; the filter '{name}' "
+    hint = f"not in the reference: they will not match. The filter '{name}' "
     tune = ("tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", "mean")
     evaluate = ("evaluate", system, "--reference", reference, "--nbest", nbest)
     out = command("validate", nbest, "--reference", reference)[1].decode()

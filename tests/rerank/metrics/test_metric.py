@@ -80,7 +80,7 @@ def test_a_sum_of_metrics() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("blue", "unknown metric 'blue'; did you mean 'bleu'"),
+        ("blue", "unknown metric 'blue'. Did you mean 'bleu'"),
         ("bleu+", "unknown metric ''"),
         ("bleu+ter:1", "expected 2 weights, found 1"),
         ("bleu+ter:1,x", "expected a number, found 'x' after the colon"),

@@ -91,7 +91,7 @@ def test_the_end_of_the_log_of_mert_is_shown_when_it_fails(
     lines = ran.stderr.splitlines()
     assert (ran.returncode, lines[0], lines[-1], len(lines)) == (
         5,
-        "mert: exit status 5; mert.log ends with:",
+        "mert: exit status 5, mert.log ends with:",
         "features.dat: no such feature",
         21,
     )

@@ -84,10 +84,10 @@ def test_the_list_is_made_again_only_for_another_ini_size_or_decoder(
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("sys.exit(3)", "moses: exit status 3; see its messages in work/decoder.log"),
-        ("import os; os.kill(os.getpid(), 11)", "moses: ended by signal 11; see its messages in work/decoder.log"),
-        ("sys.exit()", "moses: wrote no n-best list; see its messages in work/decoder.log"),
-        ('Path(options["-n-best-list"][0]).touch(); sys.exit()', "moses: wrote no n-best list; see its messages in"),
+        ("sys.exit(3)", "moses: exit status 3. See its messages in work/decoder.log"),
+        ("import os; os.kill(os.getpid(), 11)", "moses: ended by signal 11. See its messages in work/decoder.log"),
+        ("sys.exit()", "moses: wrote no n-best list. See its messages in work/decoder.log"),
+        ('Path(options["-n-best-list"][0]).touch(); sys.exit()', "moses: wrote no n-best list. See its messages in"),
     ],
 )
 def test_a_decoder_that_fails(
@@ -116,7 +116,7 @@ def test_a_decoder_that_fails(
         ({"more": "--experiment=nowhere"}, "nowhere: No such file or directory"),
         ({"references": "train.en"}, "train.en has "),
         ({"more": "--experiment=lm.toml"}, "no.arpa: No such file or directory"),
-        ({"more": "--experiment=whole.toml"}, "whole.toml: dev: already set by the arguments; remove it"),
+        ({"more": "--experiment=whole.toml"}, "whole.toml: dev: already set by the arguments. Remove it"),
         ({"more": "--experiment=code.toml"}, "code.toml: feature 'Mine', 'mine:Mine', runs code in a file that is not"),
     ],
 )
@@ -243,7 +243,7 @@ def test_an_output_of_the_decoder_that_cannot_be_used(
     (folder / "models.toml").write_text(ALONE)
     status, _, err = command(*arguments("--nbest", "5"))
     assert status == 0 and f"warning: work/{message}" in err, err
-    assert "; the candidates with the highest totals are taken for Moses' choices on dev\n" in err
+    assert ". The candidates with the highest totals are taken for Moses' choices on dev\n" in err
     assert json.loads((folder / "work" / "confidence.json").read_text())["moses_output"] is False
 
 

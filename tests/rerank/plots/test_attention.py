@@ -61,7 +61,7 @@ def test_dimensions_of_a_word(fine: Path, tmp_path: Path, drawn: Callable[[Path]
 
 def test_dimensions_that_there_are_not(fine: Path, models: dict[str, Path]) -> None:
     with pytest.raises(
-        InputError, match="forward: attention has one weight per word; dimensions need granularity=fine"
+        InputError, match=r"forward: attention has one weight per word. Dimensions need granularity=fine"
     ):
         dimensions([str(models["forward"])], "cpu", PAIR, 1)
     with pytest.raises(InputError, match=r"--word 5: the sentence that .*fine predicts has 4 words"):

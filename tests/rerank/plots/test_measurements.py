@@ -45,7 +45,7 @@ def test_numbers_of_curves(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (None, r"m: no metrics\.jsonl, expected the folder of a model that was trained"),
-        ("", r"m/metrics\.jsonl: no epochs; the training of this model did not complete its first epoch"),
+        ("", r"m/metrics\.jsonl: no epochs. The training of this model did not complete its first epoch"),
         (epoch(1, 1, 1, 1) + "{\n", r"m/metrics\.jsonl:2:1: not JSON"),
         ('{"epoch": 1}\n', r"m/metrics\.jsonl:1: expected numbers epoch, seconds, .*, found \{'epoch': 1\}"),
         (

@@ -18,7 +18,7 @@ from rerank.report.analysis import (
 from rerank.report.breakdown import Depths
 from rerank.report.charts import charts
 from rerank.report.listed import read_listed
-from rerank.report.tables import analysis_lines
+from rerank.report.tables import analysis_sections
 from rerank.tuning.gain import Gain
 
 GAIN = Gain("BLEU", 1.0, 2.0, "", None, None, None, "", (), "", ())
@@ -48,11 +48,8 @@ def test_of_a_single_candidate_there_is_nothing_to_draw(tmp_path: Path) -> None:
     (tmp_path / "train").write_text("a\n")
     analysis = analysed(tmp_path, "x", "b c d e", "a b c d", Filters(""))
     assert charts(analysis, None, GAIN, []) == []
-    assert analysis_lines(analysis)[0] == "BLEU by depth         1"
-    assert analysis_lines(analysis)[1:] == [
-        "chosen            59.46",
-        "best              59.46",
-    ]  # as sacreBLEU smooths it
+    (section,) = analysis_sections(analysis)
+    assert section.rows == [["candidates", "1"], ["reranked", "59.46"], ["oracle", "59.46"]]  # as sacreBLEU smooths it
 
 
 TRAIN = ["the the the the the", "the old house", "old ."]

@@ -147,7 +147,7 @@ def test_choices_of_each_depth(read: Read, references: list[list[str]]) -> None:
     assert [each.candidates for each in depths] == [1, 2, 4]
     for each, first in zip(depths, chosen, strict=True):
         last = "i j" if each.candidates == 1 else "i j k"
-        assert each.choice == pytest.approx(bleu([first, "f g", "", last], references))
+        assert each.reranked == pytest.approx(bleu([first, "f g", "", last], references))
     assert [each.deeper for each in depths] == [2 / 3, 1 / 3, 0]
 
 
@@ -157,13 +157,13 @@ def test_the_best_are_those_of_evaluations(read: Read, references: list[list[str
     for text, place in ((LIST, -1), (first, 0)):
         depths = by_depth(read, LIST, references)
         (tmp_path / "nbest").write_text(text)
-        best = look_up(str(tmp_path / "nbest"), references, {}, Filters("")).best
-        assert depths[place].best == pytest.approx(bleu(best, references))
+        best = look_up(str(tmp_path / "nbest"), references, {}, Filters("")).oracle
+        assert depths[place].oracle == pytest.approx(bleu(best, references))
 
 
 def test_without_references_only_places_are_known(read: Read) -> None:
     depths = by_depth(read, LIST, [])
-    assert [(each.choice, each.best, each.deeper) for each in depths] == [
+    assert [(each.reranked, each.oracle, each.deeper) for each in depths] == [
         (None, None, 2 / 3), (None, None, 1 / 3), (None, None, 0),
     ]  # fmt: skip
 
@@ -177,7 +177,7 @@ def test_the_last_depth_is_the_longest_list(read: Read, longest: int, expected: 
 def test_candidates_go_through_the_filters(read: Read) -> None:
     text = "0 ||| wo@@ rd one two three ||| F= 0 ||| 0\n"
     (last,) = by_depth(read, text, [["word one two three"]], "debpe")
-    assert last.choice == last.best == pytest.approx(100)
+    assert last.reranked == last.oracle == pytest.approx(100)
 
 
 def words(*lengths: int) -> list[str]:

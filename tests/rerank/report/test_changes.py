@@ -4,9 +4,10 @@ import pytest
 
 from moses_io.nbest import read_nbest
 from rerank.linear.ranking import Estimate
+from rerank.metrics.evaluation import Evaluation, Score
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, Reranked, find_change, in_order
-from rerank.report.tables import side_by_side, summary
+from rerank.report.tables import headline, side_by_side
 
 REFERENCE = ["a b c", "a b c", "a b c", "d <e>"]
 BEFORE = ["a b x", "a b c", "a b c", "d"]
@@ -76,7 +77,6 @@ def test_reasons_are_weighted_differences_of_features(changes: list[Change]) -> 
 
 
 def test_text(changes: list[Change]) -> None:
-    assert summary(changes, 4) == "3 of 4 sentences changed: sentence BLEU rose in 2 and fell in 1"
     lines = side_by_side(changes)
     heads = [line for line in lines if line.startswith("sentence")]
     assert heads == [
@@ -88,17 +88,40 @@ def test_text(changes: list[Change]) -> None:
     assert "  reranked   a b c" in lines
     assert "  why        T -2.00, L +0.50, sparse -0.25" in lines
     assert lines[lines.index("  why        T -2.00, L +0.50, sparse -0.25") + 1] == (
-        "  expected   chrf 41.2, helped with probability 0.75"
+        "  expected   chrf 41.2, better than Moses with probability 0.75"
     )
     assert len([line for line in side_by_side(changes, 2) if line.startswith("sentence")]) == 2
 
 
+def evaluated(before: float, after: float, p_value: float | None) -> Evaluation:
+    return Evaluation({"moses": {"BLEU": Score(before)}, "reranked": {"BLEU": Score(after, p_value)}}, {"BLEU": "s"})
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "result"),
+    [
+        (evaluated(40, 42.5, 0.0001), "BLEU on test rises from 40.00 to 42.50 (+2.50, p = 0.0001): "),
+        (evaluated(40, 40.5, 0.05), "BLEU on test rises from 40.00 to 40.50 (+0.50, p = 0.0500, not significant): "),
+        (evaluated(40, 39, 0.01), "BLEU on test falls from 40.00 to 39.00 (-1.00, p = 0.0100): "),
+        (evaluated(40, 40.001, 1.0), "BLEU on test stays 40.00: "),
+        (evaluated(40, 39.999, 1.0), "BLEU on test stays 40.00: "),
+    ],
+)
+def test_the_result_in_one_sentence(changes: list[Change], evaluation: Evaluation, result: str) -> None:
+    changed = "3 of 4 sentences changed, 2 with a higher sentence BLEU and 1 with a lower one."
+    assert headline("test", evaluation, changes, 4) == result + changed
+
+
+def test_the_result_without_references(unscored: list[Change]) -> None:
+    result = headline("news", Evaluation({"moses": {}, "reranked": {}}, {}), unscored, 4)
+    assert result == "3 of 4 sentences changed. Without references, translations are not scored."
+
+
 def test_without_references_the_clearest_decision_is_first(unscored: list[Change]) -> None:
-    """Differences of the model scores: 0 of sentence 1, 0.5 - 0.25 - 2 of 0; the list has one text of 3 alone."""
+    """Differences of the model scores: 0 of sentence 1, 0.5 - 0.25 - 2 of 0. The list has one text of 3 alone."""
     assert [(change.sentence, change.clarity, change.gain) for change in unscored] == [
         (1, 0.0, None), (3, None, None), (0, -1.75, None),
     ]  # fmt: skip
-    assert summary(unscored, 4) == "3 of 4 sentences changed"
     lines = side_by_side(unscored)
     heads = [line for line in lines if line.startswith("sentence")]
     assert heads == ["sentence 1, model score +0", "sentence 3", "sentence 0, model score -1.75"]
@@ -107,6 +130,6 @@ def test_without_references_the_clearest_decision_is_first(unscored: list[Change
         "  moses      a b x",
         "  reranked   a b c",
         "  why        T -2.00, L +0.50, sparse -0.25",
-        "  expected   chrf 41.2, helped with probability 0.75",
+        "  expected   chrf 41.2, better than Moses with probability 0.75",
     ]
     assert len([line for line in side_by_side(unscored, 2) if line.startswith("sentence")]) == 2

@@ -31,15 +31,15 @@ def test_parts_add_up(explain: Callable[..., tuple[int, list[str], str]], write:
     assert status == 0
     assert lines[0] == "sentence 7, 3 candidates"
     assert lines[1].split() == ["source", "s", "t"]
-    assert lines[2].startswith("  chosen     a c   (place 2 in the list, score 2.5000)")
-    assert lines[3].startswith("  against    a b   (place 1 in the list, score 1.7000)")
+    assert lines[2].startswith("  chosen     a c   (candidate 2, score 2.5000)")
+    assert lines[3].startswith("  against    a b   (candidate 1, score 1.7000)")
     rows = [line.split() for line in lines[5:] if line]
     assert rows == [
         ["T.0", "2", "0", "1", "+2.0000"],
         ["T.1", "1", "1", "2", "+0.0000"],
         ["s_x", "0", "2", "0.1", "-0.2000"],
         ["L", "-3", "-1", "0.5", "-1.0000"],
-        ["all", "+0.8000"],
+        ["sum", "+0.8000"],
     ]
 
 
@@ -47,7 +47,7 @@ def test_against_what_moses_printed(explain: Callable[..., tuple[int, list[str],
     """Not against the first candidate, which has the highest total."""
     _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x \n" * 7 + "a d \n"))
     assert lines[1] == "  moses      a d"
-    assert "a c   (place 2" in lines[2] and "a d   (place 3" in lines[3]
+    assert "a c   (candidate 2" in lines[2] and "a d   (candidate 3" in lines[3]
 
 
 def test_against_the_next_best_where_moses_printed_no_candidate(
@@ -55,7 +55,7 @@ def test_against_the_next_best_where_moses_printed_no_candidate(
 ) -> None:
     _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x\n" * 7 + "a z\n"))
     assert lines[1] == "  moses      a z   (not among the candidates)"
-    assert "a c   (place 2" in lines[2] and "a b   (place 1" in lines[3]
+    assert "a c   (candidate 2" in lines[2] and "a b   (candidate 1" in lines[3]
 
 
 def test_what_moses_printed_has_as_many_lines_as_the_source(
@@ -68,8 +68,8 @@ def test_what_moses_printed_has_as_many_lines_as_the_source(
 
 def test_candidates_can_be_named(explain: Callable[..., tuple[int, list[str], str]]) -> None:
     _, lines, _ = explain("--sentence", 7, "--candidate", 3, "--against", 2)
-    assert "a d   (place 3" in lines[1] and "a c   (place 2" in lines[2]
-    assert "a d   (place 3" in explain("--sentence", 7, "--against", 3)[1][2]
+    assert "a d   (candidate 3" in lines[1] and "a c   (candidate 2" in lines[2]
+    assert "a d   (candidate 3" in explain("--sentence", 7, "--against", 3)[1][2]
 
 
 @pytest.mark.parametrize(

@@ -20,5 +20,5 @@ def test_the_list_of_multi30k(data: Path) -> None:
     evaluation = evaluate({"moses": first}, [reference], facts=facts)
     assert set(facts.ranks["moses"]) == {1}
     assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == "39.84"
-    assert evaluation.best is not None
-    assert f"{evaluation.best['BLEU'].value:.2f}" == "59.44"
+    assert evaluation.oracle is not None
+    assert f"{evaluation.oracle['BLEU'].value:.2f}" == "59.44"

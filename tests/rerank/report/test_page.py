@@ -20,6 +20,7 @@ from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.listed import look_up, merged, read_listed
 from rerank.report.page import CHUNK, EXPLORER, SCRIPTS, Chunks, index, overview, page
+from rerank.report.tables import Section
 
 LIST = """\
 0 ||| a b x ||| L= 1 T= 1 2 s_x= 1 FromA= 1 FromB= 0 ||| -1 ||| 0=0-1 1=2 ||| 0-0 1-2
@@ -96,8 +97,8 @@ FIGURE = "<figure><svg></svg></figure>"
 def written(explored: Any, lines: tuple[str, ...] = ("worth\x07 <1>",)) -> str:
     systems = {"moses": explored.reranked.before, "sys\x1btem": explored.reranked.after}
     evaluation = evaluate(systems, explored.reranked.references)
-    changed, chosen = "1 of 3 sentences changed", ["chosen: 3 of <A>"]
-    return str(explored.html(overview("talks", evaluation, changed, chosen, lines, [FIGURE])))
+    chosen, section = ["chosen: 3 of <A>"], Section("title", [["a", "b"], *([line, "1"] for line in lines)])
+    return str(explored.html(overview("talks", "1 of 3 <changed>.", evaluation, chosen, [section], [FIGURE])))
 
 
 def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked: Unpacked) -> None:
@@ -108,8 +109,8 @@ def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked:
     assert list(data["chunk-0"]) == ["0", "2"]
     assert data["chunk-0"]["0"]["text"] == ["a b x", "a <b> c", "a b c"]
     assert "<title>moses-rerank: talks</title>" in text and "<h1>moses-rerank: talks</h1>" in text
-    assert "<p>chosen: 3 of &lt;A&gt;</p>" in text and "<br>p: how often systems" in text
-    assert text.count(FIGURE) == 1 and "<p>1 of 3 sentences changed. <a " in text
+    assert "<p>chosen: 3 of &lt;A&gt;</p>" in text and "<br>p: two-sided p-value" in text
+    assert text.count(FIGURE) == 1 and '<p id="result">1 of 3 &lt;changed&gt;. <a ' in text
 
 
 def test_page_is_the_same_for_the_same_content(explore: Explore) -> None:
@@ -119,10 +120,10 @@ def test_page_is_the_same_for_the_same_content(explore: Explore) -> None:
 def test_page_without_references(explore: Explore) -> None:
     explored = explore([])
     facts = look_up(str(explored.nbest), [], {"reranked": explored.reranked.after}, Filters(""))
-    above = overview("news", Evaluation({"reranked": {}}, {}, facts=facts), "1 of 3 sentences changed", [], [], [])
+    above = overview("news", "1 of 3 changed.", Evaluation({"reranked": {}}, {}, facts=facts), [], [], [])
     text = explored.html(above)
-    assert '<table class="systems"></table>' in text
-    assert "reranked: 2 of 3 lines are in the list, 1 first in it, place 2.0 in the mean" in text
+    assert '<table class="systems">' not in text
+    assert "reranked: 2 of 3 translations are in the list, 1 with rank 1, mean rank 2.0" in text
 
 
 def test_no_text_steers_what_reads_the_page(explore: Explore) -> None:

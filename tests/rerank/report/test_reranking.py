@@ -47,7 +47,7 @@ def test_all_is_read_in_one_pass(fitted: Any) -> None:
         number for number in range(80) if reranked.before[number] != reranked.after[number]
     }
     assert all(each.expectation == in_words("BLEU", measured.estimates[each.sentence]) for each in reading.changes)
-    assert measured.outcome and len(measured.outcome.reached) == 80
+    assert measured.outcome and len(measured.outcome.actual) == 80
     assert (reading.depths.sentences, reading.depths.table()[-1].candidates, reading.chosen.lines()) == (80, 5, [])
     assert len(list(reading.chunks.elements())) == 4 and list(reading.chunks.places) == list(range(80))
 

@@ -187,7 +187,7 @@ def test_a_folder_that_is_none_or_was_altered(
         ({"features": {"A": "evil"}}, "unknown feature 'evil'"),
         (
             {"features": {"A": "evil:Evil"}},
-            "feature 'A' of the reranker, 'evil:Evil', runs code; --allow-code permits it",
+            "feature 'A' of the reranker, 'evil:Evil', runs code. --allow-code permits it",
         ),
         ({"features": {"A=command:touch out;": "length"}}, "label 'A=command:touch out;': expected a letter"),
         ({"features": {"command:touch out #": "length"}}, "label 'command:touch out #': expected a letter"),
@@ -215,9 +215,9 @@ def test_code_and_scores_of_others_are_asked_for_again(
     ini = write("ini", f"[weight]\n{zeros}TranslationModel0= 0 0 0 0\nMine= 1\nOther= 1\nShell= 1\n")
     write_folder(tmp_path / "reranker", requests, str(ini), "")
     apply = ("apply", "reranker", texts[0], "--source", texts[1])
-    assert "'Mine' of the reranker, 'mine_to_apply:Words', runs code; --allow-code permits it" in command(*apply)[2]
+    assert "'Mine' of the reranker, 'mine_to_apply:Words', runs code. --allow-code permits it" in command(*apply)[2]
     status, _, err = command(*apply, "--allow-code")
-    assert (status, "name their file by --feature Other=scores:FILE" in err) == (2, True)
+    assert (status, "Name their file by --feature Other=scores:FILE" in err) == (2, True)
     status, out, err = command(*apply, "--allow-code", "--feature", "Other=scores:scores")
     longest = [
         max((line.split(b" ||| ")[1].split() for line in lines if line.startswith(b"%d " % n)), key=len)
@@ -225,7 +225,7 @@ def test_code_and_scores_of_others_are_asked_for_again(
     ]
     assert (status, [line.split() for line in out.split(b"\n")[:-1]]) == (0, longest)
     status, _, err = command(*apply, "--feature", "Nobody=copied")
-    assert (status, "the reranker has no feature 'Nobody'; it has Mine, Other, Shell" in err) == (2, True)
+    assert (status, "the reranker has no feature 'Nobody'. It has Mine, Other, Shell" in err) == (2, True)
 
 
 def start(*arguments: object) -> "subprocess.Popen[bytes]":
@@ -275,7 +275,7 @@ def test_a_file_on_stdin_needs_no_last_line_end(reranker: Path, texts: tuple[Pat
     ("left", "message"),
     [
         (-9, b"the list ends within this line"),
-        (0, b"the list ends at sentence 2, expected sentences up to 4; the decoder probably stopped early"),
+        (0, b"the list ends at sentence 2, expected sentences up to 4. The decoder probably stopped early"),
     ],
 )
 def test_a_killed_producer(

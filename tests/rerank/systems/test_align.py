@@ -120,7 +120,7 @@ def test_what_links_are_worth(
     ("files", "arguments", "message"),
     [
         ({"target": "a\nb\n"}, (), "target has 2 lines, "),
-        ({"source": "", "target": ""}, (), "source: the file is empty; expected one sentence per line"),
+        ({"source": "", "target": ""}, (), "source: the file is empty. Expected one sentence per line"),
         (
             {"gold": "0-0 9-0\n\n\n\n"},
             ("--gold", "gold"),
@@ -129,10 +129,10 @@ def test_what_links_are_worth(
         ({"gold": "0-0\n\n\n"}, ("--gold", "gold"), "gold has 3 lines, the text has more"),
         ({"gold": "0-0\n\n\n\n\n"}, ("--gold", "gold"), "gold has 5 lines, the text has 4"),
         ({"gold": "x\n"}, ("--gold", "gold"), "gold:1: expected links such as"),
-        ({}, ("--symmetrize", "union"), "--symmetrize needs a forward and a backward model; found only forward models"),
+        ({}, ("--symmetrize", "union"), "--symmetrize needs a forward and a backward model, found only forward models"),
         ({}, ("--soft", "soft.txt"), "--soft 'soft.txt': expected a name in .npz, .json or .json.gz"),
         ({}, ("--soft", "links.json", "--output", "links.json"), "--output and --soft name the same file or folder"),
-        ({}, ("--source", "-", "--target", "-"), "stdin is named twice, and can be read once; name a file"),
+        ({}, ("--source", "-", "--target", "-"), "stdin is named twice, and can be read once. Name a file"),
     ],
 )
 def test_what_is_wrong_leaves_no_file(

@@ -79,7 +79,7 @@ def test_what_a_list_cannot_hold_is_left_out() -> None:
 
 def test_an_empty_source_is_told(models: dict[str, Path], write: Write, command: Command) -> None:
     status, out, err = command("translate", models["forward"], "--source", write("source", ""))
-    assert (status, out) == (2, b"") and "source: the file is empty; expected one sentence per line" in err
+    assert (status, out) == (2, b"") and "source: the file is empty. Expected one sentence per line" in err
 
 
 def test_lists_are_named_by_letters_and_digits() -> None:
@@ -95,10 +95,10 @@ def test_lists_are_named_by_letters_and_digits() -> None:
         (
             ["a"],
             {"Froma": "length"},
-            "features.Froma: reserved for the feature that marks the origin of candidates; choose another label",
+            "features.Froma: reserved for the feature that marks the origin of candidates. Choose another label",
         ),
-        (["a"], {"Rest": "rest:moses.ini"}, "features.Rest: rest is for the decoder's own candidates; remove `cand"),
-        (["a"], {"P": "phrases"}, "features.P: phrases is for the decoder's own candidates; remove `candidates`"),
+        (["a"], {"Rest": "rest:moses.ini"}, "features.Rest: rest is for the decoder's own candidates. Remove `cand"),
+        (["a"], {"P": "phrases"}, "features.P: phrases is for the decoder's own candidates. Remove `candidates`"),
     ],
 )
 def test_names_and_features_that_do_not_go(models: list[str], features: dict[str, str], message: str) -> None:

@@ -108,7 +108,7 @@ def test_the_gradient_of_the_expected_metric(make_problem: Make) -> None:
         assert np.isfinite(value)
 
 
-def test_the_expected_metric_of_sure_weights_is_that_of_the_best_candidates(make_problem: Make) -> None:
+def test_the_expected_metric_of_sure_weights_is_that_of_the_oracle(make_problem: Make) -> None:
     problem = replace(make_problem(3), start=np.zeros(3))
     weights = np.array([300.0, 20.0, 10.0])
     assert -expected.loss(problem, weights, 0, 0)[0] == pytest.approx(problem.measure(weights), abs=1e-6)
@@ -145,7 +145,7 @@ def test_numbers_as_large_and_as_small_as_a_list_may_have(tuner: str) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"tuner": "mirt"}, "unknown tuner 'mirt'; did you mean 'mert'"),
+        ({"tuner": "mirt"}, "unknown tuner 'mirt'. Did you mean 'mert'"),
         ({"tuner": "mert", "iterations": 3}, "unknown key .iterations."),
         ({"tuner": "expected", "seed": 2}, "unknown key .seed."),
         ({"runs": 0}, "runs: expected a whole number from 1, found 0"),
@@ -180,7 +180,7 @@ def test_what_makes_no_sense(values: dict[str, object], message: str) -> None:
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_an_old_name_of_a_setting_is_an_error_that_gives_the_new_one(old: str, new: str) -> None:
     (tuner,) = [name for name, kind in TUNERS.items() if new in setting_names(kind)]
-    with pytest.raises(InputError, match=f"^unknown key '{old}'; it is now {new}$"):
+    with pytest.raises(InputError, match=f"^unknown key '{old}'. It is now {new}$"):
         settle({"tuner": tuner, old: 1})
 
 

@@ -15,14 +15,14 @@ from rerank.tuners.table import run
 from rerank.tuning.ablation import (
     BASE,
     EVERY,
+    Ablation,
     Column,
-    Reached,
-    Worth,
+    SetScore,
     ablate,
+    ablation_lines,
     against,
     reach,
-    read_worth,
-    worth_lines,
+    read_ablation,
     write_table,
 )
 from rerank.tuning.tune import settle
@@ -52,15 +52,15 @@ def test_columns() -> None:
     new = {"Good": np.array([1]), "Chance": np.array([2])}
     column, weights = ablate(problem(1), settle({"tuner": "kbmira", "iterations": 5}), new, 3)
     test = reach(in_columns(2), weights, Metric("bleu"))
-    names = [BASE, "and Good", "and Chance", EVERY, "all but Good", "all but Chance"]
+    names = [BASE, "+ Good", "+ Chance", EVERY, "without Good", "without Chance"]
     assert list(column) == list(test) == list(weights) == names
     for on in (column, test):
-        for low, high in ((BASE, "and Good"), (BASE, EVERY), ("all but Good", EVERY)):
+        for low, high in ((BASE, "+ Good"), (BASE, EVERY), ("without Good", EVERY)):
             assert on[high].score > on[low].score + 5
-        p = on["and Good"].p_value
+        p = on["+ Good"].p_value
         assert p is not None and p < 0.0005
         assert on[BASE].p_value is None
-    assert abs(column["all but Chance"].score - column[EVERY].score) < 3
+    assert abs(column["without Chance"].score - column[EVERY].score) < 3
     assert [against(name) for name in names] == ["", BASE, BASE, BASE, EVERY, EVERY]
 
 
@@ -74,30 +74,32 @@ def test_weights_that_look_at_a_test_set_are_those_of_all_of_dev() -> None:
     assert weights[BASE]["Good"] == (0.0,)
 
 
-DEV = {BASE: Reached(80.0, None), "and F": Reached(81.0, 0.5), EVERY: Reached(81.0, 0.5)}
-NEWS = {BASE: Reached(70.123, None), "and F": Reached(100.0, 0.0001), EVERY: Reached(100.0, 0.0001)}
+DEV = {BASE: SetScore(80.0, None), "+ F": SetScore(81.0, 0.5), EVERY: SetScore(81.0, 0.5)}
+NEWS = {BASE: SetScore(70.123, None), "+ F": SetScore(100.0, 0.0001), EVERY: SetScore(100.0, 0.0001)}
 HOW = "BLEU, 5 folds, one run each"
 
 
 def test_a_column_a_set() -> None:
     columns = {"dev": DEV, "news": NEWS, "a-longer-name": NEWS}
-    assert worth_lines(Worth(HOW, columns)) == [
-        "What each feature is worth (BLEU, 5 folds, one run each; p against Moses' features, below against all)",
-        "features           dev, out of fold       p      news       p  a-longer-name       p",
-        "Moses' features               80.00             70.12                  70.12",
-        "and F                         81.00  0.5000    100.00  0.0001         100.00  0.0001",
-        "and all                       81.00  0.5000    100.00  0.0001         100.00  0.0001",
+    assert ablation_lines(Ablation(HOW, columns)) == [
+        "Ablation of features (BLEU, 5 folds, one run each)",
+        "features         dev, cross-validated       p    news       p  a-longer-name       p",
+        "Moses' features                 80.00           70.12                  70.12",
+        "+ F                             81.00  0.5000  100.00  0.0001         100.00  0.0001",
+        "all features                    81.00  0.5000  100.00  0.0001         100.00  0.0001",
+        "p: against Moses' features, in rows `without …` against all features",
     ]
-    assert worth_lines(Worth(HOW, {"dev": DEV}))[1:3] == [
-        "features           dev, out of fold       p",
-        "Moses' features               80.00",
+    assert ablation_lines(Ablation(HOW, {"dev": DEV}))[1:3] == [
+        "features         dev, cross-validated       p",
+        "Moses' features                 80.00",
     ]
 
 
 @pytest.mark.parametrize("score", [80.0, 79.0])
 def test_features_that_do_not_help_are_told_of(score: float) -> None:
-    worse = DEV | {EVERY: Reached(score, 1.0)}
-    assert worth_lines(Worth(HOW, {"dev": worse, "news": NEWS}))[-1].startswith("warning: the new features do not help")
+    worse = DEV | {EVERY: SetScore(score, 1.0)}
+    warning = ablation_lines(Ablation(HOW, {"dev": worse, "news": NEWS}))[-1]
+    assert warning == "warning: the new features do not improve the cross-validated score"
 
 
 def test_the_same_as_json(tmp_path: Path) -> None:
@@ -106,14 +108,14 @@ def test_the_same_as_json(tmp_path: Path) -> None:
     Path(paths["news"]).write_text(json.dumps({"column": plain(NEWS)}))
     text, rows = tmp_path / "table.txt", tmp_path / "table.json"
     write_table(paths, (str(text), str(rows)))
-    assert text.read_text().split("\n") == [*worth_lines(Worth(HOW, {"dev": DEV, "news": NEWS})), ""]
+    assert text.read_text().split("\n") == [*ablation_lines(Ablation(HOW, {"dev": DEV, "news": NEWS})), ""]
     base, one, _ = json.loads(rows.read_text())
     assert base == {
         "name": BASE,
         "against": "",
         "sets": {"dev": {"score": 80.0, "p_value": None}, "news": {"score": 70.123, "p_value": None}},
     }
-    assert (one["name"], one["against"], one["sets"]["news"]["p_value"]) == ("and F", BASE, 0.0001)
+    assert (one["name"], one["against"], one["sets"]["news"]["p_value"]) == ("+ F", BASE, 0.0001)
 
 
 @pytest.mark.parametrize("key", ["how", "weights"])
@@ -123,7 +125,7 @@ def test_a_file_of_dev_is_complete(key: str, tmp_path: Path) -> None:
     path = tmp_path / "dev.json"
     path.write_text(json.dumps(content))
     with pytest.raises(InputError, match=f"not as `moses-rerank` wrote it .*`{key}`"):
-        read_worth({"dev": str(path)})
+        read_ablation({"dev": str(path)})
 
 
 def plain(column: Column) -> dict[str, dict[str, float | None]]:

@@ -66,10 +66,11 @@ def test_the_command_tells_the_gain_and_keeps_the_start_only_if_asked(command: C
     start = write("start", "[weight]\nOld= 1\n")
     arguments = ("tune", nbest, "--reference", reference, "--initial-weights", start, "--folds", 3)
     status, _, err = command(*arguments)
-    assert status == 0 and "out of fold" in err and "warning: the new features (New) do not help" in err
+    assert status == 0 and "in 3-fold cross-validation" in err
+    assert "warning: the new features (New) do not improve the score" in err
     status, kept, err = command(*arguments, "--fallback")
     assert read_weights(str(write("kept", kept))) == {"Old": (1.0,), "New": (0.0,)}
-    assert b"# the initial weights are kept: the new features gain nothing in cross-validation\n" in kept
+    assert b"# the initial weights are kept: the new features do not improve the cross-validated score\n" in kept
     both = write("both", "[weight]\nOld= 1\nNew= 0\n")
     status, _, err = command(*arguments[:5], both, *arguments[6:], "--fallback")
     assert status == 0 and "no new features to cross-validate" in err

@@ -51,7 +51,7 @@ def test_the_best_of_several_references_counts(command: Command, write: Write) -
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ("[weight]\nM= 1\n", "no feature of the list has a weight here; the list has L"),
+        ("[weight]\nM= 1\n", "no feature of the list has a weight here. The list has L"),
         ("[weight]\nL= 1 2\n", "feature 'L' has 1 value in the list and 2 weights"),
     ],
 )
@@ -102,7 +102,7 @@ def test_nothing_that_matches(command: Command, write: Write, tuner: str) -> Non
 
 def test_what_cannot_be_signed_or_frozen(command: Command, write: Write) -> None:
     for arguments, message in [
-        (("--sign", "Goood:+"), "the list has no feature 'Goood'; did you mean 'Good'"),
+        (("--sign", "Goood:+"), "the list has no feature 'Goood'. Did you mean 'Good'"),
         (("--sign", "Good"), "sign 'Good': expected NAME:+ or NAME:-"),
         (("--freeze", "x"), "the list has no feature 'x'"),
     ]:
@@ -150,12 +150,12 @@ def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
     arguments = (write("list", nbest), "--reference", write("ref", TWO_REFERENCES * 5), "--initial-weights", start)
     status, _, err = command("tune", *arguments, "--ablate", "--sign", "Bad:+")
     assert status == 0
-    assert "out of fold, 5 folds: BLEU 100.00 with all features" in err
+    assert "BLEU in 5-fold cross-validation: 100.00 with all features" in err
     assert "  without Good: " in err and "  without Bad: 100.00 (+0.00, p 1.0000)" in err
     assert err.index("without Good") < err.index("without Bad")
     alone = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), *arguments[-2:])
     status, ini, err = command("tune", *alone, "--ablate")
-    assert status == 0 and b"Good= " in ini and "out of fold, 2 folds: " in err
+    assert status == 0 and b"Good= " in ini and "in 2-fold cross-validation: " in err
 
 
 @pytest.mark.parametrize("asked", [("--folds", "5"), ("--ablate",)])
@@ -181,7 +181,7 @@ def test_the_signature_of_auto_has_the_folds_that_were_used(command: Command, wr
     start = write("start", "[weight]\nGood= 0.1\n")
     arguments = (write("list", three), "--reference", reference, "--initial-weights", start, "--tuner", "auto")
     status, ini, err = command("tune", *arguments)
-    assert status == 0 and "out of fold, 3 folds" in err and b"|folds:3|" in ini
+    assert status == 0 and "in 3-fold cross-validation" in err and b"|folds:3|" in ini
 
 
 def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,16 +207,16 @@ def test_it_is_kept_how_much_each_weight_counts(write: Write) -> None:
     tuning = settle({"tuner": "kbmira", "iterations": 5})
     lists = Lists(nbest=[nbest], references=[reference], filters=Filters(""))
     gain = tune(lists, start, tuning, output, Caution(folds=3))
-    assert [each.name for each in gain.shares] == ["Old.0", "New.0", "New.1"]
+    assert [each.name for each in gain.relative_weights] == ["Old.0", "New.0", "New.1"]
     problem, weights = read_problem(lists, start, tuning)[0], read_weights(output)
     products = np.array([*weights["Old"], *weights["New"]]) * problem.spread()
-    assert [each.value for each in gain.shares] == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
+    assert [each.value for each in gain.relative_weights] == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
     for fold, (_, vector) in enumerate(fold_weights(problem, tuning, 3)):
         products = vector * problem.spread()
-        own = [each.folds[fold] for each in gain.shares]
+        own = [each.folds[fold] for each in gain.relative_weights]
         assert own == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
     kept = tune(lists, start, tuning, output, Caution(folds=3, fallback=True))
-    assert [(each.value, each.folds) for each in kept.shares] == [(1, ()), (0, ()), (0, ())]
+    assert [(each.value, each.folds) for each in kept.relative_weights] == [(1, ()), (0, ()), (0, ())]
 
 
 def test_sparse_weights_of_features_that_the_list_lacks_are_kept(command: Command, write: Write) -> None:

@@ -107,7 +107,7 @@ def test_where_memory_is_short_fewer_sources_translate_together(
     assert [[one.tokens for one in each] for each in parts] == [[one.tokens for one in each] for each in whole]
     assert max(sizes) > most
     most = 0
-    with pytest.raises(InputError, match=r"out of memory for a source of \d+ words; use a smaller beam"):
+    with pytest.raises(InputError, match=r"out of memory for a source of \d+ words. Use a smaller beam"):
         translated([models["forward"]], sources, Beam(4, 2))
 
 
@@ -142,11 +142,11 @@ def test_unknown_words_become_what_was_attended_to(
 
 
 def test_what_cannot_translate_is_told(kinds: Models, write: Write) -> None:
-    with pytest.raises(InputError, match="backward: a backward model, which predicts the source; use forward models"):
+    with pytest.raises(InputError, match=r"backward: a backward model, which predicts the source. Use forward models"):
         translated([kinds["backward"]], [], Beam(1))
     with pytest.raises(InputError, match=r"right-to-left: another order of words than .*forward; models that"):
         translated([kinds["forward"], kinds["right-to-left"]], [], Beam(1))
-    with pytest.raises(InputError, match=r"lex.e2f: predicts source words; expected lex.f2e, which predicts their"):
+    with pytest.raises(InputError, match=r"lex.e2f: predicts source words. Expected lex.f2e, which predicts their"):
         translated([kinds["forward"]], [], Beam(1), "lex.e2f")
     with pytest.raises(InputError, match=r"lex.f2e:1: expected 'word word probability', found 'a b'"):
         translated([kinds["forward"]], [], Beam(1), str(write("lex.f2e", "a b\n")))

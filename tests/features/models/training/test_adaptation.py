@@ -231,7 +231,7 @@ def test_no_training_starts_from_a_model_that_has_learned_from_dev(tmp_path: Pat
     folder = fit(tmp_path / "model", pairs(40))
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, replace(TRAINING, fine_tuning_epochs=0))
     with pytest.raises(
-        InputError, match=r"model: this model was fine-tuned on dev \(fine_tuning_epochs\); start from one that was"
+        InputError, match=r"model: this model was fine-tuned on dev \(fine_tuning_epochs\). Start from one that was"
     ):
         train(Task([config], pairs(160), pairs(40), tmp_path / "next", CPU), folder)
     request = TrainingRequest("rnnsearch")

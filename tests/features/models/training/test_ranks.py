@@ -157,7 +157,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(folder: Path, tmp_path: P
         finally:
             running.kill()
     assert running.returncode != 0 and (killed / CHECKPOINT).exists(), err
-    assert set(faults(err)) <= {"moses-rerank train: another of the 2 processes has ended; continue with --resume"}
+    assert set(faults(err)) <= {"moses-rerank train: another of the 2 processes has ended. Continue with --resume"}
     ended = launch(*arguments)
     assert ended.returncode == 0, ended.stderr
     assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in (folder / "recipe").iterdir())
@@ -193,7 +193,8 @@ def test_the_fault_of_one_process_ends_all_with_one_line(folder: Path, tmp_path:
     ended = launch(script, "200", *arguments)
     assert ended.returncode != 0 and "Traceback" not in ended.stderr.split("torch/distributed")[0]
     assert faults(ended.stderr) == [
-        "moses-rerank train: out of memory; lower batch, tokens, length, hidden, embedding, attention, layers or words"
+        "moses-rerank train: out of memory. Lower batch_size, batch_tokens, max_length, hidden_size, "
+        "embedding_size, attention_size, decoder_layers or vocabulary_size"
     ]
 
 
@@ -201,8 +202,8 @@ def test_the_fault_of_one_process_ends_all_with_one_line(folder: Path, tmp_path:
     ("arguments", "fault"),
     [
         (["train", "--preset", "rnnsearch"], "the following arguments are required"),
-        (["validate", "list"], "torchrun would run the command in every process; only train supports it"),
-        (["train", "--jobs", "2"], "with torchrun all processes train one model; omit --jobs, --ray, --seeds"),
+        (["validate", "list"], "torchrun would run the command in every process. Only train supports it"),
+        (["train", "--jobs", "2"], "with torchrun all processes train one model. Omit --jobs, --ray, --seeds"),
         (["train", "--set", "x=1"], "unknown setting 'x'"),
     ],
 )

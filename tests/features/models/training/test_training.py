@@ -429,14 +429,14 @@ def test_a_training_that_was_killed_before_it_began_leaves_the_folder_free(tmp_p
 def test_a_network_that_is_larger_than_the_memory(tmp_path: Path) -> None:
     """It is not begun."""
     large = Architecture(attention_score="location", hidden_size=60000, max_positions=2**31 - 1)
-    with pytest.raises(InputError, match=r"out of memory; .* GB; lower hidden_size, embedding_size"):
+    with pytest.raises(InputError, match=r"out of memory: .* GB. Lower hidden_size, embedding_size"):
         train(Task([ModelConfig("x", "forward", large, Training())], corpus(4), corpus(4), tmp_path / "model", CPU))
     assert not (tmp_path / "model").exists()
 
 
 def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "train_epoch", lambda *_: torch.empty(2**60))
-    with pytest.raises(InputError, match="out of memory; lower batch_size, batch_tokens, max_length, hidden_size"):
+    with pytest.raises(InputError, match=r"out of memory. Lower batch_size, batch_tokens, max_length, hidden_size"):
         fit(tmp_path / "model", epochs=1)
     monkeypatch.setattr(loop, "train_epoch", lambda *_: torch.empty(2) @ torch.empty(3))
     with pytest.raises(RuntimeError, match="size"):
@@ -444,7 +444,7 @@ def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_rate_that_is_too_large(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the loss diverged within .* try a smaller rate"):
+    with pytest.raises(InputError, match=r"the loss diverged within .* Try a smaller rate"):
         fit(tmp_path / "model", learning_rate=1e30)
 
 

@@ -43,7 +43,7 @@ def test_the_file_names_the_files(folder: Path, command: Command) -> None:
     assert (status, out) == (0, b"")
     told = err.splitlines()
     assert "data/dev.nbest: list of dev (n-best list, 120 sentences)" in told
-    assert told[-1] == "experiment.toml is written; check it, then run: moses-rerank run experiment.toml"
+    assert told[-1] == "experiment.toml is written. Check it, then run: moses-rerank run experiment.toml"
     experiment = read_experiment("experiment.toml")
     check_inputs(experiment)
     assert experiment.sets == sets(folder / "data")
@@ -135,7 +135,7 @@ def test_a_file_that_is_there_stays(folder: Path, command: Command) -> None:
     (folder / "nowhere.toml").symlink_to("nowhere")
     (folder / "old.toml").write_text("old")
     for name in ("nowhere.toml", "old.toml"):
-        message = f"moses-rerank init: {name}: already exists; name another --output\n"
+        message = f"moses-rerank init: {name}: already exists. Name another --output\n"
         assert command("init", "data", "--output", name) == (2, b"", message)
     assert (folder / "old.toml").read_text() == "old" and not (folder / "nowhere").exists()
 

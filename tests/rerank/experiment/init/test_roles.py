@@ -260,7 +260,7 @@ def test_a_copy_of_a_model_is_left_out(roles_of: RolesOf, files: Files) -> None:
     assert roles.reasons == {"lm.arpa": "the same as copy.arpa"}
 
 
-PUT = "put 'dev' into the name of the list to tune on"
+PUT = "Put 'dev' into the name of the list to tune on"
 EXPECTED = "expected its source and a reference, found"
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
@@ -281,10 +281,10 @@ NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the la
             {"dev.nbest": None, "test.nbest": None, "a": "dev.nbest", "b": "test.nbest"},
             ["a and b could each be the list of dev (put 'dev' into the name of one)"],
         ),
-        ({"dev.nbest": None}, [f"no list of dev: test.nbest is named like a test set; {PUT}"]),
+        ({"dev.nbest": None}, [f"no list of dev: test.nbest is named like a test set. {PUT}"]),
         (
             {"dev.nbest": None, "test.nbest": None, "newstest2016": "dev.nbest", "run_eval": "test.nbest"},
-            [f"no list of dev: newstest2016 and run_eval are named like a test set; {PUT}"],
+            [f"no list of dev: newstest2016 and run_eval are named like a test set. {PUT}"],
         ),
         ({"train.de": None}, [NO_CORPUS]),
         (

@@ -28,7 +28,7 @@ def test_without_its_keys_it_is_one_replicate_of_all_features(study: Path) -> No
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[study]\nsizes", "[studies]\nsizes", "unknown key studies; did you mean 'study'"),
+        ("[study]\nsizes", "[studies]\nsizes", "unknown key studies. Did you mean 'study'"),
         ('sizes = [60, "all"]', "sizes = 60", 'study.sizes: expected a list of numbers of pairs, or "all", found 60'),
         ('"all"', "0", 'study.sizes: expected whole numbers from 1, or "all", found 0'),
         ('"all"', "true", "study.sizes: expected whole numbers from 1"),
@@ -36,8 +36,8 @@ def test_without_its_keys_it_is_one_replicate_of_all_features(study: Path) -> No
         ('"all"', "60", "study.sizes: 60 pairs twice"),
         ("seeds = 2", "seeds = 0", "study.seeds: expected a number of seeds, or a list of seeds, from 1 to 1000"),
         ("seeds = 2", "seeds = [3, 3]", r"study.seeds: expected seeds that differ, found \[3, 3\]"),
-        ("seeds = 2", "seed = 2", "unknown key study.seed; did you mean 'seeds'"),
-        ('alone = ["NMT"]', 'alone = ["NTM"]', "study.systems.alone: no feature 'NTM'; did you mean 'NMT'"),
+        ("seeds = 2", "seed = 2", "unknown key study.seed. Did you mean 'seeds'"),
+        ('alone = ["NMT"]', 'alone = ["NTM"]', "study.systems.alone: no feature 'NTM'. Did you mean 'NMT'"),
         ('alone = ["NMT"]', 'alone = "NMT"', "study.systems.alone: expected a list of 2 labels"),
         ("alone =", "moses =", "study.systems.moses: no system can have this name"),
         ("alone =", "cache =", "study.systems.cache: no system can have this name"),

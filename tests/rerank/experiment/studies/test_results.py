@@ -20,7 +20,7 @@ def test_the_gain_is_that_of_each_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unseen", "where"), [("dev, out of fold", "dev,bleu out of fold"), ("selection", "selection,bleu")]
+    ("unseen", "where"), [("dev, cross-validated", "dev,bleu cross-validated"), ("selection", "selection,bleu")]
 )
 def test_a_number_says_where_it_was_measured(unseen: str, where: str) -> None:
     system = SystemResult(60, "both", Replicated({1: 0.5}), Replicated({}), {})

@@ -139,8 +139,8 @@ def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) 
     last = err.splitlines()[-1]
     assert (status, last) == (
         2,
-        "moses-rerank study: train 120/seed-1/bad and 3 more of 10 parts failed, see the messages above; "
-        "the same command runs them again",
+        "moses-rerank study: train 120/seed-1/bad and 3 more of 10 parts failed, see the messages above. "
+        "The same command runs them again",
     )
     assert re.search(r"^warning: train 120/seed-1/bad failed: \S+/odd: not a model folder", err, re.M)
     assert re.search(r"^warning: run 120/seed-1/odd failed: \S+/dev.odd", err, re.M)
