@@ -272,7 +272,7 @@ def test_settings_of_models_are_in_the_docs() -> None:
 
 
 def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
-    pages = (DOCS / "guide" / name for name in ("tuning.md", "experiment.md"))
+    pages = (DOCS / "reference" / name for name in ("tuning.md", "experiment.md"))
     tuning, experiment = (page.read_text(encoding="utf-8") for page in pages)
     for kind in TUNERS.values():
         assert [name for name in setting_names(kind) if f"`{name}`" not in tuning] == []

@@ -15,11 +15,11 @@ class Architecture:
 
     cell: str = "lstm"  # recurrent cell of encoder and decoder
     encoder: str = "bidirectional"  # or `unidirectional` (annotations come from its top layer), `transformer`
-    reverse_source: bool = False  # read the source from its last word; positions keep their numbers
+    reverse_source: bool = False  # read the source from its last word, while positions keep their numbers
     initial_state: str = "zero"  # initial states of the encoder, `zero` or `learned`
     attend_bos_eos: bool = True  # attention may go to `<s>` and `</s>` of the source, which are always encoded
     contextual_embeddings: bool = False  # mask word vectors by the whole source sentence (Choi et al. 2018, 4.3)
-    decoder: str = "attend-first"  # position of attention in the decoder's step; or `transformer`, or `no-attention`
+    decoder: str = "attend-first"  # position of attention in the decoder's step, or `transformer`, or `no-attention`
     softmax_input: str = "tanh"  # input of the softmax of `attend-first`: `tanh` of state, context and word, or `state`
     input_feeding: str = "none"  # previous step's `output` or `context` as input of `attend-after`, or `none`
     attention_score: str = "additive"  # score of a query and a key
@@ -32,16 +32,16 @@ class Architecture:
     embedding_size: int = 128  # size E of the word vectors, on both sides
     hidden_size: int = 256  # size H of the decoder's state and of each direction of the encoder
     attention_size: int = 128  # size A of the hidden layer that combines query and keys
-    decoder_layers: int = 1  # layers of the decoder; the top layer is the query (2 layers in Cohn et al. 2016)
+    decoder_layers: int = 1  # layers of the decoder, whose top layer is the query (2 layers in Cohn et al. 2016)
     encoder_layers: int = 1  # layers of the encoder
     window_radius: int = 10  # D, source positions on each side of a local window
     term_radius: int = 1  # k, source positions on each side in the terms on earlier attention
     max_positions: int = 80  # L, maximum source words for the location score
     memory_size: int = 32  # size of the memory of each source position in the term `memory`
-    fertility_size: int = 0  # size of the hidden layer of global fertility; 0: H
-    tied_softmax: bool = False  # softmax shares the target word vectors; its input is projected from H to E
+    fertility_size: int = 0  # size of the hidden layer of global fertility (0: H)
+    tied_softmax: bool = False  # softmax shares the target word vectors, and its input is projected from H to E
     lexicon: str = "none"  # word translation probabilities in the softmax: `none`, as a `bias`, or in a `mixture`
-    attention_heads: int = 4  # attention heads of a transformer; H must be a multiple
+    attention_heads: int = 4  # attention heads of a transformer, of which H must be a multiple
     feedforward_size: int = 512  # hidden size of a transformer's feed-forward sublayers
 
     @property
@@ -55,34 +55,34 @@ class Training:
     """Settings of training."""
 
     epochs: int = 8  # maximum passes over the corpus
-    updates: int = 0  # maximum steps of the optimizer; 0: no limit
+    updates: int = 0  # maximum steps of the optimizer (0: no limit)
     batch_size: int = 32  # sentence pairs in a batch
-    batch_tokens: int = 0  # target tokens in a batch with padding, instead of `batch_size`; 0: use `batch_size`
+    batch_tokens: int = 0  # target tokens in a batch with padding, instead of `batch_size` (0: use `batch_size`)
     gradient_accumulation: int = 1  # batches for each step of the optimizer
     optimizer: str = "adam"  # `adam` or `sgd`
     learning_rate: float = 0.003  # initial learning rate
     schedule: str = "linear"  # of the learning rate: `linear` (to a tenth over all updates), `constant`, or `halving`
     decay_start: int = 5  # epochs before the first halving
     decay_interval: int = 1  # epochs between halvings
-    init_range: float = 0.0  # uniform initial weights in ±`init_range`; 0: initialization of each layer
+    init_range: float = 0.0  # uniform initial weights in ±`init_range` (0: initialization of each layer)
     clip_norm: float = 1.0  # maximum norm of the gradient
     dropout: float = 0.3  # on inputs of recurrent layers, of the softmax, and on outputs of a transformer's sublayers
     label_smoothing: float = 0.0  # probability that label smoothing distributes over all words
     agreement_weight: float = 1.0  # weight of the trace bonus if both directions are trained together
-    average_checkpoints: int = 0  # last checkpoints (one for each epoch) to average; used if better on dev; 0: off
+    average_checkpoints: int = 0  # last checkpoints (one for each epoch) to average, used if better on dev (0: off)
     patience: int = 3  # epochs without a better dev perplexity before early stopping
-    vocabulary_size: int = 0  # vocabulary size, the most frequent words; 0: no limit
-    min_frequency: int = 2  # minimum frequency of words in the corpus; rarer words are `<unk>`
-    bpe: int = 0  # subwords that sentencepiece learns for each side; 0: whole words
-    max_length: int = 80  # maximum words of a side; longer pairs are not trained on
-    bfloat16: bool = False  # multiply in bfloat16 on a GPU, or on a CPU that supports it; weights stay float32
+    vocabulary_size: int = 0  # vocabulary size, the most frequent words (0: no limit)
+    min_frequency: int = 2  # minimum frequency of words in the corpus, rarer words are `<unk>`
+    bpe: int = 0  # subwords that sentencepiece learns for each side (0: whole words)
+    max_length: int = 80  # maximum words of a side, longer pairs are not trained on
+    bfloat16: bool = False  # multiply in bfloat16 on a GPU, or on a CPU that supports it, weights stay float32
     seed: int = 1  # random seed of initial weights, batch order and dropout
     word_dropout: float = 0.0  # fraction of words, on both sides, whose vectors are dropped
     warmup_updates: int = 0  # updates over which the learning rate rises from 0 to the schedule's rate
     bpe_dropout: float = 0.0  # fraction of subword merges that are dropped, redrawn in each epoch
     r_drop: float = 0.0  # weight of R-drop: divergence of two passes of each batch with different dropout
-    fine_tuning_epochs: int = 0  # epochs of fine-tuning on dev at the end; kept if better in cross-validation
-    guided_alignment: float = 0.0  # weight of guided alignment; falls to 0 over the first half of all updates
+    fine_tuning_epochs: int = 0  # epochs of fine-tuning on dev at the end, kept if better in cross-validation
+    guided_alignment: float = 0.0  # weight of guided alignment, which falls to 0 over the first half of all updates
 
 
 _FROM_ZERO = {
